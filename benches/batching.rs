@@ -1,10 +1,10 @@
 //! Batched operations on 65,536 samples of up to 256 entries: gather, scatter, filter, padding.
 //!
-//! A table sets each beside its floor in the same run, the bytes it has to read and to write: as many
-//! bytes copied with all threads, half of them read and half written, into memory that is there
-//! already and into fresh memory, which is what a result is. They take turns, and the fastest of
-//! each counts. `--peer FILE` reads the data from a safetensors file and prints the same as JSON, for
-//! `benches/peers/batching.py`.
+//! Before each operation, a table prints its floor in the same run: a copy by all threads of as
+//! many bytes as the operation has to read and write, half of them read and half written, into
+//! memory that was touched before and into fresh memory (as a result is). Operation and floors
+//! alternate, and the fastest run of each counts. `--peer FILE` reads the data from a safetensors
+//! file and prints the results as JSON, for `benches/peers/batching.py`.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
@@ -27,15 +27,15 @@ const SAMPLES: usize = 65_536;
 const MOST: usize = 256;
 const ROUNDS: usize = 7;
 
-/// What all operations work on.
+/// Input of all operations.
 struct Data {
     /// float32 entries.
     values: RaggedBatch,
-    /// As many indices as entries, or fewer, without repeats.
+    /// At most as many indices as entries, without repeats.
     indices: RaggedBatch,
-    /// A truth value per entry.
+    /// A boolean per entry.
     mask: RaggedBatch,
-    /// The padded tensor of the entries.
+    /// The entries as a padded tensor.
     padded: DenseTensor,
 }
 
@@ -91,8 +91,8 @@ fn copy(from: &[u8], to: &mut [u8]) {
     to.par_chunks_mut(PIECE).zip(from.par_chunks(PIECE)).for_each(|(t, f)| t.copy_from_slice(f));
 }
 
-/// Name, bytes that have to be read and written, and the work, whose result is summed when it is asked
-/// for.
+/// Name, number of bytes that have to be read and written, and the work; its result is used for a
+/// checksum.
 type Task<'a> = (&'static str, usize, Box<dyn Fn() -> DenseTensor + 'a>);
 
 fn tasks(d: &Data) -> Vec<Task<'_>> {
@@ -114,7 +114,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
     vec![
         (
             "gather",
-            // Indices and entries read, entries written.
+            // Reads indices and entries, writes entries.
             ids * (8 + 4 + 4),
             Box::new(move || {
                 let out = batched_indexing_access(&d.values, &d.indices, 0, None, &options);
@@ -147,7 +147,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
         ),
         (
             "scatter",
-            // The batch read and written, entries and indices read.
+            // Reads and writes the batch, reads entries and indices.
             entries * (4 + 4) + ids * (8 + 4),
             Box::new(move || {
                 let out = batched_indexing_write(&taken, &d.indices, &d.values, None, &options);
@@ -204,7 +204,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
     ]
 }
 
-/// Sum of the bits of all elements.
+/// Returns the sum of the bits of all elements.
 fn bits(t: &DenseTensor) -> u64 {
     let width = t.dtype().size();
     t.as_bytes().chunks_exact(width).fold(0u64, |sum, cell| {

@@ -1,8 +1,9 @@
-//! Tests of codes over 10 million leaves of a dictionary with 4,000 values, which are as long as codes are.
+//! Predicates on the codes of 10 million leaves: a dictionary with 4,000 values of realistic
+//! length.
 //!
-//! Before Criterion's numbers comes a table that sets each test beside its floor in the same run (one
-//! pass that reads the keys, and bits written), and beside the same test leaf by leaf: Arrow's
-//! kernels over the dictionary and over plain text.
+//! Before Criterion's numbers, a table prints each predicate beside its floor in the same run (one
+//! pass that reads the keys and writes bits) and beside the same predicate leaf by leaf: Arrow's
+//! kernels over the dictionary and over plain strings.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 
@@ -40,7 +41,7 @@ fn data() -> Data {
     let mut names: Vec<String> = (0..CODES).map(name).collect();
     names.sort();
     let values: StringArray = names.iter().map(Some).collect();
-    // As in records: few codes make most of the leaves.
+    // A few codes make up most of the leaves, as in health records.
     let keys: Vec<u32> = (0..LEAVES)
         .map(|_| (rng.random_range(0.0..1f64).powi(3) * CODES as f64) as u32)
         .map(|rank| rank.wrapping_mul(2_654_435_761) % CODES as u32)
@@ -54,8 +55,8 @@ fn data() -> Data {
     Data { codes, plain, one, some: Arc::new(some) }
 }
 
-/// Name, the work, and the same leaf by leaf over the dictionary and over plain text; each says how
-/// many leaves pass.
+/// Name, the predicate, and the same leaf by leaf over the dictionary and over plain strings; each
+/// returns the number of leaves that pass.
 type Task<'a> =
     (&'static str, Box<dyn Fn() -> usize + 'a>, Option<[Box<dyn Fn() -> usize + 'a>; 2]>);
 
@@ -107,12 +108,12 @@ fn median(mut run: impl FnMut()) -> Duration {
     times[times.len() / 2]
 }
 
-/// One bit of each key, as Arrow collects bits.
+/// Collects one bit per key, as Arrow does.
 fn collected(keys: &[u32]) -> BooleanBuffer {
     BooleanBuffer::collect_bool(keys.len(), |i| keys[i] & 1 == 1)
 }
 
-/// All keys read, and a fresh bit written for each that says nothing of them.
+/// Reads all keys and writes a fresh bit for each, which does not depend on the key.
 fn floor(keys: &[u32]) -> ([u32; 16], Vec<u8>) {
     let mut lanes = [0; 16];
     for chunk in keys.chunks_exact(16) {

@@ -1,9 +1,9 @@
-//! Padding 64 patients of a MIMIC-like shape at full length: 0.13 GB of dense codes, of which one
-//! part in thirty is values.
+//! Padding of 64 patients with the shape of MIMIC data at full length: 0.13 GB of dense codes, a
+//! thirtieth of which are values.
 //!
-//! Floors, in the same run: filling as many bytes fresh from the allocator (nearly all page faults),
-//! filling memory that is there already, copying it. Ratios of neighbouring runs are printed first,
-//! as they say more than times on a machine that does other things as well.
+//! Floors in the same run: filling as many bytes fresh from the allocator (mostly page faults),
+//! filling memory that was touched before, and copying it. Ratios of neighbouring runs are printed
+//! first, because they depend less than times on other load of the machine.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;
@@ -17,18 +17,18 @@ use serrate::generate::mimic_table;
 use serrate::kernels::densify::{dense_bytes, densify, densify_into};
 use serrate::kernels::mask::mask;
 
-/// Name and one run.
+/// Name and the code of one run.
 type Run<'a> = (&'static str, Box<dyn FnMut() + 'a>);
 
-/// Every page written once.
+/// Writes every page once.
 fn fill_fresh(bytes: usize) {
     let mut v = vec![0u8; bytes];
     v.fill(black_box(1));
     black_box(&v[0]);
 }
 
-/// Runs all in turn, several times; prints the fastest time of each, and the median over the rounds
-/// of its time divided by that of the first.
+/// Runs all in turn, several times. Prints the fastest time of each, and the median over the rounds
+/// of its time divided by the time of the first.
 fn compare(title: &str, bytes: usize, mut runs: Vec<Run<'_>>) {
     const ROUNDS: usize = 15;
     let mut times = vec![Vec::with_capacity(ROUNDS); runs.len()];
@@ -107,7 +107,7 @@ fn benches(c: &mut Criterion) {
         ],
     );
 
-    // Many short lists: the cost of one list, not of bytes.
+    // The cost per list dominates for many short lists.
     let short = RaggedArray::try_new(
         1_000_000,
         vec![serrate::array::Offsets::from_lengths((0..1_000_000).map(|i| i % 5)).unwrap().into()],

@@ -1,9 +1,9 @@
-//! The batched hash map over 10 million random keys of three int64, looked up 5 million times, beside
+//! The batched hash map with 10 million random keys of three int64 and 5 million lookups, beside
 //! hashbrown with its own fast hasher.
 //!
-//! Before Criterion's numbers comes a table that sets each task beside hashbrown in the same run, by
-//! one thread and by all, with misses, building and the memory of an entry. `DOK_KEYS` sets another
-//! number of keys.
+//! Before Criterion's numbers, a table prints each task beside hashbrown in the same run: with one
+//! thread and with all, lookups of missing keys, construction, and memory per entry. `DOK_KEYS`
+//! sets another number of keys.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 
@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use serrate::dense::{DType, DenseTensor};
 use serrate::dok::{DokTensor, Duplicates, Fallback, HashMap, MapOptions, RowType};
 
-/// Size of every axis: 2^36 places.
+/// Size of every axis; the tensor has 2^36 elements.
 const SIDE: i64 = 1 << 12;
 
 struct Data {
@@ -39,7 +39,7 @@ fn data(n: usize) -> Data {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut random = |odd: i64| -> [i64; 3] {
         let mut axis = || rng.random_range(0..SIDE);
-        // Keys have an even last coordinate, those that are not there an odd one.
+        // Stored keys have an even last coordinate, missing keys an odd one.
         [axis(), axis(), axis() / 2 * 2 + odd]
     };
     let tensor = |rows: &[[i64; 3]]| {
@@ -66,7 +66,7 @@ fn best<T>(rounds: usize, mut run: impl FnMut() -> T) -> (Duration, T) {
     (best, last.unwrap())
 }
 
-/// Looks all up, one after the other, as one does.
+/// Looks up all keys one after the other.
 fn brown_get(map: &Brown<[i64; 3], f64>, asked: &[[i64; 3]]) -> (Vec<f64>, Vec<bool>) {
     let mut values = Vec::with_capacity(asked.len());
     let mut there = Vec::with_capacity(asked.len());

@@ -1,8 +1,9 @@
-//! `dok_get` in SQL beside the call in Rust, for the same keys: 5 million look-ups, half of them hits, in
-//! a tensor of three axes with 10 million entries (`SERRATE_BENCH_ENTRIES` sets another number).
+//! `dok_get` in SQL beside the call in Rust for the same keys: 5 million lookups, half of them
+//! hits, in a tensor of three axes with 10 million entries (`SERRATE_BENCH_ENTRIES` sets another
+//! number).
 //!
-//! Both run with one thread and with all cores; times are the median of runs that alternate, so that
-//! what else the machine does meets both.
+//! Both run with one thread and with all cores. Times are medians of alternating runs, so that
+//! other load of the machine affects both alike.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 #![allow(clippy::cast_possible_wrap, clippy::cast_precision_loss)]
 
@@ -24,7 +25,7 @@ const LOOK_UPS: usize = 5_000_000;
 const SHAPE: [usize; 3] = [1 << 20, 1 << 18, 1 << 10];
 const RUNS: usize = 7;
 
-/// Coordinates, axis after axis.
+/// Draws coordinates, axis after axis.
 fn coordinates(rng: &mut ChaCha8Rng, count: usize) -> Vec<i64> {
     let axis =
         |size: usize| (0..count).map(|_| rng.random_range(0..size as i64)).collect::<Vec<_>>();

@@ -1,14 +1,14 @@
-//! Kernels over the leaves of 1,250 patients: 10.7 million float32 in 293,000 lists, and gathering and
-//! scattering in 64 k samples by up to 256 indices each.
+//! Kernels over the leaves of 1,250 patients: 10.7 million float32 in 293,000 lists; gather and
+//! scatter in 65,536 samples by up to 256 indices each.
 //!
-//! Before Criterion's numbers comes a table that sets each kernel beside its floor in the same run:
-//! one pass that reads what it must read, or reads and writes what it must write (into fresh memory,
-//! as a kernel does). Beside it stands how many bytes the kernel moved in a second, in hundredths of what a
-//! copy of all leaves into memory that is there already moves, both ways counted. Kernel and floor take
-//! turns, and the fastest of each counts, so that neighbours on the machine are not measured. A filter on
-//! the command line holds for the table, too; with `--table` there is nothing but the table. `--peer FILE`
-//! reads lists and leaves from a safetensors file and prints the same as JSON, for
-//! `benches/peers/kernels.py`.
+//! Before Criterion's numbers, a table prints each kernel beside its floor in the same run: one
+//! pass that reads what the kernel has to read, or reads and writes what it has to read and write
+//! (into fresh memory, as the kernel does). Next to it is the kernel's throughput in percent of a
+//! copy of all leaves into memory that was touched before, counting bytes read and written for
+//! both. Kernel and floor alternate, and the fastest run of each counts, so that other load of the
+//! machine does not matter. A filter on the command line also applies to the table; `--table`
+//! prints only the table. `--peer FILE` reads lists and leaves from a safetensors file and prints
+//! the results as JSON, for `benches/peers/kernels.py`.
 #![allow(clippy::unwrap_used, missing_docs)]
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 #![allow(clippy::cast_possible_wrap)]
@@ -42,7 +42,7 @@ const ROWS: usize = 1_250;
 const LISTS: usize = 293_000;
 const LEAVES: usize = 10_700_000;
 
-/// Lengths around the mean with a long tail that add up to `total`.
+/// Draws lengths around the mean, with a long tail, that add up to `total`.
 fn lengths(lists: usize, total: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
     let weights: Vec<f64> = (0..lists).map(|_| -rng.random_range(1e-6..1f64).ln()).collect();
     let scale = total as f64 / weights.iter().sum::<f64>();
@@ -54,7 +54,7 @@ fn lengths(lists: usize, total: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
     lengths
 }
 
-/// Samples to gather from and scatter to, and the longest list of each.
+/// Number of samples for gather and scatter, and the length of the longest list.
 const SAMPLES: usize = 65_536;
 const ENTRIES: usize = 256;
 
@@ -84,7 +84,7 @@ fn data() -> Data {
     let codes: UInt16Array =
         (0..LEAVES).map(|_| (4000.0 * rng.random_range(0.0..1f64).powi(4)) as u16).collect();
     let mask = leaves.iter().map(|v| Some(*v > 0.0)).collect::<BooleanArray>();
-    // The same memory under nulls, so that what the caches hold of it is the same, too.
+    // The arrays with and without nulls share their values, so that caches hold the same memory.
     let leaves = Float32Array::from(leaves);
     let holes: ArrayRef = Arc::new(Float32Array::new(leaves.values().clone(), Some(full)));
     let values = RaggedArray::try_new(ROWS, axes, Arc::new(leaves)).unwrap();
@@ -123,7 +123,8 @@ fn data() -> Data {
     }
 }
 
-/// Name, leaf bytes read and written, and the work, which returns something of its result.
+/// Name, leaf bytes read and written, and the work, which returns a number that depends on its
+/// result.
 type Task<'a> = (&'static str, usize, usize, Box<dyn Fn() -> usize + 'a>);
 
 fn tasks(d: &Data) -> Vec<Task<'_>> {
@@ -196,7 +197,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
             let times = times.clone();
             Box::new(move || times(v).len())
         }),
-        // The second step writes over what the first has made.
+        // The second step overwrites the result of the first.
         ("v * 2 + 1", bytes, bytes, Box::new(move || plus(times(v)).len())),
         ("v > 0.5", bytes, LEAVES / 8, {
             Box::new(move || {
@@ -227,7 +228,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
     tasks
 }
 
-/// Gathering, scattering, and functions of one number.
+/// Gather, scatter, and functions of one number.
 fn moves(d: &Data) -> Vec<Task<'_>> {
     let (v, bytes) = (&d.values, 4 * LEAVES);
     let wanted = d.indices.leaves().len();
@@ -299,7 +300,7 @@ fn timed(run: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// Reads `read` bytes and fills `write` fresh ones from them.
+/// Reads `read` bytes, and fills `write` fresh bytes from them.
 fn pass(source: &[f32], read: usize, write: usize) {
     let (mut read, mut write) = (read / 4, write / 4);
     while write > 0 {
@@ -312,7 +313,7 @@ fn pass(source: &[f32], read: usize, write: usize) {
         let n = read.min(source.len());
         let mut lanes = [0u32; 16];
         for chunk in source[..n].chunks_exact(16) {
-            // Not zipped: a floor does not depend on what is inlined.
+            // An index loop instead of `zip`, so that the floor does not depend on inlining.
             for i in 0..16 {
                 lanes[i] ^= chunk[i].to_bits();
             }
@@ -322,7 +323,7 @@ fn pass(source: &[f32], read: usize, write: usize) {
     }
 }
 
-/// A copy of all leaves into memory that was written before: it moves each of them twice.
+/// A copy of all leaves into memory that was touched before; it moves each leaf twice.
 struct Copying<'a> {
     source: &'a [f32],
     to: Vec<f32>,
@@ -340,7 +341,7 @@ impl<'a> Copying<'a> {
         black_box(&mut self.to);
     }
 
-    /// Seconds in which so many bytes are moved.
+    /// Returns the seconds in which this many bytes are moved.
     fn moves(&self, bytes: usize) -> f64 {
         self.best.as_secs_f64() * bytes as f64 / (2 * size_of_val(self.source)) as f64
     }
@@ -376,7 +377,7 @@ fn report(d: &Data, wanted: &[String]) {
     println!("A copy moved {:.1} GB/s.", 1e-9 / copy.moves(1));
 }
 
-/// What is compared with other libraries, on lists and leaves of theirs.
+/// Runs the kernels that are compared with other libraries, on lists and leaves of a file.
 fn peer(file: &str) {
     let all = dense::read(file, false).unwrap();
     let get = |name: &str| &all.iter().find(|(n, _)| n == name).unwrap().1;

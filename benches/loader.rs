@@ -29,7 +29,7 @@ fn epoch(loader: &Loader, number: u64) -> EpochStats {
     stats
 }
 
-/// The fastest of some runs, in seconds.
+/// Returns the time of the fastest of some runs, in seconds.
 fn best(mut run: impl FnMut()) -> f64 {
     let times = (0..15).map(|_| {
         let start = Instant::now();
@@ -46,8 +46,8 @@ fn benches(c: &mut Criterion) {
     let stats = epoch(&padded, 0);
     println!("{PATIENTS} patients: {stats}");
 
-    // Floors: the occupied bytes moved from one place to another, and the bytes of a mean batch
-    // filled as often as there are batches (memory at hand, which numpy does not have).
+    // Floors: copying the occupied bytes, and filling the bytes of an average batch once per batch
+    // (in memory that was touched before, which numpy does not have).
     let occupied = usize::try_from(stats.occupied).unwrap();
     let (source, mut target) = (vec![1u8; occupied], vec![2u8; occupied]);
     let mut batch = vec![3u8; usize::try_from(stats.bytes).unwrap() / stats.batches];

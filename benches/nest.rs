@@ -11,7 +11,7 @@ use serrate::table::{LongOptions, NestOptions, RaggedTable};
 
 const ROWS: usize = 10_000_000;
 
-/// About 228 times per subject and 37 rows per time, as in intensive care records.
+/// Builds a table with about 228 times per subject and 37 rows per time, as in intensive care.
 fn long_table() -> RecordBatch {
     let mut subject = Vec::with_capacity(ROWS);
     let mut time = Vec::with_capacity(ROWS);

@@ -1,8 +1,8 @@
-//! `.nrt` files: one patient of a file of 68 MB, the whole of it, and writing it.
+//! `.nrt` files: reading one patient of a file of 68 MB, reading the whole file, and writing it.
 //!
-//! Floors: opening the file and reading one patient takes less than 1 ms; reading the whole of a mapped
-//! file takes as long as copying its bounds (values stay in place); writing is as fast as writing the
-//! same bytes twice (spool, then file) and syncing them once.
+//! Expectations: opening the file and reading one patient takes less than 1 ms; reading a whole
+//! mapped file takes as long as copying its bounds (values stay in place); writing takes as long as
+//! writing the same bytes twice (spool, then file) and syncing them once.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::hint::black_box;
@@ -18,7 +18,7 @@ use serrate::table::RaggedTable;
 
 const PATIENTS: usize = 1300;
 
-/// Patients with 228 events of 37 measurements in the mean, as in intensive care.
+/// Draws patients with 228 events of 37 measurements on average, as in intensive care.
 fn patients(rng: &mut ChaCha8Rng, n: usize) -> RaggedTable {
     let events: Vec<usize> = (0..n).map(|_| rng.random_range(1..456)).collect();
     let total: usize = events.iter().sum();

@@ -1,8 +1,8 @@
-//! Columns of lists from Parquet: the crate's own decoder beside the reader of the `parquet` crate, on one
+//! Columns of lists from Parquet: our decoder beside the reader of the `parquet` crate, on one
 //! thread, from memory.
 //!
-//! `SERRATE_PARQUET=file` takes the columns of another file than the generated one (1,250 patients, eight
-//! row groups, zstd, as this crate writes them).
+//! `SERRATE_PARQUET=file` reads the columns of a file instead of the generated one (1,250 patients,
+//! eight row groups, zstd, as written by this crate).
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;
@@ -84,7 +84,7 @@ fn columns(c: &mut Criterion) {
         }
         let stock = file.stock(root);
         assert!(file.ours(root, field, Parts::Values) == stock, "{field}");
-        // The floor is that of writing the arrays once.
+        // The floor writes the arrays once.
         let bytes: usize = stock.iter().map(|a| a.to_data().get_slice_memory_size().unwrap()).sum();
         let mut group = c.benchmark_group(format!("parquet/{}", field.name()));
         group.sample_size(10).throughput(Throughput::Bytes(bytes as u64));

@@ -1,8 +1,9 @@
-//! How long a statement is planned, from its text to its physical plan, which is not executed: small
-//! statements of every kind, and long ones at growing sizes.
+//! Time to plan a statement, from its text to its physical plan, which is not executed: small
+//! statements of every kind, and long ones of increasing size.
 //!
-//! Times are medians, in ms, of a session that has planned the statement before. Beside them stands stock
-//! DataFusion where it plans the same text. `SERRATE_BENCH_ONLY=text` runs the rows whose name has that text.
+//! Times are medians in ms, in a session that has planned the statement before, beside stock
+//! DataFusion where it accepts the same text. `SERRATE_BENCH_ONLY=text` runs the rows whose name
+//! contains the text.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
 use std::path::Path;
@@ -12,7 +13,7 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use serrate::datafusion;
 
-/// A statement is planned again until this much time has gone, at least once and at most `RUNS` times.
+/// Planning is repeated until this much time has passed, at least once and at most `RUNS` times.
 const LONG: Duration = Duration::from_secs(2);
 const RUNS: usize = 300;
 
@@ -31,7 +32,8 @@ fn repeat(n: usize, between: &str, term: impl Fn(usize) -> String) -> String {
     (0..n).map(term).collect::<Vec<_>>().join(between)
 }
 
-/// Small statements over a file or table of the columns `id`, `code` and `value`, in which both are lists.
+/// Returns small statements over a file or table with the columns `id`, `code` and `value`; the
+/// last two are lists.
 fn over(what: &str, t: &str) -> Vec<Statement> {
     [
         ("point query", format!("SELECT id, code FROM {t} WHERE id = 5")),
@@ -58,7 +60,7 @@ fn over(what: &str, t: &str) -> Vec<Statement> {
     .collect()
 }
 
-/// Statements that are long: each kind at sizes that double.
+/// Returns long statements, each kind at sizes that double.
 fn long() -> Vec<Statement> {
     let rows = "numbers";
     let mut all = Vec::new();
@@ -96,7 +98,7 @@ fn long() -> Vec<Statement> {
     all
 }
 
-/// Planned in full, as if it were to be executed.
+/// Plans a statement completely, as for execution.
 async fn plan(ctx: &SessionContext, text: &str, stock: bool) -> datafusion::error::Result<()> {
     let frame = match stock {
         true => ctx.sql(text).await?,
@@ -106,7 +108,7 @@ async fn plan(ctx: &SessionContext, text: &str, stock: bool) -> datafusion::erro
     Ok(())
 }
 
-/// The median of the times that a statement is planned in, in ms; `None` when it is refused.
+/// Returns the median planning time in ms; `None` if the statement is refused.
 async fn measure(ctx: &SessionContext, text: &str, stock: bool) -> Option<f64> {
     let first = Instant::now();
     plan(ctx, text, stock).await.ok()?;
@@ -163,7 +165,7 @@ async fn run(dir: &Path) {
     for statement in all.iter().filter(|s| s.name.contains(&only)) {
         let shown = |ms: Option<f64>| ms.map_or("-".into(), |ms| format!("{ms:.3}"));
         let ours = measure(&ctx, &statement.text, false).await;
-        // Stock DataFusion takes minutes to plan more than 126 of anything, so it is left out.
+        // Stock DataFusion takes minutes for more than 126 operators, so it is left out there.
         let theirs = match statement.name.split_once(' ').map(|(n, _)| n.parse::<usize>()) {
             Some(Ok(n)) if n > 126 => None,
             _ => measure(&stock, &statement.text, true).await,
@@ -174,7 +176,7 @@ async fn run(dir: &Path) {
 
 fn main() {
     let dir = tempfile::tempdir().unwrap();
-    // Planned as deep as the command does.
+    // The stack is as large as that of the command.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(PARTITIONS)
         .enable_all()

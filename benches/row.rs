@@ -1,4 +1,4 @@
-//! One row of a table in memory: found by two offsets per axis, nothing copied.
+//! Access to one row of a table in memory: two offsets per axis, and no copy.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;

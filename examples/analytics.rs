@@ -1,12 +1,14 @@
-//! An analytics job with the DataFrame API: no SQL text, every function of it from `serrate::expr_fn`.
+//! An analytics job with the DataFrame API, without SQL text: all functions are from
+//! `serrate::expr_fn`.
 //!
 //! ```text
 //! cargo run --release --example analytics -- [PATIENTS.nrt | PATIENTS.parquet | 500]
 //! ```
 //!
-//! A file has the columns `subject_id`, `time`, `code` (lists of lists of integers) and
-//! `numeric_value`; a number makes so many synthetic patients. The job finds the most frequent codes,
-//! takes the patients who have the second of them, and sums up what was measured with it.
+//! The file has the columns `subject_id`, `time`, `code` (lists of lists of integers) and
+//! `numeric_value`; a number instead of a file generates that many synthetic patients. The job
+//! finds the most frequent codes, selects the patients who have the second most frequent one, and
+//! summarizes its values.
 
 use std::time::Instant;
 
@@ -38,7 +40,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let start = Instant::now();
 
-    // How many there are, and the size they would have as one tensor.
+    // The number of patients, events and measurements, and their size as one dense tensor.
     let size = patients.clone().aggregate(
         vec![],
         vec![
@@ -51,7 +53,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
     print_batches(&size.collect().await?)?;
 
-    // The most frequent codes, counted where they lie.
+    // The most frequent codes, counted without unnesting.
     let top = patients
         .clone()
         .aggregate(vec![], vec![ragged_histogram_agg_top(col("code"), 5).alias("top")])?
@@ -66,7 +68,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let codes = top[0].column(0).as_primitive::<UInt16Type>();
     let code = lit(codes.value(codes.len().min(2) - 1));
 
-    // Patients who have the second of them, with its values and when each was taken.
+    // The patients who have the second code, with its values and their times.
     let is_code = ragged_eq(col("code"), code);
     let cohort = patients
         .filter(ragged_any(is_code.clone()))?
@@ -87,7 +89,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     )?;
     print_batches(&values.collect().await?)?;
 
-    // An expression of one's own over the leaves, then the mean course of the last ten events.
+    // A lambda over the leaves, then the mean of the last ten events.
     let logs = ragged_map(col("value"), |v| ln(abs(v) + lit(1.0f32)));
     let logs = logs.resolve_lambda_variables(cohort.schema())?.data;
     let course = cohort
@@ -96,7 +98,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .aggregate(vec![], vec![ragged_mean_agg(col("last")).alias("course")])?;
     print_batches(&course.collect().await?)?;
 
-    // Patients of one length together, in the order of their numbers.
+    // Patients with equal numbers of events in one row, ordered by that number.
     let nested = cohort
         .aggregate(
             vec![ragged_lengths(col("value")).alias("events")],

@@ -1,11 +1,11 @@
-//! The last events before each label, and the time and memory it takes.
+//! The last events before each label, with the time and memory that this takes.
 //!
 //! ```text
 //! cargo run --release --no-default-features --features parquet --example asof -- DIR LABELS \
 //!     [--events 10] [--column code_id]
 //! ```
 //!
-//! `DIR` is a MEDS data set or a tensorized cohort. Lists are made in parts of 1,000 labels, which are
+//! `DIR` is a MEDS data set or a tensorized cohort. Lists are built for 1,000 labels at a time,
 //! counted and dropped.
 
 use std::time::Instant;

@@ -1,12 +1,12 @@
-//! One epoch over `.nrt` files: how long it takes, how much it makes, and a checksum of it.
+//! Iterates over one epoch of `.nrt` files, and prints its time, size and checksum.
 //!
 //!     cargo run --release --example epoch -- patients.nrt --generate 1250
 //!     cargo run --release --example epoch -- patients.nrt --batch 64 --window 256 --seed 7
 //!
-//! `seconds` is one pass over the epoch that makes every batch and does not read it. A second pass of
-//! the same epoch reads every tensor for the checksum: the sum of the bits of all cells, each taken
-//! as an unsigned little-endian integer, modulo 2^64. It does not depend on order; with numpy it is
-//! `a.view(f"u{a.itemsize}").sum(dtype="u8")`, summed over all arrays.
+//! `seconds` is the time of one pass that makes every batch without reading it. A second pass over
+//! the same epoch reads every tensor for the checksum: the sum of the bits of all cells, each read
+//! as an unsigned little-endian integer, modulo 2^64. It does not depend on the order; the
+//! equivalent in numpy is `a.view(f"u{a.itemsize}").sum(dtype="u8")`, summed over all arrays.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -74,7 +74,7 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
             Long("no-shuffle") => shuffle = false,
             Long("bucket") => {
                 bucket = Some(16);
-                // The number may be left out: a file's name follows then, or another option.
+                // The number is optional: the next argument may be a file or another option.
                 if let Some(n) = parser.try_raw_args().and_then(|mut raw| {
                     raw.next_if(|a| a.to_str().is_some_and(|a| a.parse::<usize>().is_ok()))
                 }) {
@@ -145,13 +145,13 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
     Ok(Some(Arguments { files, options, epochs, json, read, generate }))
 }
 
-/// What one epoch took and made.
+/// Time and size of one epoch.
 struct Report {
     epoch: u64,
     open_seconds: f64,
     seconds: f64,
     stats: EpochStats,
-    /// The sum, and how long it took.
+    /// The checksum, and the seconds that it took.
     checksum: Option<(u64, f64)>,
     peak_rss: Option<u64>,
 }
@@ -206,7 +206,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The bits of all cells, added up.
+/// Returns the sum of the bits of all cells.
 fn checksum(tensor: &DenseTensor) -> u64 {
     fn sum<const N: usize>(bytes: &[u8], value: impl Fn([u8; N]) -> u64) -> u64 {
         bytes.as_chunks().0.iter().fold(0u64, |sum, cell| sum.wrapping_add(value(*cell)))
@@ -220,7 +220,8 @@ fn checksum(tensor: &DenseTensor) -> u64 {
     }
 }
 
-/// The most memory the process has had in RAM, mapped files included, where the system tells.
+/// Returns the peak resident memory of the process, mapped files included, if the system reports
+/// it.
 fn peak_rss() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;

@@ -1,13 +1,13 @@
-//! One epoch over health records: how long it takes, how much it makes, and a checksum of it.
+//! Iterates over one epoch of health records, and prints its time, size and checksum.
 //!
 //!     cargo run --release --no-default-features --features parquet --example meds_epoch -- \
 //!         COHORT --split train --batch 256 --len 512 --unit measurement --static omit --seed 7
 //!
-//! COHORT is a tensorized cohort or a MEDS data set. `seconds` is one pass over the epoch that makes every
-//! batch and does not read it. A second pass of the same epoch reads every tensor for the checksum: the
-//! sum of the bits of all cells, each taken as an unsigned little-endian integer, modulo 2^64; with numpy
-//! it is `a.view(f"u{a.itemsize}").sum(dtype="u8")`, summed over all arrays. `--fill` also times what
-//! writing as many bytes into buffers that are used again takes.
+//! COHORT is a tensorized cohort or a MEDS data set. `seconds` is the time of one pass that makes
+//! every batch without reading it. A second pass over the same epoch reads every tensor for the
+//! checksum: the sum of the bits of all cells, each read as an unsigned little-endian integer,
+//! modulo 2^64; the equivalent in numpy is `a.view(f"u{a.itemsize}").sum(dtype="u8")`, summed over
+//! all arrays. `--fill` also measures how long writing as many bytes into reused buffers takes.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -123,7 +123,7 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
     Ok(Some(Arguments { root, split, labels, options, epochs, json, read, fill }))
 }
 
-/// The bits of all cells, added up.
+/// Returns the sum of the bits of all cells.
 fn checksum(tensor: &DenseTensor) -> u64 {
     fn sum<const N: usize>(bytes: &[u8], value: impl Fn([u8; N]) -> u64) -> u64 {
         bytes.as_chunks().0.iter().fold(0u64, |sum, cell| sum.wrapping_add(value(*cell)))
@@ -137,8 +137,8 @@ fn checksum(tensor: &DenseTensor) -> u64 {
     }
 }
 
-/// Seconds for writing `batches` times as many bytes as one batch has at most, in all `bytes`, into one
-/// buffer.
+/// Returns the seconds that it takes to write the largest batch `batches` times, `bytes` in total,
+/// into one buffer.
 fn fill(stats: &EpochStats) -> Result<f64, Failure> {
     let mut buffer = vec![1u8; usize::try_from(stats.largest_batch)?];
     let start = Instant::now();

@@ -1,6 +1,6 @@
 //! Converts between `.nrt` and Arrow IPC files: `nrt_roundtrip IN OUT [--plain-reads]`.
 //!
-//! The interoperability check in `tests/interop` runs it on files of the Python library.
+//! The interoperability test in `tests/interop` runs it on files of the Python library.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serrate::io::nrt::{NrtFile, NrtSchema, NrtWriter, ReadOptions, WriteOptions}
 use serrate::table::RaggedTable;
 use serrate::{Error, Result};
 
-/// Rows that are in memory at a time, few so that small files are written in several pieces.
+/// Rows in memory at a time; few, so that small files are written in several pieces.
 const ROWS: usize = 3;
 
 fn main() -> Result<()> {

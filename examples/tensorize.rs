@@ -1,4 +1,4 @@
-//! A MEDS data set as a tensorized cohort, and the time it takes.
+//! Converts a MEDS data set to a tensorized cohort, and prints the time.
 //!
 //! ```text
 //! cargo run --release --no-default-features --features parquet --example tensorize -- MEDS OUT \

@@ -1,5 +1,5 @@
-//! Writes files for `tests/interop/read_parquet.py`, which reads them with other programs:
-//! `cargo run --example write_formats -- DIR`.
+//! Writes files for `tests/interop/read_parquet.py`, which reads them with other programs: `cargo
+//! run --example write_formats -- DIR`.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Batches of samples of different size, against a slow reference on nested vectors.
+//! Batches of samples of different sizes, against a slow reference on nested vectors.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! Dense forms of ragged data, against slow references on nested lists and the Python library's
-//! results.
+//! Dense forms of ragged data, against slow references on nested lists and results of the Python
+//! library.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

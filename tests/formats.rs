@@ -37,7 +37,7 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::UInt32Type;
 use serrate::table::{Column, RaggedTable};
 
-/// Every kind of leaf, null leaves, null lists, empty rows and events.
+/// Builds a table with every kind of leaf, null leaves, null lists, empty rows and events.
 fn mixed() -> RaggedTable {
     let codes: DictionaryArray<UInt32Type> =
         [Some("b"), None, Some("a"), Some("b"), Some("c"), Some("b")].into_iter().collect();

@@ -30,7 +30,7 @@ mod text;
 
 use proptest::test_runner::Config;
 
-/// Cases by seed: a failing one is named by its seed, there is nothing to shrink.
+/// Cases are identified by their seed; a failing case prints its seed and is not shrunk.
 fn cases(cases: u32) -> Config {
     Config { cases, max_shrink_iters: 0, failure_persistence: None, ..Config::default() }
 }

@@ -1,4 +1,4 @@
-//! Epochs of batches: which items are where, and what the tensors hold, against slow references.
+//! Epochs of batches: their items and the contents of their tensors, against slow references.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! Ragged tables: every way in and out against a slow reference on nested vectors.
+//! Ragged tables: all conversions and operations against a slow reference on nested vectors.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "table/batch.rs"]

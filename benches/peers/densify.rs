@@ -22,7 +22,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Value> {
         ("**Serrate**, reused buffers", pooled),
     ] {
         let options = TableDenseOptions { dense, ..Default::default() };
-        // The first run faults the pages of the file in and fills the pool.
+        // The first run faults in the pages of the file and fills the pool.
         drop(table.to_dense_with(&options)?);
         let start = Instant::now();
         let tensors = table.to_dense_with(&options)?;

@@ -1,4 +1,5 @@
-//! Look-ups of keys of three int64 in a map of them: the batched map, hashbrown, the standard library's.
+//! Lookups of keys of three int64: in the batched map, in hashbrown, and in the map of the standard
+//! library.
 
 use std::time::Instant;
 
@@ -41,7 +42,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Value> {
             add(name, start.elapsed().as_secs_f64(), &fetched.values);
         }
     }
-    /// The same with a map of single entries.
+    /// Does the same with a map of single entries.
     macro_rules! single {
         ($name:literal, $map:expr) => {{
             let start = Instant::now();

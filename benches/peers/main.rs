@@ -1,6 +1,7 @@
-//! Serrate's side of the comparisons with other libraries, as JSON for the scripts beside this file:
-//! `densify FILE --rows N`, `storage FILE --batch B --window L --rounds R` and `dok FILE --rounds R`. Run with
-//! other arguments, as `cargo bench` does for all benchmarks, it says so and does nothing.
+//! Serrate's side of the comparisons with other libraries, as JSON for the scripts next to this
+//! file: `densify FILE --rows N`, `storage FILE --batch B --window L --rounds R` and `dok FILE
+//! --rounds R`. With other arguments, such as those of `cargo bench`, it prints a note and does
+//! nothing.
 #![allow(missing_docs)]
 
 mod densify;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 use serrate::Result;
 use serrate::dense::DenseTensor;
 
-/// `--name N` pairs after the command and the file.
+/// Pairs `--name N` after the command and the file.
 struct Arguments {
     file: PathBuf,
     numbers: Vec<(String, usize)>,
@@ -25,7 +26,7 @@ impl Arguments {
     }
 }
 
-/// Sum of the bits of all cells, each taken as an unsigned integer of its width.
+/// Returns the sum of the bits of all cells, each read as an unsigned integer of its width.
 fn bits<'a>(tensors: impl IntoIterator<Item = &'a DenseTensor>) -> u64 {
     let sum = |t: &DenseTensor| {
         let width = t.dtype().size();

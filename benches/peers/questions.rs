@@ -1,8 +1,8 @@
-//! Serrate and stock DataFusion on the nine questions of `questions.py`, as JSON: seconds of planning
-//! and of execution of the prepared plan, and the answer.
+//! Serrate and stock DataFusion on the nine questions of `questions.py`, as JSON: seconds of
+//! planning and of execution of the prepared plan, and the answer.
 //!
-//! `questions WHO WHERE FILE --code C --point P,E,M --rounds R --threads T`, where WHO is `serrate` or
-//! `datafusion` and WHERE is `memory` (the Parquet file, loaded before) or `file`.
+//! `questions WHO WHERE FILE --code C --point P,E,M --rounds R --threads T`, where WHO is `serrate`
+//! or `datafusion` and WHERE is `memory` (the Parquet file, loaded before) or `file`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -73,7 +73,8 @@ fn arguments() -> Done<Arguments> {
     Ok(out)
 }
 
-/// The questions in the words of Serrate; of several ways the best counts.
+/// Returns the questions in Serrate's SQL; of several statements for a question, the fastest
+/// counts.
 fn ours(code: u64, [p, e, m]: [usize; 3]) -> Vec<(&'static str, Vec<String>)> {
     vec![
         ("total codes", vec!["SELECT sum(ragged_count(code)) FROM p".into()]),
@@ -111,7 +112,7 @@ fn ours(code: u64, [p, e, m]: [usize; 3]) -> Vec<(&'static str, Vec<String>)> {
     ]
 }
 
-/// The same in stock DataFusion, which has no functions over axes.
+/// Returns the questions in the SQL of stock DataFusion, which has no functions over axes.
 fn stock(code: u64, [p, e, m]: [usize; 3]) -> Vec<(&'static str, Vec<String>)> {
     let flat = "SELECT unnest(c) AS c, unnest(v) AS v FROM (SELECT unnest(code) AS c, unnest(val) AS v FROM p)";
     vec![
@@ -185,7 +186,7 @@ async fn session(arguments: &Arguments) -> Done<SessionContext> {
             let table = parquet::read(&arguments.file, &ParquetReadOptions::default())?;
             serrate::sql::register_table(&ctx, "p", table)?;
         } else {
-            // Files do not change while they are asked.
+            // The files do not change during a run.
             let view = format!("CREATE VIEW p AS SELECT * FROM '{file}'");
             serrate::sql::sql(&ctx, &view).await?.collect().await?;
         }
@@ -196,7 +197,7 @@ async fn session(arguments: &Arguments) -> Done<SessionContext> {
     let ctx = SessionContext::new_with_config(config);
     ctx.register_parquet("p", &file, StockOptions::default()).await?;
     if memory {
-        // As it comes from the file: batches in as many partitions as there are threads.
+        // The batches come from the file, in as many partitions as there are threads.
         let frame = ctx.table("p").await?;
         let schema = Arc::clone(frame.schema().inner());
         let parts = frame.collect_partitioned().await?;
@@ -219,7 +220,7 @@ async fn planned(
     Ok(frame.create_physical_plan().await?)
 }
 
-/// The numbers of a result, row by row.
+/// Returns the numbers of a result, row by row.
 fn answer(batches: &[RecordBatch]) -> Done<Vec<f64>> {
     let mut out = Vec::new();
     for batch in batches {
@@ -238,15 +239,15 @@ fn answer(batches: &[RecordBatch]) -> Done<Vec<f64>> {
     Ok(out)
 }
 
-/// The best of some rounds of one way to ask.
+/// Returns the fastest of some rounds of one statement.
 async fn asked(arguments: &Arguments, ctx: &SessionContext, sql: &str) -> Done<Value> {
     let (mut planning, mut execution) = (f64::INFINITY, f64::INFINITY);
     let mut found = Vec::new();
     for _ in 0..arguments.rounds.max(1) {
-        // Plans remember what they have done, so each runs once.
+        // Every plan runs once, because plans keep the metrics and state of a run.
         let start = Instant::now();
         let plan = planned(arguments, ctx, sql).await?;
-        // What a plan runs in is made once, like the plan: it copies the names of all functions.
+        // The task context is created once, like the plan: it copies the names of all functions.
         let task = ctx.task_ctx();
         planning = planning.min(start.elapsed().as_secs_f64());
         if arguments.explain && found.is_empty() {
@@ -254,7 +255,7 @@ async fn asked(arguments: &Arguments, ctx: &SessionContext, sql: &str) -> Done<V
             eprintln!("{sql}\n{text}");
         }
         let start = Instant::now();
-        // Whoever prepares a plan keeps it, and what it runs in.
+        // An application that prepares a plan keeps both the plan and its context.
         let batches = collect(Arc::clone(&plan), Arc::clone(&task)).await?;
         execution = execution.min(start.elapsed().as_secs_f64());
         found = answer(&batches)?;
@@ -298,7 +299,8 @@ fn main() -> Done<()> {
         .worker_threads(arguments.threads)
         .enable_all()
         .build()?;
-    // From within a worker, as a server asks: another thread would be woken up for every answer.
+    // The query starts on a worker, as in a server; otherwise every answer would wake up another
+    // thread.
     let done = runtime
         .block_on(async move { tokio::spawn(async move { run(&arguments).await }).await })?;
     println!("{}", done?);

@@ -1,4 +1,4 @@
-//! The stores of a data set: disk, opening, one item, one batch, one epoch.
+//! Forms of storage of a data set: size on disk, opening, one item, one batch, one epoch.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::Arguments;
 pub(super) fn run(arguments: &Arguments) -> Result<Value> {
     let folder = tempfile::tempdir().map_err(|e| Error::invalid(e.to_string()))?;
     let packed = folder.path().join("patients.parquet");
-    // As `serrate convert` writes it: a number that is not there is NULL.
+    // `serrate convert` also writes missing numbers as NULL.
     let table = mapped(&arguments.file)?.nan_to_null()?;
     parquet::write(&packed, &table, &ParquetWriteOptions::default())?;
     let nrt = store("**`.nrt`, mapped (Serrate)**", arguments, &arguments.file, &mapped)?;
@@ -45,8 +45,8 @@ fn store(
         let table = open(path)?;
         least(0, start.elapsed().as_secs_f64());
 
-        // One access is too short for a clock of its own: all of them, in an order without pattern,
-        // each with the arrays of all columns.
+        // One access is too short to be timed. All rows are read, in random order, each with the
+        // arrays of all columns.
         let rows = table.num_rows();
         let columns: Vec<String> = table.columns().iter().map(|c| c.name().to_owned()).collect();
         let start = Instant::now();

@@ -49,7 +49,7 @@ pub enum Error {
         path: String,
         /// Depth of the rest of the column at that path.
         expected: String,
-        /// What was found.
+        /// Depth or kind of value found there.
         found: String,
     },
     /// A value whose type differs from its column's.
@@ -59,7 +59,7 @@ pub enum Error {
         path: String,
         /// Declared or inferred type.
         expected: String,
-        /// What was found.
+        /// The value or type found.
         found: String,
     },
     /// Offsets, bounds or lengths that do not describe lists.
@@ -129,7 +129,7 @@ pub enum Error {
     /// An axis number that the array does not have.
     #[error("{what} has {ndim} axes (axis 0 is the rows); there is no axis {axis}")]
     NoSuchAxis {
-        /// What the axis was looked up in.
+        /// The array or table that lacks the axis.
         what: String,
         /// Axis as given.
         axis: i64,
@@ -157,7 +157,7 @@ pub enum Error {
     /// An allocation that is refused before it is made.
     #[error("{what} needs {bytes} bytes, more than the limit of {limit} bytes; {hint}")]
     TooLarge {
-        /// What was to be allocated.
+        /// The refused allocation.
         what: String,
         /// Bytes it would take.
         bytes: u128,

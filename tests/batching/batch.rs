@@ -18,7 +18,7 @@ proptest! {
         let slow = Slow::random(&mut r);
         let batch = slow.batch(&mut r);
         slow.check(&batch);
-        // Densify, then mask: the original.
+        // Densifying and masking restores the batch.
         let again = RaggedBatch::try_new(
             batch.tensor().unwrap(),
             Some(batch.mask().unwrap()),
@@ -26,7 +26,6 @@ proptest! {
             Some(batch.non_uniform_dim()),
         );
         prop_assert_eq!(&again.unwrap(), &batch);
-        // No wider than need be.
         let tight = RaggedBatch::from_oversize_tensor(
             &slow.padded(|| 1),
             Some(&slow.mask()),
@@ -224,7 +223,7 @@ proptest! {
         }
         let padded = slow.padded(|| 0);
         prop_assert_eq!(batch.get(&index).unwrap(), padded.index(&index).unwrap());
-        // The places written to, found by reading the numbers of all places.
+        // The slots written to, found by reading a tensor of all positions.
         let all = DenseTensor::from_vec(shape.clone(), (0..count(&shape) as i64).collect()).unwrap();
         let taken = all.index(&index).unwrap();
         let values: Vec<i64> = (0..taken.num_elements()).map(|_| r.below(2) as i64).collect();
@@ -276,16 +275,17 @@ fn combined_samples_have_the_type_of_the_first() {
         |t: &[&DenseTensor]| Samples::from(t.iter().map(|t| (*t).clone()).collect::<Vec<_>>());
     let ints = combine_data(&list(&[&i, &f]), None, true).unwrap();
     assert_eq!(ints.tensor().unwrap().to_string(), "int64[2, 2] [[5, 0], [2, -2]]");
-    // Flattened, the first with elements; nested, the first.
+    // If flattened, the first sample with elements determines the type; if nested, the first
+    // sample.
     let floats = combine_data(&list(&[&none, &f]), None, true).unwrap();
     assert_eq!(floats.dtype(), DType::F32);
     assert_eq!(combine_data(&list(&[&none, &f]), None, false).unwrap().dtype(), DType::F64);
-    // Samples without elements are of any shape.
+    // Samples without elements may have any shape.
     let flat = DenseTensor::from_vec([3, 2], vec![1; 6]).unwrap();
     let odd = DenseTensor::from_vec([4, 0], Vec::<i32>::new()).unwrap();
     let both = combine_data(&list(&[&odd, &flat]), None, true).unwrap();
     assert_eq!(both.sample_sizes().unwrap().to_string(), "int64[2] [0, 3]");
-    // All without elements: their own sizes, and no more.
+    // If no sample has elements, the batch has their sizes.
     let all = combine_data(&list(&[&odd, &odd]), None, true).unwrap();
     assert_eq!((all.shape(), all.total_num_entries()), (vec![2, 4, 0], 8));
     let nested: Samples = vec![vec![none.clone()], vec![none]].into();

@@ -1,4 +1,4 @@
-//! Batches as ragged arrays, tables and packed tensors.
+//! Conversion of batches to and from ragged arrays, tables and packed tensors.
 
 use proptest::prelude::*;
 use serrate::array::{Layout, Offsets, RaggedArray};
@@ -28,7 +28,7 @@ proptest! {
         let most = slow.samples.iter().map(Vec::len).max().unwrap_or(0);
         let tight = slow.with(most, slow.samples.clone());
         prop_assert_eq!(numbers(&dense), numbers(&tight.padded(|| 0)));
-        // Where all sizes are the same the non-uniform axis is still the one that may differ.
+        // If all sizes are equal, the non-uniform axis is still the ragged one.
         let back = RaggedBatch::from_ragged_array(&array).unwrap();
         tight.check(&back);
         prop_assert_eq!(back.values().as_bytes(), batch.values().as_bytes());
@@ -87,13 +87,13 @@ fn arrays_that_are_no_batches_are_refused() {
     let nulls = std::sync::Arc::new(Int32Array::from(vec![Some(1), None])) as _;
     let nulls = RaggedArray::try_new(1, vec![offsets(&[2]).into()], nulls).unwrap();
     assert!(RaggedBatch::from_ragged_array(&nulls).unwrap_err().to_string().contains("nulls"));
-    // Lists of one length before and after are batch and data axes, whatever their layout.
+    // Axes with lists of one length are batch and data axes, whatever their layout.
     let axes =
         vec![offsets(&[2, 2]).into(), offsets(&[1, 0, 3, 2]).into(), offsets(&[2; 6]).into()];
     let array = RaggedArray::try_new(2, axes, leaves(12)).unwrap();
     let batch = RaggedBatch::from_ragged_array(&array).unwrap();
     assert_eq!(batch.shape(), [2, 2, 3, 2]);
-    // A slice of an array has offsets that do not begin with 0.
+    // A slice of an array has offsets that do not start at 0.
     let tail = RaggedBatch::from_ragged_array(&array.slice(1, 1).unwrap()).unwrap();
     assert_eq!(tail.sample_sizes().unwrap().to_string(), "int64[1, 2] [[3, 2]]");
     assert_eq!(tail.values().shape(), [5, 2]);

@@ -1,4 +1,4 @@
-//! Entries by index.
+//! Access to entries by index.
 
 use proptest::prelude::*;
 use serrate::Error;
@@ -16,7 +16,7 @@ const ANY: IndexOptions =
 const STRICT: IndexOptions =
     IndexOptions { duplicates: Duplicates::Error, beyond: BeyondSample::Error };
 
-/// Up to five positions below `limit` for every sample, negative ones among them.
+/// Draws up to five positions below `limit` for every sample, some of them negative.
 fn positions(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize) -> Vec<Vec<i64>> {
     (0..samples)
         .map(|i| {
@@ -27,7 +27,7 @@ fn positions(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize) -> 
         .collect()
 }
 
-/// Different positions below `limit` for every sample.
+/// Draws distinct positions below `limit` for every sample.
 fn distinct(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize) -> Vec<Vec<i64>> {
     (0..samples)
         .map(|i| {
@@ -46,14 +46,14 @@ fn wrapped(i: i64, n: usize) -> usize {
     (if i < 0 { i + n as i64 } else { i }) as usize
 }
 
-/// A row of new entries for every sample.
+/// Draws a row of new entries for every sample.
 fn entries(r: &mut Random, slow: &Slow, rows: &[Vec<i64>]) -> Vec<Vec<Vec<i64>>> {
     let entry = slow.entry();
     let one = |r: &mut Random| (0..entry).map(|_| r.below(2) as i64).collect();
     rows.iter().map(|row| row.iter().map(|_| one(r)).collect()).collect()
 }
 
-/// Data as a batch, or as the padded tensor.
+/// Returns the data as a batch or as the padded tensor.
 fn either(r: &mut Random, slow: &Slow) -> AnyBatch {
     if r.flip() { slow.batch(r).into() } else { slow.padded(|| 0).into() }
 }
@@ -113,7 +113,7 @@ proptest! {
                     }
                 }
             }
-            // And written back where they came from: nothing changes.
+            // Writing the entries back changes nothing.
             let back = batched_indexing_write(&found, &ids, &data, Some(dim), &ANY).unwrap();
             prop_assert_eq!(back.to_tensor().unwrap(), data.to_tensor().unwrap());
         }
@@ -141,14 +141,14 @@ proptest! {
         let found = batched_indexing_write(&from, &ids, &batch, Some(slow.dim()), &ANY).unwrap();
         expected.check(found.as_ragged().unwrap());
 
-        // Into a tensor: all of it is entries.
+        // All slots of a tensor are entries.
         let padded = slow.padded(|| 1);
         let full = RaggedBatch::from_full_tensor(&padded, slow.dim(), slow.batch_shape.len());
         let found = batched_indexing_write(&from, &ids, &padded, Some(slow.dim()), &ANY).unwrap();
         let same = batched_indexing_write(&from, &ids, full.unwrap(), Some(slow.dim()), &ANY);
         prop_assert_eq!(found.as_dense().unwrap(), &same.unwrap().to_tensor().unwrap());
 
-        // Into rows of filler.
+        // Writes into rows of filler.
         let targets = slow.width + r.below(3);
         let rows = positions(&mut r, slow.samples.len(), |_| targets);
         let ids = indices(&mut r, &slow.batch_shape, &rows);
@@ -178,7 +178,7 @@ proptest! {
         prop_assert_eq!(back.as_ragged().unwrap(), &batch);
         let again = batched_index_mapping(&batch, &ids, &ids, &batch, &STRICT).unwrap();
         prop_assert_eq!(again.as_ragged().unwrap(), &batch);
-        // Rows made of them are zero elsewhere.
+        // Rows made of the entries are zero elsewhere.
         let rows_of = |d: &RaggedBatch| {
             batched_inverse_indexing_access(d, &ids, slow.width, 0, dim, &STRICT).unwrap()
         };
@@ -238,7 +238,7 @@ proptest! {
         let (data, into) = (source.batch(&mut r), target.batch(&mut r));
         let found = batched_index_mapping(&data, &a, &b, &into, &STRICT).unwrap();
         target.with(target.width, samples).check(found.as_ragged().unwrap());
-        // The non-uniform axes need not be the same.
+        // The non-uniform axes may differ.
         let last = data.dim() - 1;
         let moved = data.get_non_uniform_dimension_transposed_to(last).unwrap();
         if source.before.is_empty() && source.after.len() < 2 {
@@ -290,11 +290,11 @@ fn strict_indices_stay_within_their_sample() {
         RaggedBatch::from_full_tensor(&DenseTensor::from_vec([2, 1], v).unwrap(), 1, 1).unwrap()
     };
     let strict = |v| batched_indexing_access(&batch, &row(v), 0, None, &STRICT);
-    // The last entry of a sample, wherever that is.
+    // -1 is the last entry of a sample of any size.
     assert_eq!(strict(vec![-1, -1]).unwrap().values().to_string(), "int32[2] [3, 4]");
     let e = strict(vec![0, 1]).unwrap_err().to_string();
     assert_eq!(e, "sample [1], position 0: index 1 is out of range for 1 entries");
-    // As in the padded tensor: filler.
+    // Filler is addressed as in the padded tensor.
     let any = |v, f| {
         let batch = batch.with_padded_set_to(f).unwrap();
         batched_indexing_access(&batch, &row(v), 0, None, &ANY).unwrap().values().to_string()
@@ -314,7 +314,7 @@ fn duplicates_are_refused_when_asked_for() {
     assert_eq!(e, "sample 1: position 2 writes to index -2, as position 0 does");
     let last = write(&ANY).unwrap().to_tensor().unwrap();
     assert_eq!(last.to_string(), "int32[2, 3] [[1, 2, 3], [5, 6, 0]]");
-    // What is read may come more than once.
+    // Reads may repeat an entry.
     assert!(batched_indexing_access(&into, &ids, 0, None, &STRICT).is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! Batches that several threads work on, against the same sample by sample.
+//! Batches that are divided among threads, against the same operations sample by sample.
 
 use serrate::batching::{
     Duplicates, IndexOptions, RaggedBatch, batched_bool_indexing, batched_bool_indexing_write,
@@ -8,7 +8,7 @@ use serrate::dense::{DenseOptions, DenseTensor};
 
 use crate::reference::Random;
 
-/// Samples of up to 400 numbers; a third of them are empty, and one is large.
+/// Draws samples of up to 400 numbers; a third of them are empty, and one is large.
 fn ragged(r: &mut Random, samples: usize) -> RaggedBatch {
     let mut ends = vec![0i64];
     for i in 0..samples {

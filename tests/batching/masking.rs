@@ -1,4 +1,4 @@
-//! Entries by mask, and sums.
+//! Access to entries by mask, and sums.
 
 use proptest::prelude::*;
 use serrate::batching::{
@@ -10,7 +10,7 @@ use serrate::dense::{DType, DenseTensor};
 
 use crate::reference::{Random, Slow, at, count, numbers, places};
 
-/// Flags for all places of a padded batch, those of filler among them.
+/// Draws flags for all slots of a padded batch, including filler.
 fn flags(r: &mut Random, slow: &Slow) -> Vec<Vec<bool>> {
     slow.samples.iter().map(|_| (0..slow.width).map(|_| r.flip()).collect()).collect()
 }
@@ -49,7 +49,7 @@ proptest! {
         let back = batched_bool_indexing_write(&kept, &ragged_mask, &batch).unwrap();
         prop_assert_eq!(back.as_ragged().unwrap(), &batch);
 
-        // Other entries in their place.
+        // Writes other entries to the same slots.
         let new: Vec<Vec<Vec<i64>>> = expected
             .samples
             .iter()
@@ -92,7 +92,7 @@ proptest! {
         let all = filtered(&slow.with(slow.width, all), &flags);
         all.check(&kept);
 
-        // Filter is take of the mask's indices, and the mask is that of its indices.
+        // Filtering equals taking the indices of the mask, and these indices give the mask.
         let indices = get_indices_from_mask(&mask).unwrap();
         let taken = batched_indexing_access(&padded, &indices, 0, None, &IndexOptions::default());
         prop_assert_eq!(&taken.unwrap(), &kept);
@@ -187,7 +187,7 @@ fn infinities_are_zeros_of_means_when_asked_for() {
         ("float32[2] [0.0, 0.0]".into(), "float32[2] [inf, NaN]".into())
     );
     assert_eq!(sum_over_targets(&batch).unwrap().to_string(), "float32[2] [inf, NaN]");
-    // Large integers are not rounded on the way.
+    // Large integers stay exact.
     let t = DenseTensor::from_vec([1, 3], vec![i64::MAX, 1, -1]).unwrap();
     let batch = RaggedBatch::from_full_tensor(&t, 1, 1).unwrap();
     assert_eq!(sum_over_targets(&batch).unwrap().as_slice::<i64>().unwrap(), [i64::MAX]);

@@ -1,9 +1,10 @@
-//! Random batches with junk as filler, and what they mean: one vector per entry, in one per sample.
+//! Random batches with junk as filler, and their meaning: one vector per entry, in one vector per
+//! sample.
 
 use serrate::batching::RaggedBatch;
 use serrate::dense::{DType, DenseTensor};
 
-/// Numbers from a seed.
+/// Generator of numbers from a seed.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -25,7 +26,7 @@ impl Random {
         self.next() % 2 == 1
     }
 
-    /// Up to `most` axes of sizes up to 3; 0 now and then.
+    /// Draws up to `most` axes of sizes up to 3, sometimes 0.
     pub(crate) fn shape(&mut self, least: usize, most: usize) -> Vec<usize> {
         let ndim = least + self.below(most - least + 1);
         let size = |r: &mut Self| if r.below(12) == 0 { 0 } else { 1 + r.below(3) };
@@ -33,7 +34,7 @@ impl Random {
     }
 }
 
-/// A batch and what it means.
+/// A batch in its plain form.
 #[derive(Clone, Debug)]
 pub(crate) struct Slow {
     pub(crate) dtype: DType,
@@ -49,12 +50,12 @@ pub(crate) fn count(shape: &[usize]) -> usize {
     shape.iter().product()
 }
 
-/// Numbers as a tensor of a type.
+/// Converts numbers to a tensor of a type.
 pub(crate) fn tensor(dtype: DType, shape: &[usize], values: Vec<i64>) -> DenseTensor {
     DenseTensor::from_vec(shape, values).unwrap().cast(dtype).unwrap()
 }
 
-/// The elements of a tensor.
+/// Returns the elements of a tensor.
 pub(crate) fn numbers(t: &DenseTensor) -> Vec<i64> {
     t.cast(DType::I64).unwrap().as_slice::<i64>().unwrap().to_vec()
 }
@@ -75,7 +76,7 @@ impl Slow {
         Self { dtype, batch_shape, before, after, width: most + r.below(3), samples }
     }
 
-    /// With other samples of the same batch and data axes.
+    /// Returns other samples with the same batch and data axes.
     pub(crate) fn with(&self, width: usize, samples: Vec<Vec<Vec<i64>>>) -> Self {
         Self { width, samples, ..self.clone() }
     }
@@ -96,7 +97,8 @@ impl Slow {
         shape
     }
 
-    /// The padded tensor, element by element; `filler` says what is beyond a sample.
+    /// Returns the padded tensor, built element by element; `filler` gives the slots after a
+    /// sample.
     pub(crate) fn padded(&self, mut filler: impl FnMut() -> i64) -> DenseTensor {
         let (outer, inner) = (count(&self.before), count(&self.after));
         let mut out = Vec::new();
@@ -127,7 +129,7 @@ impl Slow {
         DenseTensor::from_bools(shape, rows).unwrap()
     }
 
-    /// All entries, one after the other.
+    /// Returns all entries, one after the other.
     pub(crate) fn values(&self) -> DenseTensor {
         let all: Vec<i64> = self.samples.iter().flatten().flatten().copied().collect();
         let mut shape = vec![self.samples.iter().map(Vec::len).sum()];
@@ -136,7 +138,7 @@ impl Slow {
         tensor(self.dtype, &shape, all)
     }
 
-    /// As a batch, by mask or sizes or both, from a tensor with junk as filler.
+    /// Builds the batch from a tensor with junk as filler, by mask, sizes or both.
     pub(crate) fn batch(&self, r: &mut Random) -> RaggedBatch {
         let padded = self.padded(|| 1);
         let (mask, sizes) = (self.mask(), self.sizes());
@@ -148,7 +150,7 @@ impl Slow {
         RaggedBatch::try_new(&padded, mask, sizes, Some(self.dim())).unwrap()
     }
 
-    /// Refuses a batch that means something else.
+    /// Asserts that a batch has the same contents.
     pub(crate) fn check(&self, batch: &RaggedBatch) {
         assert_eq!(batch.shape(), self.shape());
         assert_eq!(batch.batch_shape(), self.batch_shape);
@@ -163,7 +165,7 @@ impl Slow {
     }
 }
 
-/// Indices of every sample as a batch, with junk as filler.
+/// Converts the indices of every sample to a batch, with junk as filler.
 pub(crate) fn indices(r: &mut Random, batch_shape: &[usize], rows: &[Vec<i64>]) -> RaggedBatch {
     let dtype = [DType::I64, DType::I32, DType::I16][r.below(3)];
     let width = rows.iter().map(Vec::len).max().unwrap_or(0) + r.below(2);
@@ -178,12 +180,12 @@ pub(crate) fn indices(r: &mut Random, batch_shape: &[usize], rows: &[Vec<i64>]) 
     RaggedBatch::try_new(&slow.padded(|| 999), None, Some(&slow.sizes()), None).unwrap()
 }
 
-/// Element `at` of a tensor.
+/// Returns the element at `place`.
 pub(crate) fn at(t: &[i64], shape: &[usize], place: &[usize]) -> i64 {
     t[place.iter().zip(shape).fold(0, |flat, (i, size)| flat * size + i)]
 }
 
-/// Every place of a shape.
+/// Returns all positions of a shape, row-major.
 pub(crate) fn places(shape: &[usize]) -> Vec<Vec<usize>> {
     (0..count(shape))
         .map(|mut flat| {

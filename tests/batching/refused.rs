@@ -1,4 +1,4 @@
-//! What is refused, and in which words.
+//! Refused input, and the messages.
 
 use serrate::batching::{
     IndexOptions, RaggedBatch, Samples, apply_mask_to_tensor, batched_bool_indexing,

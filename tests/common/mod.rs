@@ -1,3 +1,3 @@
-//! What several test binaries share.
+//! Code shared by several test binaries.
 
 pub mod torture;

@@ -1,4 +1,4 @@
-//! Indexing and reshaping of one column as nested vectors: slow, and plain to see.
+//! Indexing and reshaping of one column as nested vectors: slow and obvious.
 
 use serrate::index::Index;
 
@@ -14,7 +14,7 @@ pub(crate) enum Nested<L> {
 }
 
 impl<L: Clone> Nested<L> {
-    /// The elements of a list, of which a null one has none.
+    /// Returns the elements of a list; none for a null list.
     pub(crate) fn children(&self) -> &[Self] {
         match self {
             Self::List(list) => list,
@@ -22,7 +22,7 @@ impl<L: Clone> Nested<L> {
         }
     }
 
-    /// The same lists with every element of depth `depth` replaced.
+    /// Replaces every element at depth `depth`; lists stay.
     pub(crate) fn map_at(&self, depth: usize, f: &dyn Fn(&Self) -> Self) -> Self {
         match (depth, self) {
             (0, _) => f(self),
@@ -34,13 +34,13 @@ impl<L: Clone> Nested<L> {
     }
 }
 
-/// Position in a list, negative from the end.
+/// Returns the element at a position, negative from the end.
 fn at<L: Clone>(list: &[Nested<L>], i: i64) -> Option<Nested<L>> {
     let n = i64::try_from(list.len()).ok()?;
     list.get(usize::try_from(if i < 0 { i + n } else { i }).ok()?).cloned()
 }
 
-/// Python's slice, element by element.
+/// Slices a list by Python's rules, element by element.
 fn cut<L: Clone>(
     list: &[Nested<L>],
     start: Option<i64>,
@@ -70,16 +70,16 @@ fn cut<L: Clone>(
     out
 }
 
-/// What an index says, for every column alike.
+/// An index expression, resolved for all columns.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// Items for axes, `...` written out.
+    /// Items per axis, with `...` expanded.
     items: Vec<Item>,
-    /// Length of the arrays, when there are any.
+    /// Length of the index arrays, if there are any.
     count: Option<usize>,
-    /// The arrays have something between them.
+    /// Whether other items separate the arrays.
     apart: bool,
-    /// Where new axes stand in the result.
+    /// Positions of new axes in the result.
     new_axes: Vec<usize>,
 }
 
@@ -87,12 +87,12 @@ pub(crate) struct Plan {
 enum Item {
     At(i64),
     Slice(Option<i64>, Option<i64>, Option<i64>),
-    /// Positions, and the length a mask asks for.
+    /// Positions, and the required length if they come from a mask.
     Array(Vec<i64>, Option<usize>),
 }
 
 impl Plan {
-    /// `None` where numpy refuses the index for an array with `ndim` axes.
+    /// Resolves an index for an array with `ndim` axes; `None` if numpy refuses it.
     pub(crate) fn new(index: &[Index], ndim: usize) -> Option<Self> {
         let given = index.iter().filter(|i| !matches!(i, Index::Rest | Index::NewAxis)).count();
         let rest = ndim.checked_sub(given)?;
@@ -103,7 +103,7 @@ impl Plan {
                 Index::Rest if seen => return None,
                 Index::Rest => {
                     seen = true;
-                    // Even where it stands for no axis, it stands between its neighbours.
+                    // A `...` that covers no axis still separates its neighbours.
                     let none = if rest == 0 { Some(Index::Rest) } else { None };
                     all.extend(none);
                     all.extend(vec![Index::ALL; rest]);
@@ -115,7 +115,7 @@ impl Plan {
             all.extend(vec![Index::ALL; rest]);
         }
         let any = all.iter().any(|i| matches!(i, Index::Array(_) | Index::Mask(_)));
-        // Groups of neighbours among the items that numpy calls advanced.
+        // Groups of adjacent items among those that numpy calls advanced.
         let flags: Vec<bool> = all
             .iter()
             .map(|i| any && matches!(i, Index::Array(_) | Index::Mask(_) | Index::At(_)))
@@ -162,13 +162,12 @@ impl Plan {
         Some(Self { items, count, apart, new_axes })
     }
 
-    /// Whether arrays have something between them.
     pub(crate) fn is_apart(&self) -> bool {
         self.apart
     }
 
-    /// One column with `levels` levels of lists (the rows are the first) and the levels it has then;
-    /// `None` where something is out of range.
+    /// Indexes one column with `levels` levels of lists (the rows are the first); returns the
+    /// result and its number of levels, or `None` if a position is out of range.
     pub(crate) fn apply<L: Clone>(
         &self,
         column: &Nested<L>,
@@ -176,7 +175,7 @@ impl Plan {
     ) -> Option<(Nested<L>, usize)> {
         let mut left = levels;
         let mut found = if self.apart && self.count == Some(0) {
-            // Items up to the first array are looked at, and what follows it is not reached.
+            // Items up to the first array are evaluated; items after it are not, if it is empty.
             let first = self.items.iter().position(|i| matches!(i, Item::Array(..))).unwrap();
             self.walk(column, levels, &self.items[..=first], None)?;
             left += 1;
@@ -233,7 +232,7 @@ impl Plan {
     }
 }
 
-/// A column on axis `axis` with the lists of axis `at` replaced by their one element.
+/// Replaces the lists of axis `at` by their only element, in a column on axis `axis`.
 pub(crate) fn squeeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) -> Nested<L> {
     if axis < at {
         return column.clone();
@@ -241,7 +240,7 @@ pub(crate) fn squeeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) -> N
     column.map_at(at, &|list| list.children().first().cloned().unwrap_or(Nested::Null))
 }
 
-/// A column on axis `axis` with a list of one around what becomes the elements of axis `at`.
+/// Wraps what becomes the elements of axis `at` in lists of one, in a column on axis `axis`.
 pub(crate) fn unsqueeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) -> Nested<L> {
     if axis + 1 < at {
         return column.clone();
@@ -249,8 +248,8 @@ pub(crate) fn unsqueeze<L: Clone>(column: &Nested<L>, axis: usize, at: usize) ->
     column.map_at(at, &|n| Nested::List(vec![n.clone()]))
 }
 
-/// A column on axis `axis` with axis `at` merged into the one above; `lengths` are those of the lists
-/// of axis `at`, and `more` is what the elements after the first of a list get.
+/// Merges axis `at` into the axis above, in a column on axis `axis`; `lengths` are those of the
+/// lists of axis `at`, and `more` fills the elements after the first of a list.
 pub(crate) fn flatten<L: Clone>(
     column: &Nested<L>,
     axis: usize,

@@ -1,4 +1,4 @@
-//! An object store that writes down what it is asked for.
+//! An object store that records requests.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,20 +16,20 @@ use object_store::{
     ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
-/// Requests for bytes: of which object, and which.
+/// Requests for bytes: object and range of each.
 pub(crate) type Gets = Vec<(String, Range<u64>)>;
 
-/// Objects in memory, with a list of the requests for their bytes.
+/// Objects in memory, with a record of the requests for their bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
     inner: InMemory,
     gets: Mutex<Gets>,
-    /// Answers with a byte less than asked for.
+    /// Whether answers lack their last byte.
     pub(crate) short: AtomicBool,
 }
 
 impl Counting {
-    /// A store with these objects.
+    /// Creates a store with these objects.
     pub(crate) async fn with(objects: &[(&str, Vec<u8>)]) -> Arc<Self> {
         let store = Self::default();
         for (path, bytes) in objects {
@@ -48,12 +48,12 @@ impl Counting {
         self.inner.delete(&Path::from(path)).await.unwrap();
     }
 
-    /// The requests since this was asked last.
+    /// Returns and clears the recorded requests.
     pub(crate) fn take(&self) -> Gets {
         std::mem::take(&mut *self.gets.lock().unwrap())
     }
 
-    /// Number of requests and of bytes since this was asked last.
+    /// Returns the number of requests and of their bytes, and clears the record.
     pub(crate) fn counts(&self) -> (usize, u64) {
         let gets = self.take();
         (gets.len(), gets.iter().map(|(_, range)| range.end - range.start).sum())

@@ -1,8 +1,9 @@
-//! Random nested arrays in their worst form, with what they mean.
+//! Random nested arrays in their worst form, with their meaning.
 //!
-//! [`torture`] makes an Arrow array of lists (List, LargeList and FixedSizeList, mixed over the
-//! levels) whose offsets do not start at zero, with unreachable values before, behind and between,
-//! null lists that hide values, and null leaves over values, together with its meaning as a tree.
+//! [`torture`] builds an Arrow array of lists (List, LargeList and FixedSizeList, mixed over the
+//! levels) whose offsets do not start at zero, with unreachable values before, after and between,
+//! null lists that hide values, and null leaves over values. It also returns the meaning of the
+//! array as a tree.
 
 #![allow(dead_code)]
 
@@ -25,7 +26,7 @@ pub fn random(seed: u64) -> Random {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
-/// A value: a leaf, or what a list holds.
+/// A value: a leaf or a list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
     /// A null list or a null leaf.
@@ -42,7 +43,7 @@ impl Node {
         *self == Self::Null
     }
 
-    /// Children of a list, none of a null one.
+    /// Returns the children of a list; none for a null list.
     pub fn children(&self) -> &[Node] {
         match self {
             Self::List(v) => v,
@@ -51,7 +52,7 @@ impl Node {
         }
     }
 
-    /// All leaves below, nulls included.
+    /// Returns all leaves below, including nulls.
     pub fn leaves(&self) -> Vec<Node> {
         match self {
             Self::List(v) => v.iter().flat_map(Node::leaves).collect(),
@@ -59,7 +60,7 @@ impl Node {
         }
     }
 
-    /// Leaves below `levels` levels of lists (a null list has none).
+    /// Returns the leaves below `levels` levels of lists; none below a null list.
     pub fn leaves_below(&self, levels: usize) -> Vec<Node> {
         match levels {
             0 => vec![self.clone()],
@@ -67,7 +68,7 @@ impl Node {
         }
     }
 
-    /// Applies a function to every element `levels` levels below; null lists stay.
+    /// Replaces every element `levels` levels below; null lists stay.
     pub fn map_at(&self, levels: usize, f: &mut dyn FnMut(&Node) -> Node) -> Node {
         match (levels, self) {
             (0, node) => f(node),
@@ -95,7 +96,7 @@ impl Node {
     }
 }
 
-/// Equal, NaN with NaN, floats within rounding.
+/// Returns whether values are equal; NaN equals NaN, and floats are equal within rounding.
 pub fn alike(a: &Node, b: &Node) -> bool {
     match (a, b) {
         (Node::Float(a), Node::Float(b)) => {
@@ -116,7 +117,7 @@ pub fn assert_alike(found: &[Node], expected: &[Node]) {
     }
 }
 
-/// What to make.
+/// Specification of a random array.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// Levels of lists.
@@ -126,12 +127,12 @@ pub struct Spec {
     pub rows: usize,
     /// Longest list.
     pub longest: usize,
-    /// Whether leaves may be null, lists may be null.
+    /// Whether leaves may be null, and whether lists may be null.
     pub null_leaves: bool,
     pub null_lists: bool,
-    /// Integers lie between -`reach` and `reach` (0 and `reach` for unsigned ones).
+    /// Largest absolute value of integers; unsigned ones lie between 0 and `reach`.
     pub reach: i64,
-    /// NaN and infinities among floats.
+    /// Whether floats may be NaN or infinite.
     pub odd_floats: bool,
 }
 
@@ -150,7 +151,7 @@ impl Spec {
     }
 }
 
-/// An array and its rows.
+/// An array and its rows as trees.
 #[derive(Clone, Debug)]
 pub struct Torture {
     pub kinds: Vec<ListKind>,
@@ -164,7 +165,7 @@ impl Torture {
     }
 }
 
-/// A random array; about one in eight is extreme: no rows, all null, all empty, one huge row.
+/// Draws a random array; about one in eight is extreme: no rows, all null, all empty, one huge row.
 pub fn torture(spec: &Spec, rng: &mut Random) -> Torture {
     let mut spec = spec.clone();
     let kinds: Vec<ListKind> = (0..spec.levels)
@@ -192,7 +193,7 @@ pub fn torture(spec: &Spec, rng: &mut Random) -> Torture {
     Torture { kinds, array, rows }
 }
 
-/// A random value below the levels `kinds`.
+/// Draws a random value below the levels `kinds`.
 pub fn tree(spec: &Spec, kinds: &[ListKind], rng: &mut Random) -> Node {
     let Some((kind, below)) = kinds.split_first() else { return leaf(spec, rng) };
     if spec.null_lists && rng.random_range(0..6) == 0 {
@@ -224,7 +225,7 @@ fn leaf(spec: &Spec, rng: &mut Random) -> Node {
     }
 }
 
-/// The rows as Arrow lists of these kinds, sliced out of something longer.
+/// Encodes rows as Arrow lists of these kinds, as a slice of a longer array.
 pub fn encode(spec: &Spec, kinds: &[ListKind], rows: &[Node], rng: &mut Random) -> ArrayRef {
     let (before, behind) = (rng.random_range(0..3), rng.random_range(0..3));
     let mut all: Vec<Node> = (0..before).map(|_| tree(spec, kinds, rng)).collect();
@@ -235,7 +236,7 @@ pub fn encode(spec: &Spec, kinds: &[ListKind], rows: &[Node], rng: &mut Random) 
 
 fn level(spec: &Spec, kinds: &[ListKind], nodes: &[Node], rng: &mut Random) -> ArrayRef {
     let Some((kind, below)) = kinds.split_first() else { return leaves(spec, nodes, rng) };
-    // Junk children: before all, under null lists, behind all.
+    // Hidden children: before all lists, under null lists, after all lists.
     let mut children: Vec<Node> = Vec::new();
     let mut junk = |n: usize, children: &mut Vec<Node>| {
         children.extend((0..n).map(|_| tree(spec, below, rng)));
@@ -278,7 +279,7 @@ fn level(spec: &Spec, kinds: &[ListKind], nodes: &[Node], rng: &mut Random) -> A
     }
 }
 
-/// Leaves with values below their nulls, as a slice.
+/// Builds leaves with values under their nulls, as a slice.
 fn leaves(spec: &Spec, nodes: &[Node], rng: &mut Random) -> ArrayRef {
     let pad = rng.random_range(0..3usize);
     let valid: Vec<bool> =
@@ -323,7 +324,7 @@ fn with_nulls(array: &ArrayRef, nulls: Option<NullBuffer>) -> ArrayRef {
     arrow::array::make_array(data)
 }
 
-/// What an Arrow array means, read the slow way.
+/// Decodes an Arrow array value by value.
 pub fn decode(array: &ArrayRef) -> Vec<Node> {
     let list = |at: &dyn Fn(usize) -> ArrayRef| -> Vec<Node> {
         (0..array.len())
@@ -357,7 +358,7 @@ fn numbers<T: ArrowPrimitiveType>(array: &ArrayRef, node: impl Fn(T::Native) -> 
     wide.as_primitive::<T>().iter().map(|v| v.map_or(Node::Null, &node)).collect()
 }
 
-/// What a ragged array means.
+/// Decodes a ragged array.
 #[track_caller]
 pub fn meaning(array: &RaggedArray) -> Vec<Node> {
     let arrow = array.to_arrow().unwrap();
@@ -365,7 +366,7 @@ pub fn meaning(array: &RaggedArray) -> Vec<Node> {
     decode(&arrow)
 }
 
-/// A ragged array of rows, written the plain way: 32-bit offsets from zero.
+/// Builds a ragged array of rows in the plain form: 32-bit offsets from zero.
 pub fn plain(levels: usize, leaf: &DataType, rows: &[Node]) -> RaggedArray {
     fn lists(levels: usize, leaf: &DataType, nodes: &[Node]) -> ArrayRef {
         if levels == 0 {
@@ -386,7 +387,7 @@ pub fn plain(levels: usize, leaf: &DataType, rows: &[Node]) -> RaggedArray {
     RaggedArray::try_from_arrow(&lists(levels, leaf, rows)).unwrap()
 }
 
-/// One of the things, at random.
+/// Draws one of the items.
 pub fn one_of<'a, T>(of: &'a [T], rng: &mut impl Rng) -> &'a T {
     &of[rng.random_range(0..of.len())]
 }

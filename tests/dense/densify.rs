@@ -1,4 +1,4 @@
-//! `densify`, `densify_into`, masks: against a reference that walks trees.
+//! `densify`, `densify_into` and masks, against a reference that walks trees.
 
 use std::sync::{Arc, LazyLock};
 
@@ -16,7 +16,7 @@ use serrate::kernels::mask::{mask, validity_mask};
 
 use super::tree::{Nested, Tree, nested};
 
-/// The places of one element in a block of `shape`; `leaf` says what is at each.
+/// Collects the cells of one element in a block of `shape`; `leaf` returns the value of a cell.
 fn places<T>(
     tree: Option<&Tree>,
     shape: &[usize],
@@ -60,7 +60,7 @@ fn longest(rows: &[Tree], levels: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Used by all cases in turn, so that what a case leaves behind meets the next.
+/// All cases use this pool in turn, so that each gets memory that another case wrote to.
 static POOL: LazyLock<BufferPool> = LazyLock::new(|| BufferPool::new(1 << 20));
 
 fn dtype() -> impl Strategy<Value = DType> {
@@ -82,7 +82,7 @@ proptest! {
         let array = nested.to_ragged(&stored.to_arrow());
         let levels = nested.kinds.len();
         let sizes = sizes.map(|s| s[..levels].to_vec());
-        // What a leaf is after it was stored, and as an integer of the result.
+        // The leaf after it was stored, as an integer of the result.
         let stored = DType::from_arrow(&stored.to_arrow()).unwrap();
         let target = target.filter(|t| *t != stored);
         let result = target.unwrap_or(stored);
@@ -107,7 +107,7 @@ proptest! {
             let numbers = t.cast(DType::I64).unwrap();
             prop_assert_eq!(numbers.as_slice::<i64>().unwrap(), &expected[..]);
 
-            // The same bytes in a dirty buffer that is not aligned, and not one more.
+            // The same bytes in a dirty, unaligned buffer of exactly that length.
             let (dtype, shape, bytes) = dense_bytes(&array, sizes.as_deref(), options).unwrap();
             prop_assert_eq!((dtype, &shape, bytes), (result, &whole_shape, t.nbytes()));
             let mut dirty = vec![0xA5u8; bytes + 2];
@@ -152,7 +152,7 @@ fn both_sides_pad_and_cut_at_every_level() {
     assert_eq!(left.as_slice::<u16>().unwrap(), [2, 3, 0, 4, 0, 0, 0, 0, 5, 6, 0, 7]);
 }
 
-/// Large enough for several threads, on every level.
+/// The array is large enough for several threads on every level.
 #[test]
 fn threads_write_what_one_writes() {
     let lists: Vec<usize> = (0..6000).map(|i| (i * 7919) % 120).collect();
@@ -182,7 +182,7 @@ fn threads_write_what_one_writes() {
             }
         }
     }
-    // Flat leaves, and one row of them.
+    // Flat leaves, and the same leaves in one row.
     let n = 3 << 20;
     let flat = UInt16Array::from_iter_values((0..n).map(|i| (i % 65_521) as u16));
     let expected: Vec<u16> = flat.values().to_vec();
@@ -204,7 +204,8 @@ fn pooled_memory_is_clean_whatever_was_there() {
     let n: usize = lists.iter().sum();
     let a = ragged(&[&[100, 0, 250, 50], &lists], UInt8Array::from(vec![0xEE; n]));
     let mut at = None;
-    // Longer and shorter, other fills between, so that every kind of remains meets every other.
+    // Lengths grow and shrink and fills alternate, so that every block follows every kind of
+    // contents.
     for (k, (rows, sizes, fill)) in [
         (4, [2500, 500], 0),
         (1, [2400, 500], 0),
@@ -226,7 +227,7 @@ fn pooled_memory_is_clean_whatever_was_there() {
         let first = *at.get_or_insert(pooled.as_bytes().as_ptr());
         assert_eq!(first, pooled.as_bytes().as_ptr(), "case {k} got another block");
     }
-    // While a result lives, its memory is its own.
+    // The memory of a result is not reused while the result lives.
     let held = densify(&a, Some(&[2500, 500]), &options(0)).unwrap();
     let copy = held.as_bytes().to_vec();
     let other = densify(&a, Some(&[2500, 500]), &options(1)).unwrap();
@@ -247,7 +248,7 @@ fn bytes_are_counted_before_anything_is_made() {
     }
     assert!(mask(&a, 1, Some(&[4]), &limit(8)).is_ok());
     assert!(mask(&a, 1, Some(&[4]), &limit(7)).is_err());
-    // More than can be addressed, with no limit set; more than can be counted.
+    // Without a limit, the bytes exceed memory, then the address space.
     let none = DenseOptions { limit: None, ..Default::default() };
     for huge in [usize::MAX / 4, usize::MAX] {
         assert!(matches!(densify(&a, Some(&[huge]), &none), Err(Error::TooLarge { .. })));
@@ -255,10 +256,10 @@ fn bytes_are_counted_before_anything_is_made() {
     let deep = ragged(&[&[1], &[1], &[1]], Int32Array::from(vec![1]));
     let e = densify(&deep, Some(&[usize::MAX; 3]), &none).unwrap_err();
     assert!(matches!(e, Error::TooLarge { .. }), "{e}");
-    // Nothing of something endless is nothing.
+    // An empty result with an unbounded size stays empty.
     let t = densify(&deep, Some(&[usize::MAX, 0, usize::MAX]), &none).unwrap();
     assert_eq!((t.nbytes(), t.shape()), (0, &[1, usize::MAX, 0, usize::MAX][..]));
-    // A width of another type counts.
+    // The limit applies to the width of the converted type.
     let wide = DenseOptions { dtype: Some(DType::I64), ..limit(63) };
     assert!(densify(&a, Some(&[4]), &wide).is_err());
 }
@@ -280,7 +281,7 @@ fn only_numbers_have_a_dense_form() {
     let times = ragged(&[&[0, 2]], TimestampMicrosecondArray::from(vec![Some(5), None]));
     let t = densify(&times, None, &DenseOptions::default()).unwrap();
     assert_eq!(t.as_slice::<i64>().unwrap(), [0, 0, 5, 0]);
-    // A mask needs no numbers.
+    // A mask does not need numeric leaves.
     let codes = ragged(&[&[1, 2]], StringArray::from(vec![Some("A"), None, Some("C")]));
     let valid = validity_mask(&codes, None, &DenseOptions::default()).unwrap();
     assert_eq!(valid.as_slice::<u8>().unwrap(), [1, 0, 0, 1]);
@@ -292,7 +293,7 @@ fn values_that_do_not_fit_are_errors_hidden_ones_are_not() {
     let a = ragged(&[&[2]], UInt64Array::from(vec![1, u64::MAX]));
     let e = densify(&a, None, &to(DType::I64)).unwrap_err().to_string();
     assert!(e.contains("int64"), "{e}");
-    // 300 lies under a null.
+    // 300 is hidden under a null.
     let nulls = vec![true, false].into();
     let hidden = Int32Array::new(vec![7, 300].into(), Some(nulls));
     let t = densify(&ragged(&[&[2]], hidden), None, &to(DType::U8)).unwrap();

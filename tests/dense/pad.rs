@@ -1,4 +1,4 @@
-//! `pad`: against a reference that pads trees.
+//! `pad`, against a reference that pads trees.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serrate::kernels::pad::{PadOptions, pad};
 
 use super::tree::{Tree, nested, trees};
 
-/// A new element: a leaf, or a list of as many as its axis is told.
+/// Builds a new element: a leaf, or a list of the size given for its axis.
 fn new_element(sizes: &[Option<i64>], fill: Option<i64>) -> Tree {
     let Some((size, rest)) = sizes.split_first() else { return Tree::Leaf(fill) };
     let n = size.unwrap_or(0) as usize;
@@ -68,7 +68,7 @@ proptest! {
         let side = if left { Side::Left } else { Side::Right };
         let value = fill.map(|f| Arc::new(Int64Array::from(vec![f])) as ArrayRef);
         let options = PadOptions { side, truncate, fill: value, ..Default::default() };
-        // Per row, or that of the first for all.
+        // The size per row, or the first one for all rows.
         let of = |row: usize, k: usize| sizes[if each[k] { row } else { 0 }][k];
         let args: Vec<RowArg> = (0..levels)
             .map(|k| match each[k] {
@@ -120,7 +120,7 @@ fn arguments_are_checked() {
     assert!(e.contains("-1") && e.contains("axis 1"), "{e}");
     let two = Int64Array::from(vec![1, 2]);
     assert!(pad(&words(), &[two.into()], &o).is_err());
-    // The same array when there is nothing to do.
+    // The array is shared if nothing changes.
     let same = pad(&words(), &[RowArg::NONE], &o).unwrap();
     assert_eq!(same, words());
     let numbers = words().with_leaves(Arc::new(Int64Array::from(vec![1, 2, 3]))).unwrap();
@@ -136,7 +136,7 @@ fn bytes_are_counted_first() {
         let e = pad(&a, &[n.into()], &PadOptions::default()).unwrap_err();
         assert!(matches!(e, Error::TooLarge { .. }), "{e}");
     }
-    // Lists of lists count as well, before their leaves do.
+    // Lists of lists count towards the limit, before their leaves.
     let axis = |n: usize| Offsets::from_lengths([n]).unwrap().into();
     let deep = RaggedArray::try_new(1, vec![axis(1), axis(1)], Arc::new(Int64Array::from(vec![1])));
     let sizes = [(1i64 << 40).into(), 0.into()];
@@ -155,13 +155,13 @@ fn all_that_is_allocated_is_within_the_limit() {
         }
     };
     let axis = |n: usize| Offsets::from_lengths([n]).unwrap().into();
-    // A thousand texts of a thousand bytes and their offsets.
+    // A thousand strings of a thousand bytes, and their offsets.
     let texts = Arc::new(StringArray::from(vec!["a"]));
     let texts = RaggedArray::try_new(1, vec![axis(1)], texts).unwrap();
     let long: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1000)]));
     assert!(!fits(&texts, &[1000.into()], Some(long.clone()), 990_000));
     assert!(fits(&texts, &[1000.into()], Some(long), 2_000_000));
-    // Lists without a single value have offsets, and the work on them takes memory too.
+    // Lists without leaves take memory for offsets and for intermediate results.
     let deep = |n: usize| {
         let leaves = Arc::new(Int64Array::from(vec![1; n]));
         let lengths = Offsets::from_lengths(vec![1; n]).unwrap().into();
@@ -170,10 +170,11 @@ fn all_that_is_allocated_is_within_the_limit() {
     let sizes = [1_000_000.into(), 0.into()];
     assert!(!fits(&deep(1), &sizes, None, 20_000_000));
     assert!(fits(&deep(1), &sizes, None, 60_000_000));
-    // All levels together, not each alone: a thousand lists of a thousand values, half of them old.
+    // The limit applies to all levels together: a thousand lists of a thousand values, half of them
+    // new.
     let half = pad(&deep(1000), &[RowArg::NONE, 500.into()], &PadOptions::default()).unwrap();
     assert!(!fits(&half, &[RowArg::NONE, 1000.into()], None, 8_000_000));
     assert!(fits(&half, &[RowArg::NONE, 1000.into()], None, 8_400_000));
-    // A cut gives nothing new.
+    // Truncation creates no elements.
     assert!(fits(&half, &[RowArg::NONE, 1.into()], None, 200_000));
 }

@@ -1,4 +1,4 @@
-//! Tables to dense: the Python library's results, and the options.
+//! Tables as dense tensors: results of the Python library, and options.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serrate::dense::{
 };
 use serrate::table::RaggedTable;
 
-/// Numbers and booleans of JSON as an array of a type.
+/// Converts numbers and booleans of JSON to an array of a type.
 fn array(values: &[&Value], dtype: &str) -> ArrayRef {
     let dtype: DType = dtype.parse().unwrap();
     if dtype == DType::Bool {
@@ -33,7 +33,7 @@ fn array(values: &[&Value], dtype: &str) -> ArrayRef {
     cast(&wide, &dtype.to_arrow()).unwrap()
 }
 
-/// Nested lists as lengths per level and leaves; levels end where there are no more lists.
+/// Converts nested lists to lengths per level and leaves; the levels end where no lists follow.
 fn levels(value: &Value) -> (Vec<Vec<usize>>, Vec<&Value>) {
     let mut elements: Vec<&Value> = value.as_array().unwrap().iter().collect();
     let mut levels = Vec::new();
@@ -49,7 +49,7 @@ fn table(input: &Value, expect: &Value) -> RaggedTable {
     let mut columns = Vec::new();
     for (name, nested) in input["data"].as_object().unwrap() {
         let (lengths, leaves) = levels(nested);
-        // What the library infers is not what is tested here.
+        // The types that the library infers are not tested here.
         let dtype = [&input["schema"][name], &expect[name]["dtype"]];
         let dtype = dtype.iter().find_map(|v| v.as_str()).unwrap_or("int64");
         columns.push((name.clone(), lengths.len(), array(&leaves, dtype)));
@@ -95,7 +95,7 @@ fn vectors() {
         for (key, want) in expect.as_object().unwrap() {
             assert_eq!(got.remove(key).as_ref(), Some(&tensor(want)), "{name}: {key}");
         }
-        // A column without a single value stays, with a zero-sized axis.
+        // A column without values stays, with an axis of size zero.
         for (key, t) in got {
             assert_eq!(t.num_elements(), 0, "{name}: {key}");
             assert!(t.shape().contains(&0));
@@ -103,7 +103,7 @@ fn vectors() {
     }
 }
 
-/// Two patients with 3 and 1 events, which have 2, 4, 1 and 3 codes.
+/// Builds two patients with 3 and 1 events, which have 2, 4, 1 and 3 codes.
 fn patients() -> RaggedTable {
     RaggedTable::builder()
         .lengths([3, 1])
@@ -186,11 +186,11 @@ fn columns_of_one_axis_have_one_shape() {
     let dense = table.to_dense(&fill).unwrap();
     assert_eq!(dense[0].1.as_slice::<i64>().unwrap(), [1, 1, 1, 1]);
     assert_eq!(dense[1].1.as_slice::<u8>().unwrap(), [1, 1, 1, 1]);
-    // A mask is not filled.
+    // The fill value does not apply to masks.
     assert_eq!(dense[2].1.as_slice::<u8>().unwrap(), [1, 1, 0, 0]);
 }
 
-/// Every tensor into memory that holds something else, at an odd address.
+/// Writes every tensor into memory with other contents, at an odd address.
 fn into(table: &RaggedTable, options: &TableDenseOptions) -> Vec<(String, DenseTensor)> {
     let specs = table.dense_specs(options).unwrap();
     let mut memory: Vec<Vec<u8>> = specs.iter().map(|s| vec![0xA5; s.nbytes() + 1]).collect();
@@ -226,7 +226,7 @@ fn memory_of_the_caller_holds_the_same() {
     let row = table.index(&[1.into()]).unwrap();
     let options = TableDenseOptions::default();
     assert_eq!(into(&row, &options), row.to_dense_with(&options).unwrap());
-    // Too few pieces, and one of another length.
+    // Too few slices, then one of another length.
     let error = table.to_dense_into(&options, &mut []).unwrap_err().to_string();
     assert!(error.contains("0 slices") && error.contains("age, T, dim1/mask"), "{error}");
     let mut short: Vec<Vec<u8>> =

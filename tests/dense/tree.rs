@@ -1,4 +1,4 @@
-//! Nested lists as trees: generated, made into Arrow arrays that hide junk, and read back.
+//! Nested lists as trees: generated, converted to Arrow arrays with hidden values, and read back.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) enum Tree {
 }
 
 impl Tree {
-    /// Children of a list that is not null.
+    /// Returns the children of a list; none for a null list.
     pub(crate) fn children(&self) -> &[Tree] {
         match self {
             Self::List(Some(children)) => children,
@@ -28,7 +28,7 @@ impl Tree {
     }
 }
 
-/// Rows of lists of some kinds.
+/// Rows, with the kinds of their lists.
 #[derive(Clone, Debug)]
 pub(crate) struct Nested {
     pub(crate) kinds: Vec<ListKind>,
@@ -56,7 +56,7 @@ fn kind() -> impl Strategy<Value = ListKind> {
     ]
 }
 
-/// Up to three levels of lists of any kind, with nulls on every level.
+/// Draws up to three levels of lists of any kind, with nulls on every level.
 pub(crate) fn nested() -> impl Strategy<Value = Nested> {
     prop::collection::vec(kind(), 0..=3).prop_flat_map(|kinds| {
         prop::collection::vec(tree(&kinds), 0..6)
@@ -119,7 +119,7 @@ fn array(kinds: &[ListKind], elements: &[Tree], leaf: &DataType) -> ArrayRef {
 }
 
 impl Nested {
-    /// As a ragged array with leaves of a type, cut out of a longer array.
+    /// Converts to a ragged array with leaves of a type, a slice of a longer array.
     pub(crate) fn to_ragged(&self, leaf: &DataType) -> RaggedArray {
         let mut rows = vec![junk(&self.kinds)];
         rows.extend_from_slice(&self.rows);
@@ -129,7 +129,7 @@ impl Nested {
     }
 }
 
-/// A ragged array of numbers as trees.
+/// Converts a ragged array of numbers to trees.
 pub(crate) fn trees(array: &RaggedArray) -> Vec<Tree> {
     let leaves = cast(array.leaves(), &DataType::Int64).unwrap();
     let mut below: Vec<Tree> = leaves.as_primitive::<Int64Type>().iter().map(Tree::Leaf).collect();

@@ -1,4 +1,4 @@
-//! Files of sparse tensors and of dictionaries: what is written, and what is refused.
+//! Files of sparse tensors and of dictionaries: contents and refusals.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,8 @@ fn a_file_is_indices_values_and_a_shape() {
         assert_eq!(axes[1].as_primitive::<Int64Type>().values(), &[7, 1 << 39]);
         assert_eq!(values.len(), 2);
         assert_eq!(read(&path).unwrap().to_coo().unwrap(), t.to_coo().unwrap());
-        // Row-major whatever the order they came in: the same bytes.
+        // Entries are written in row-major order, whatever their order of insertion: the bytes are
+        // the same.
         let before = std::fs::read(&path).unwrap();
         write(&path, &read(&path).unwrap(), &options).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), before);
@@ -137,7 +138,7 @@ fn keys_with_null_are_not_there() {
     let mut d =
         Dictionary::new(vec![field("k", &key)], field("v", &value), MapOptions::default()).unwrap();
     d.set(std::slice::from_ref(&key), &value).unwrap();
-    // Any form of text, and texts that nobody knows.
+    // Strings in any encoding, and strings that the vocabulary lacks.
     let dictionary: DictionaryArray<Int32Type> =
         [Some("b"), None, Some("zzz"), Some("a")].into_iter().collect();
     let asked: ArrayRef = Arc::new(dictionary);

@@ -1,4 +1,4 @@
-//! The map under random programs, with every number of threads, and with keys made to meet.
+//! The map under random programs, with any number of threads, and with keys constructed to collide.
 
 use std::collections::HashMap as Std;
 
@@ -6,7 +6,6 @@ use proptest::prelude::*;
 use serrate::dense::{DType, DenseTensor, Element};
 use serrate::dok::{Fallback, HashMap, MapOptions, RowType};
 
-/// Runs with a number of threads.
 fn threads<T: Send>(n: usize, run: impl FnOnce() -> T + Send) -> T {
     rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap().install(run)
 }
@@ -15,14 +14,14 @@ fn options(seed: u64) -> MapOptions {
     MapOptions { seed: Some(seed), ..Default::default() }
 }
 
-/// Rows of a tensor as bytes.
+/// Returns the rows of a tensor as bytes.
 fn rows(t: &DenseTensor) -> Vec<Vec<u8>> {
     let n = t.shape()[0];
     let w = t.nbytes().checked_div(n).unwrap_or(0);
     (0..n).map(|i| t.as_bytes()[i * w..][..w].to_vec()).collect()
 }
 
-/// Keys of `width` elements made of small numbers, so that they come again.
+/// Builds keys of `width` elements from small numbers, so that keys repeat.
 fn keys<T: Element>(numbers: &[u16], width: usize, make: impl Fn(u16) -> T) -> DenseTensor {
     let values: Vec<T> = numbers
         .iter()
@@ -66,7 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Keys by their bytes, and the order they stand in.
+/// Keys by their bytes, and their order.
 #[derive(Default)]
 struct Model {
     values: Std<Vec<u8>, Vec<u8>>,
@@ -177,7 +176,7 @@ fn check_program<T: Element>(
             Step::Copy => {
                 let copy = map.try_clone().unwrap();
                 let snapshot = (map.keys().unwrap(), map.values().unwrap());
-                // The one that is left behind changes, the copy does not.
+                // The original changes, the copy does not.
                 let n: Vec<u16> = (0..50).collect();
                 map.set(&keys(&n, width, make), &values(&n, -1, value)).unwrap();
                 map.remove(&keys(&n[..20], width, make)).unwrap();
@@ -216,7 +215,7 @@ proptest! {
     }
 }
 
-/// Numbers that repeat, and many that do not.
+/// Draws numbers of which some repeat.
 fn many(n: usize, distinct: u64, salt: u64) -> Vec<i64> {
     let mut x = salt;
     (0..n)
@@ -230,7 +229,7 @@ fn many(n: usize, distinct: u64, salt: u64) -> Vec<i64> {
 #[test]
 fn every_number_of_threads_gives_the_same() {
     let tensor = |v: Vec<i64>| DenseTensor::from_vec([v.len()], v).unwrap();
-    // More than a step, more than one part; few keys again and again; all different.
+    // More keys than a step and than one part: few keys repeated often, then distinct keys.
     for (n, distinct) in [(70_000, 25_000), (66_000, 100)] {
         let run = |threads_: usize, parallel: bool, spare: usize| {
             threads(threads_, || {
@@ -260,7 +259,7 @@ fn every_number_of_threads_gives_the_same() {
     }
 }
 
-/// In a table that is nearly full, searches go through many lines and round its end.
+/// In a table that is nearly full, searches pass many lines and wrap around at its end.
 #[test]
 fn long_searches_end() {
     for n in [1usize, 7, 8, 15, 16, 17, 100, 1000, 5000] {
@@ -303,13 +302,13 @@ fn floats_are_compared_as_numbers() {
     );
     let got = map.get(&t(vec![-0.0, -f32::NAN, 0.1, 0.3]), &Fallback::from(-1.0)).unwrap();
     assert_eq!(got.values.as_slice::<f32>().unwrap(), [2., 4., 5., -1.]);
-    // What is stored is the number that stands for all.
+    // The map stores the canonical number.
     assert!(map.keys().unwrap().as_slice::<f32>().unwrap()[0].is_sign_positive());
 }
 
 #[test]
 fn keys_that_would_meet_in_simple_hashes_do_not() {
-    // Multiples of powers of two, one bit each, and numbers that differ in their upper half only.
+    // Multiples of powers of two, single bits, and numbers that differ in their upper half only.
     let n = 1 << 16;
     let sets: Vec<Vec<i64>> = vec![
         (0..n).map(|i| i << 47).collect(),
@@ -332,7 +331,7 @@ fn keys_that_would_meet_in_simple_hashes_do_not() {
             assert!(map.longest_probe() < 200, "set {k}, seed {seed}: {}", map.longest_probe());
         }
     }
-    // Without a seed, two maps have two.
+    // Two maps without a seed have different seeds.
     let seed = || HashMap::new(MapOptions::default()).unwrap().seed();
     assert_ne!(seed(), seed());
 }
@@ -404,7 +403,7 @@ fn a_map_that_cannot_grow_stays_whole() {
         assert!(output.status.success() && said.contains("1 passed"), "{said}");
         return;
     }
-    // One value is 8 MB, so that values stop growing long before keys do.
+    // One value takes 8 MB, so that growing the values fails long before growing the keys.
     const WIDE: usize = 1 << 20;
     for (count, replace, width) in
         [(1, true, WIDE), (3, true, WIDE), (3, false, WIDE), (70_000, true, 64)]
@@ -434,7 +433,7 @@ fn a_map_that_cannot_grow_stays_whole() {
             assert_eq!(*number, row as i64);
             assert_eq!((stored[row * width], stored[row * width + width - 1]), (*number, *number));
         }
-        // It goes on with what there is: keys that are in it, and those that are not.
+        // The map remains usable: for keys that it contains, and for others.
         let all = DenseTensor::from_vec([given as usize], (0..given).collect::<Vec<_>>()).unwrap();
         let there = map.contains(&all).unwrap();
         assert!(there.iter().enumerate().all(|(i, there)| *there == (i < len)));

@@ -16,12 +16,13 @@ fn shapes() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0usize..5, 0..5)
 }
 
-/// Mostly zeros.
+/// Draws entries that are mostly zero.
 fn entries() -> impl Strategy<Value = Vec<i32>> {
     prop::collection::vec(prop_oneof![3 => Just(0), 2 => -9i32..9], 1..60)
 }
 
-/// An item for some axes of these sizes, and how many it takes; some are out of range.
+/// Draws an index item for some axes of these sizes; returns it with the number of axes. Some are
+/// out of range.
 fn item(sizes: &[usize], pick: u32, a: i64, b: i64, bits: u64) -> (Index, usize) {
     let Some(size) = sizes.first().copied() else {
         return (if pick.is_multiple_of(2) { Index::NewAxis } else { Index::Rest }, 0);
@@ -81,7 +82,8 @@ fn index(shape: &[usize], randoms: &[Random]) -> Vec<Index> {
     out
 }
 
-/// A view of both, and what it is of the dense one as an index expression from the outside.
+/// Returns a view of both, and the index expression that selects it from the outside of the dense
+/// one.
 fn views(t: &DokTensor, d: &DenseTensor, order: u64) -> (DokTensor, DenseTensor) {
     let n = d.ndim();
     let mut axes: Vec<i64> = (0..n as i64).collect();
@@ -148,7 +150,7 @@ proptest! {
         let owner = DokTensor::from_dense(&base).unwrap();
         let (mut t, d) = views(&owner, &base, order);
         let index = index(d.shape(), &randoms);
-        // Where each element of the part is in the tensor.
+        // Maps each element of the part to its position in the tensor.
         let n = d.num_elements();
         let places = DenseTensor::from_vec(d.shape().to_vec(), (0..n as i64).collect()).unwrap();
         let Ok(places) = places.index(&index) else {
@@ -179,7 +181,7 @@ proptest! {
         }
         let expected = DenseTensor::from_vec(d.shape().to_vec(), expected).unwrap();
         prop_assert_eq!(&t.to_dense().unwrap(), &expected);
-        // No entry is zero, and the owner of the view sees the same.
+        // No entry is zero, and the owner of the view has the same entries.
         let nonzero = expected.as_slice::<i32>().unwrap().iter().filter(|v| **v != 0).count();
         prop_assert_eq!(owner.nnz().unwrap(), nonzero);
         let (again, _) = views(&owner, &base, order);
@@ -198,7 +200,8 @@ proptest! {
             .filter(|i| !matches!(i, Index::Mask(m) if m.shape().len() > 1))
             .take(shape.len())
             .collect();
-        // One axis after the other, from the last, so that those before stay where they are.
+        // Indexes one axis after the other, from the last, so that earlier axes keep their
+        // position.
         let mut expected = Ok(d);
         for (axis, item) in index.iter().enumerate().rev() {
             let mut one = vec![Index::ALL; axis];
@@ -271,7 +274,7 @@ proptest! {
         prop_assert_eq!(&ta.matmul(&tb).unwrap().to_dense().unwrap(), &expected);
         let float = ta.cast(DType::F32).unwrap().matmul(&tb.cast(DType::F32).unwrap()).unwrap();
         prop_assert_eq!(&float.to_dense().unwrap().cast(DType::I32).unwrap(), &expected);
-        // Element by element, of the same shape.
+        // Elementwise operations on tensors of the same shape.
         let dc = dense(&[m, k], &b);
         let tc = DokTensor::from_dense(&dc).unwrap();
         let vc = dc.as_slice::<i32>().unwrap();
@@ -304,7 +307,6 @@ proptest! {
         prop_assert_eq!(back.shape()[0], shape[0]);
         back.resize(&shape.iter().map(|s| *s as i64).collect::<Vec<_>>()).unwrap();
         prop_assert_eq!(back.to_dense().unwrap(), d.clone());
-        // Shapes.
         let n = d.num_elements() as i64;
         prop_assert_eq!(t.flatten().unwrap().to_dense().unwrap(), d.reshape([n as usize]).unwrap());
         let (view, dv) = views(&t, &d, 5);
@@ -350,7 +352,7 @@ fn views_share_entries_and_compose() {
     assert!(
         t.select(3, 0).is_err() && t.select(0, 2).is_err() && t.index_select(0, &[-3]).is_err()
     );
-    // Shared entries are not resized.
+    // A tensor with shared entries cannot be resized.
     let mut t = t;
     assert!(t.resize(&[1]).unwrap_err().to_string().contains("clone it first"));
     drop((twice, column, picked, deep));
@@ -381,7 +383,7 @@ fn sizes_are_checked_up_to_2_to_the_63() {
     assert!(DokTensor::new([usize::MAX, 0, usize::MAX], DType::U8).is_ok());
     let wide = DokTensor::new([1, 1 << 40], DType::U8).unwrap();
     assert!(wide.index_select(0, &vec![0; 1 << 24]).is_err());
-    // Dense results say their bytes before memory is asked for.
+    // Errors about dense results state the bytes before memory is allocated.
     for e in [t.to_dense().unwrap_err(), t.set(&[Index::Rest], 1).unwrap_err()] {
         assert!(matches!(e, Error::TooLarge { .. }), "{e}");
     }
@@ -389,7 +391,7 @@ fn sizes_are_checked_up_to_2_to_the_63() {
     t.set_dense_limit(Some(1));
     assert!(t.get(&parse_index("0, 0, 0, 0, 0, 0, 0, :2").unwrap()).is_err());
     assert!(t.get(&parse_index("0, 0, 0, 0, 0, 0, 0, :1").unwrap()).is_ok());
-    // Zero everywhere is no result at all.
+    // Writing zero everywhere has no dense result.
     t.set(&[Index::Rest], 0).unwrap();
     assert_eq!(t.nnz().unwrap(), 0);
 }

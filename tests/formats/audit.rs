@@ -1,4 +1,5 @@
-//! Checks of data sets: nothing in sound ones, every fault by file, position, found and expected.
+//! Checks of data sets: no findings in sound ones; every fault with file, position, found and
+//! expected.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +28,7 @@ fn audit(root: &Path) -> Audit {
     audit
 }
 
-/// Findings of a check, as text.
+/// Returns the findings of a check as strings.
 fn texts(audit: &Audit, name: &str) -> Vec<String> {
     audit.findings.iter().filter(|f| f.check == name).map(ToString::to_string).collect()
 }
@@ -36,7 +37,7 @@ fn names(audit: &Audit, severity: Severity) -> Vec<&'static str> {
     audit.findings.iter().filter(|f| f.severity == severity).map(|f| f.check).collect()
 }
 
-/// The one finding of a check, whose description has all `parts`.
+/// Returns the only finding of a check; its description contains all `parts`.
 #[track_caller]
 fn one<'a>(audit: &'a Audit, name: &str, parts: &[&str]) -> &'a Finding {
     let of_name: Vec<&Finding> = audit.findings.iter().filter(|f| f.check == name).collect();
@@ -58,7 +59,7 @@ fn sound_data_has_no_error() {
     let total: u64 = meds.shards.iter().map(|s| s.measurements + s.statics).sum();
     assert_eq!(total, 24_866);
 
-    // The other tool's own output: no subject without events in it, so that nothing is shifted.
+    // The output of the other tool. All of its subjects have events, so no rows are shifted.
     let theirs = audit(&data("synthea-meds-torch-data"));
     assert_eq!((theirs.errors(), theirs.kind), (0, "tensorized cohort"));
     let dir = tempfile::tempdir().unwrap();
@@ -152,7 +153,7 @@ fn faults_of_meds_folders_are_found() {
     assert_eq!((shard.subjects, shard.measurements, shard.statics), (3, 5, 1));
     assert_eq!((shard.missing, shard.nan, shard.infinite), (1, 1, 2));
 
-    // Columns, NULL codes, vocabularies.
+    // Missing columns, NULL codes, wrong vocabularies.
     let good = batch(&train[..2], true);
     let mut columns = good.columns().to_vec();
     columns[2] = Arc::new(StringArray::from(vec![Some("A"), None]));
@@ -168,7 +169,7 @@ fn faults_of_meds_folders_are_found() {
     one(&found, "code-twice", &["codes.parquet", "row 1", "\"A\"", "row 0"]);
 }
 
-/// A cohort of subjects 1 (no events), 2 and 3 in train/0, and 4 in tuning/0.
+/// Writes a cohort with the subjects 1 (no events), 2 and 3 in train/0, and 4 in tuning/0.
 fn cohort() -> (tempfile::TempDir, std::path::PathBuf) {
     let train = [
         row(1, None, "A", None),
@@ -206,7 +207,7 @@ fn faults_of_cohorts_are_found() {
         table.with_columns(columns.collect()).unwrap()
     };
 
-    // Subjects without events left out: what shifts every later patient.
+    // Omitting subjects without events shifts every later patient.
     let found = with(&table.take(&[1, 2]).unwrap());
     one(
         &found,
@@ -229,7 +230,7 @@ fn faults_of_cohorts_are_found() {
     let token = one(&found, "token", &["dim2/code, element 1", "code 7", "0 to 2"]);
     assert_eq!(token.count, 2);
     one(&found, "unknown-code", &["element 3", "code 0"]);
-    // B is left in tuning alone.
+    // B remains in tuning only.
     one(&found, "unseen-code", &["1 codes: B"]);
     let days = Float32Array::from(vec![f32::NAN, 2.0, 0.0]);
     let found = with(&replaced("time_delta_days", Arc::new(days)));
@@ -245,7 +246,7 @@ fn faults_of_cohorts_are_found() {
     let found = with(&table.select(&["code", "numeric_value"]).unwrap());
     one(&found, "columns", &["dim1/time_delta_days"]);
 
-    // Bounds that go back.
+    // Bounds that decrease.
     nrt::write(&path, &table, &overwrite).unwrap();
     let mut bytes = fs::read(&path).unwrap();
     let sound = bytes.clone();
@@ -328,7 +329,7 @@ fn labels_that_reading_refuses_are_found() {
     write_parquet(&dir.path().join("a/0.parquet"), &label("integer_value", whole));
     let found = check(&meds, &options).unwrap();
     assert_eq!(found.errors(), 0, "{:#?}", found.findings);
-    // Several tasks are named; the type of a column is that of its own task.
+    // Several tasks are named; the type of a column is compared within its task.
     let wide: ArrayRef = Arc::new(StringArray::from(vec!["x"]));
     write_parquet(&dir.path().join("b/0.parquet"), &label("categorical_value", wide));
     let found = check(&meds, &options).unwrap();
@@ -340,13 +341,13 @@ fn labels_that_reading_refuses_are_found() {
     assert!(check(&meds, &none).unwrap_err().to_string().contains("no such file or folder"));
 }
 
-/// A batch with columns by name.
+/// Builds a batch with columns by name.
 fn columns(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, c)| (n, c, true)))
         .unwrap()
 }
 
-/// A batch with some columns in other types.
+/// Casts some columns of a batch.
 fn recast(batch: &RecordBatch, types: &[(&str, DataType)]) -> RecordBatch {
     let schema = batch.schema();
     let cast_column = |(field, values): (&Arc<Field>, &ArrayRef)| {
@@ -358,7 +359,7 @@ fn recast(batch: &RecordBatch, types: &[(&str, DataType)]) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
-/// Measurements with lists and texts beside them.
+/// Builds measurements with additional columns of lists and strings.
 fn with_lists(rows: &[crate::meds_torch::Measurement]) -> RecordBatch {
     let mut lists = ListBuilder::new(StringBuilder::new());
     for (i, _) in rows.iter().enumerate() {
@@ -410,7 +411,7 @@ fn spellings_of_one_type_are_no_finding_and_are_read_together() {
     assert_eq!(texts(&found, "meds-types"), [""; 0]);
     assert_eq!(found.shards.len(), 4);
 
-    // Every reader joins them, with the same values from each.
+    // Every reader unifies the types, with the same values from each file.
     let dataset = MedsDataset::open(&root).unwrap();
     let shards: Vec<_> = dataset
         .shards()
@@ -446,7 +447,8 @@ fn every_column_of_another_type_is_named() {
         ("data/2.parquet", with_lists(&rows(3))),
     ]);
     let found = audit(&root);
-    // The columns of MEDS say themselves which file is wrong; of others, the first file is right.
+    // For columns of MEDS, the type tells which file is wrong; for others, the first file counts as
+    // right.
     let types = texts(&found, "types");
     assert_eq!(types.len(), 4, "{types:#?}");
     for (file, column, is, due) in [
@@ -461,7 +463,7 @@ fn every_column_of_another_type_is_named() {
     }
     assert_eq!(found.shards.len(), 3, "they are read nevertheless");
 
-    // The same in all shards is read, but is not MEDS; what cannot be read is named, all of it.
+    // A type that all shards have can be read, but is not MEDS; every other type is named.
     let all: Vec<RecordBatch> = (1..3).map(|s| recast(&with_lists(&rows(s)), &odd)).collect();
     let (_dir, root) =
         made(&[("data/0.parquet", all[0].clone()), ("data/1.parquet", all[1].clone())]);
@@ -504,7 +506,7 @@ fn gaps_are_passed_over_and_the_rest_is_looked_at() {
         nulls[1].contains("\"code\", row 1: [null]") && nulls[1].contains("(2 times)"),
         "{nulls:?}"
     );
-    // Rows 0, 3 and 5 are left; their positions are those in the file.
+    // Rows 0, 3 and 5 remain; positions in messages are those in the file.
     assert_eq!(one(&found, "order", &["row 3: [order]", "00:00:00.000007"]).count, 2);
     assert_eq!(found.shards[0].measurements, 3);
 }
@@ -541,7 +543,7 @@ fn times_that_cannot_be_are_found() {
 fn events_outside_a_life_are_found() {
     let (day, noon) = (|d| Some(at(d, 0, 0, 0)), |d| Some(at(d, 12, 0, 0)));
     let rows = [
-        // Born at noon; a measurement in the morning, and a fact without a time.
+        // Born at noon, with a measurement in the morning and a fact without a time.
         row(1, None, "SEX", None),
         row(1, day(0), "A", None),
         row(1, noon(0), "MEDS_BIRTH", None),
@@ -549,12 +551,12 @@ fn events_outside_a_life_are_found() {
         row(1, noon(9), "MEDS_DEATH", None),
         row(1, Some(at(9, 12, 0, 1)), "A", None),
         row(1, noon(10), "B", None),
-        // A death at midnight is a date: the same day is not after it, the next one is.
+        // A death at midnight is a date: the same day is not after it, the next day is.
         row(2, day(0), "MEDS_BIRTH//GUESSED", None),
         row(2, day(5), "MEDS_DEATH", None),
         row(2, Some(at(5, 23, 59, 59)), "A", None),
         row(2, day(6), "A", None),
-        // Neither born nor dead.
+        // Neither a birth nor a death.
         row(3, day(0), "MEDS_BIRTHDAY", None),
         row(3, day(1), "A", None),
     ];
@@ -589,14 +591,14 @@ fn doubled_rows_are_found() {
     let double = one(&found, "doubled-row", &double);
     assert_eq!((double.count, double.severity), (4, Severity::Warning));
 
-    // Out of order, in several batches and dictionaries: still all of them.
+    // Rows out of order, in several batches and dictionaries, are all found.
     let many: Vec<_> =
         (0..70_000i64).map(|i| row(7, Some(at(i % 35_000, 0, 0, 0)), "A", None)).collect();
     let (_dir, root) = made(&[("data/0.parquet", batch(&many, true))]);
     let found = audit(&root);
     assert_eq!(one(&found, "doubled-row", &["row 35000", "the same as row 0"]).count, 35_000);
 
-    // Texts tell measurements apart.
+    // Strings distinguish measurements.
     let texts: Vec<Option<&str>> = vec![
         Some("x"),
         None,
@@ -667,7 +669,7 @@ fn labels_that_contradict_and_labels_far_away_are_found() {
     );
     one(&found, "label-early", &["row 6", "without an event before it"]);
 
-    // Tasks are apart: what they say of one time differs.
+    // Tasks are separate: their values for the same time may differ.
     let value = |v: i64| {
         columns(vec![
             ("subject_id", Arc::new(Int64Array::from(vec![1])) as ArrayRef),
@@ -704,14 +706,14 @@ fn what_is_wrong_in_the_metadata_is_found() {
     one(&found, "no-dataset-json", &["metadata/dataset.json", "no such file"]);
     let twice = one(&found, "code-twice", &["codes.parquet", "row 2", "\"A\" again, after row 0"]);
     assert_eq!((twice.count, twice.severity), (2, Severity::Error));
-    // Half is not more than half.
+    // Exactly half is not more than half.
     one(&found, "unknown-code", &["1 codes with 2 measurements: C (50.0 % of all)"]);
     let path = root.join("metadata/dataset.json");
     let with = |text: &str| {
         fs::write(&path, text).unwrap();
         audit(&root)
     };
-    // Columns that modify codes make rows of their own.
+    // Columns that modify codes distinguish rows.
     let found = with(r#"{"dataset_name": "x", "code_modifier_columns": ["unit"], "other": 1}"#);
     assert_eq!(names(&found, Severity::Error), [""; 0], "{:#?}", found.findings);
     assert_eq!(texts(&found, "no-dataset-json"), [""; 0]);

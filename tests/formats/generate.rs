@@ -1,4 +1,4 @@
-//! Generated patients in files: the same people in every format.
+//! Generated patients in files: the same patients in every format.
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Float32Type, UInt16Type, UInt32Type};

@@ -17,7 +17,7 @@ use serrate::table::{Column, RaggedTable};
 
 use crate::mixed;
 
-/// The same table with texts instead of dictionaries of them.
+/// Replaces dictionaries of strings by strings.
 fn texts(table: &RaggedTable) -> RaggedTable {
     let columns = table.columns().iter().map(|c| {
         let plain = match c.data_type() {
@@ -57,7 +57,7 @@ fn both_forms_and_all_compressions_come_back() {
             let options = IpcWriteOptions { overwrite: true, form, compression };
             for table in [mixed(), mixed().slice(1..4).unwrap(), mixed().slice(2..2).unwrap()] {
                 io::write(&path, &table, &options).unwrap();
-                // A file has text where the table has dictionaries, a stream has those.
+                // A file has strings instead of the table's dictionaries, a stream keeps them.
                 let table = if form == IpcForm::File { texts(&table) } else { table };
                 for mmap in [true, false] {
                     let options = IpcReadOptions { mmap, ..Default::default() };
@@ -123,7 +123,8 @@ fn what_exists_is_kept() {
     assert_eq!(fs::read(&path).unwrap(), b"mine");
 }
 
-/// Files cut short, and bytes of the footer spoiled in turn: an error or some table, no panic.
+/// Truncates files and damages the bytes of the footer in turn: the result is an error or a table,
+/// never a panic.
 #[test]
 fn damage_is_an_error() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Files of labels: order, types, what is refused.
+//! Files of labels: order, types, refusals.
 
 use std::fs;
 use std::path::Path;
@@ -75,7 +75,7 @@ fn files_are_in_natural_order_and_unite_their_kinds() {
     assert_eq!((batch.num_rows(), batch.num_columns()), (5, 6));
     assert_eq!(batch.schema().field(2).name(), "boolean_value");
 
-    // One file alone, dates as times, and no value at all.
+    // A single file, dates as times, and no value.
     let one = at("one.parquet");
     file(&one, &[ids(&[1]), ("prediction_time", Arc::new(Date32Array::from(vec![2])))]);
     let labels = Labels::read(&one).unwrap();
@@ -151,7 +151,7 @@ fn order_of_text_is_that_of_paths_in_python() {
     let id = |name: &str| {
         i64::try_from(name.len()).unwrap() * 100 + i64::from(name.as_bytes()[name.len() - 1])
     };
-    // sorted(Path(folder).rglob("*.parquet")): part by part, names as text.
+    // Python: sorted(Path(folder).rglob("*.parquet")), which compares parts of paths as strings.
     let python = ["a/1", "a/10", "a/2", "a-b", "a", "b/3"].map(id);
     assert_eq!(of(Labels::read_in_text_order(dir.path()).unwrap()), python);
     assert_ne!(of(Labels::read(dir.path()).unwrap()), python);
@@ -166,14 +166,14 @@ fn tasks_of_one_kind_are_read_together_and_others_are_not() {
     let at = |name: &str| dir.path().join(format!("{name}.parquet"));
     file(&at("train/0"), &[ids(&[1]), times(&[1]), yes(1)]);
     file(&at("test/0"), &[ids(&[2]), times(&[1]), yes(1)]);
-    // Splits are no tasks.
+    // Splits are not tasks.
     assert_eq!(Labels::tasks(dir.path()).unwrap(), [""; 0]);
     fs::remove_dir_all(dir.path().join("train")).unwrap();
     assert_eq!(Labels::tasks(dir.path()).unwrap(), [""; 0]);
     file(&at("death/train/0"), &[ids(&[3]), times(&[1]), yes(1)]);
     assert_eq!(Labels::tasks(dir.path()).unwrap(), ["death", "test"]);
     assert_eq!(Labels::read(dir.path()).unwrap().len(), 2);
-    // A column without a value is no kind.
+    // A column of NULLs does not count as a kind of value.
     let none: ArrayRef = Arc::new(Float64Array::from(vec![None]));
     file(&at("test/1"), &[ids(&[4]), times(&[1]), ("float_value", none)]);
     assert_eq!(Labels::read(dir.path()).unwrap().len(), 3);

@@ -1,4 +1,4 @@
-//! MEDS data sets: nesting, static facts, vocabularies, odd and broken files.
+//! MEDS data sets: nesting, static facts, vocabularies, unusual and damaged files.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -210,7 +210,7 @@ fn tokens_say_which_vocabulary_made_them() {
     assert_eq!(vocabulary.id().size(), 10);
 }
 
-/// A data set of given batches, in a folder that lives as long as the first member.
+/// Writes a data set of these batches, in a folder that lives as long as the first member.
 fn made(files: &[(&str, &RecordBatch)]) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     for (name, batch) in files {
@@ -333,7 +333,7 @@ fn wrong_vocabularies_are_named() {
 #[test]
 fn a_subject_has_one_shard() {
     let one = rows(&[Some(1), Some(2)], &[Some(1), Some(1)], &[Some("a"), Some("b")]);
-    // Subject 2 again, without a time this time.
+    // Subject 2 occurs again, without a time.
     let two = rows(&[Some(2), Some(3)], &[None, Some(1)], &[Some("a"), Some("b")]);
     let (_dir, root) = made(&[("data/a.parquet", &one), ("data/b.parquet", &two)]);
     let strict = MedsOptions::default();
@@ -375,7 +375,7 @@ fn a_column_named_as_the_static_facts_of_another_is_refused() {
     assert!(shard.read(&MedsOptions::default()).is_err());
     let one = MedsOptions { columns: Some(vec!["unit".into()]), ..Default::default() };
     shard.read(&one).unwrap().to_batch().unwrap();
-    // Alone, the name is as good as any.
+    // The name is allowed if no column derives it.
     let (_dir, root) = made(&[("data/0.parquet", &with(&["static_unit"]))]);
     let data = MedsDataset::open(&root).unwrap();
     data.shards().next().unwrap().read(&MedsOptions::default()).unwrap().to_batch().unwrap();
@@ -390,7 +390,7 @@ fn splits_are_read() {
     assert!(MedsDataset::open(root).unwrap().subject_splits().unwrap().is_none());
 }
 
-/// The real data set, against nesting by maps of the rows one by one.
+/// Compares the real data set with nesting by maps, row by row.
 #[test]
 fn synthea_is_nested_as_its_rows_say() {
     let data = MedsDataset::open(synthea()).unwrap();

@@ -1,4 +1,4 @@
-//! Tensorized cohorts: against the real output of meds-torch-data, and against rows one by one.
+//! Tensorized cohorts, against the output of meds-torch-data and against single rows.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -61,7 +61,7 @@ fn floats(file: &SafetensorsFile, name: &str) -> Vec<f32> {
     tensor(file, name, Dtype::F32).into_iter().map(f32::from_le_bytes).collect()
 }
 
-/// Equal to 1e-5, absolute or relative; NaN equals NaN.
+/// Asserts equality within 1e-5, absolute or relative; NaN equals NaN.
 fn close(found: &[f32], expected: &[f32], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (i, (a, b)) in found.iter().zip(expected).enumerate() {
@@ -70,7 +70,7 @@ fn close(found: &[f32], expected: &[f32], what: &str) {
     }
 }
 
-/// Equal to the bit; any NaN equals any other.
+/// Asserts equality of bits; any NaN equals any other.
 fn same_bits(found: &[f32], expected: &[f32], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     for (i, (a, b)) in found.iter().zip(expected).enumerate() {
@@ -79,9 +79,9 @@ fn same_bits(found: &[f32], expected: &[f32], what: &str) {
     }
 }
 
-/// Column by column: types, lengths of lists, nulls; floats as [`same_bits`] has them.
+/// Compares columns: types, lengths of lists, nulls, and floats as [`same_bits`] does.
 fn same_columns(found: &ArrayRef, expected: &ArrayRef, what: &str) {
-    // Elements of lists are called differently by different writers.
+    // Writers name the elements of lists differently.
     let (a, b) = (found.data_type(), expected.data_type());
     assert!(a.equals_datatype(b), "{what}: {a} instead of {b}");
     assert_eq!(found.len(), expected.len(), "{what}");
@@ -114,7 +114,7 @@ fn same_table(found: &RecordBatch, expected: &RecordBatch, what: &str) {
 const TENSORS: [&str; 5] =
     ["dim1/bounds", "dim1/time_delta_days", "dim2/bounds", "dim2/code", "dim2/numeric_value"];
 
-/// All tensors and tables of a cohort, against one that meds-torch-data made.
+/// Compares all tensors and tables of a cohort with those of meds-torch-data.
 fn same_cohort(found: &Path, expected: &Path) {
     let expected_shards = TensorizedCohort::open(expected).unwrap();
     let found_shards = TensorizedCohort::open(found).unwrap();
@@ -143,7 +143,7 @@ fn same_cohort(found: &Path, expected: &Path) {
         same_table(&parquet(&found.join(&schema)), &parquet(&expected.join(&schema)), &schema);
     }
     let codes = "metadata/codes.parquet";
-    // Theirs come in any order, ours by token.
+    // Their rows have any order, ours are sorted by token.
     let expected = parquet(&expected.join(codes));
     let order = sort_to_indices(&expected["code/vocab_index"], None, None).unwrap();
     let expected = take_record_batch(&expected, &order).unwrap();
@@ -193,7 +193,7 @@ pub(crate) fn row(subject: i64, time: Option<i64>, code: &str, value: Option<f32
     (subject, time, code.into(), value)
 }
 
-/// A data set in a folder that lives as long as the first member.
+/// Writes a data set to a folder that lives as long as the first member.
 pub(crate) fn made(files: &[(&str, RecordBatch)]) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     for (name, batch) in files {
@@ -229,16 +229,16 @@ pub(crate) fn splits_file(splits: &[(i64, &str)]) -> RecordBatch {
     .unwrap()
 }
 
-/// One subject, told row by row.
+/// One subject, collected row by row.
 #[derive(Debug, Default, PartialEq)]
 struct Subject {
     id: i64,
-    /// By time; tokens and the bits of numbers.
+    /// Tokens and bits of numbers, by time.
     events: BTreeMap<i64, Vec<(i64, Option<u32>)>>,
     statics: Vec<(u32, Option<u32>)>,
 }
 
-/// The subjects of a shard in the order of their first row that is kept.
+/// Returns the subjects of a shard in the order of their first row that is kept.
 fn expected(rows: &[Measurement], tokens: &BTreeMap<&str, u32>, zero: bool) -> Vec<Subject> {
     let mut subjects: Vec<Subject> = Vec::new();
     for (id, time, code, value) in rows {
@@ -262,7 +262,7 @@ fn expected(rows: &[Measurement], tokens: &BTreeMap<&str, u32>, zero: bool) -> V
     subjects
 }
 
-/// The subjects of a shard as it was written; deltas are checked on the way.
+/// Reads the subjects of a written shard, and checks the deltas.
 fn found(out: &Path, shard: &str) -> Vec<Subject> {
     let tables = TensorizedCohort::open(out).unwrap().shard(shard).unwrap().read().unwrap();
     let events = &tables.events;
@@ -333,7 +333,7 @@ fn any_rows_become_what_they_say_one_by_one() {
                 let subject = i64::try_from(s).unwrap() * 100 + rng.random_range(0..6i64);
                 let time =
                     rng.random_bool(0.8).then(|| rng.random_range(-3_000_000..90_000_000_000));
-                // Few times, so that events have several measurements.
+                // Few distinct times, so that events have several measurements.
                 let time =
                     time.map(|t: i64| if rng.random_bool(0.7) { t % 5 * 7_000_000 } else { t });
                 let code = codes[rng.random_range(0..codes.len())];
@@ -341,7 +341,7 @@ fn any_rows_become_what_they_say_one_by_one() {
                 rows.push(row(subject, time, code, value));
             }
             match seed % 3 {
-                // As MEDS wants it; by subject only; not at all.
+                // Sorted as MEDS requires, by subject only, or not at all.
                 0 => rows.sort_by_key(|r| (r.0, r.1)),
                 1 => rows.sort_by_key(|r| -r.0),
                 _ => {}
@@ -387,7 +387,7 @@ fn a_cohort_reads_as_the_data_it_was_made_of() {
             assert_eq!(found.name, expected.name);
             let batch = found.to_batch().unwrap();
             assert_eq!(batch.schema(), cohort.meds_schema().unwrap());
-            // Rows by subject, as the other reader has them.
+            // Sorts rows by subject, like the other reader.
             let order = sort_to_indices(&batch["subject_id"], None, None).unwrap();
             let rows: Vec<usize> = order.values().iter().map(|r| *r as usize).collect();
             for (found, expected) in
@@ -408,7 +408,7 @@ fn a_cohort_reads_as_the_data_it_was_made_of() {
                         );
                     }
                     match column.name() {
-                        // Codes that are not in the vocabulary have lost their name.
+                        // Codes outside the vocabulary have no name.
                         "code" | "static_code" => {
                             let texts = |a: &ArrayRef| -> Vec<Option<String>> {
                                 let a = a.as_dictionary::<UInt32Type>();
@@ -421,7 +421,7 @@ fn a_cohort_reads_as_the_data_it_was_made_of() {
                                 assert_eq!(a, b.filter(|_| known), "{what}");
                             }
                         }
-                        // NaN and infinity have become NULL.
+                        // NaN and infinity became NULL.
                         "numeric_value" | "static_numeric_value" => {
                             let numbers = |a: &ArrayRef| -> Vec<Option<f32>> {
                                 let a = a.as_primitive::<Float32Type>();
@@ -437,7 +437,7 @@ fn a_cohort_reads_as_the_data_it_was_made_of() {
     }
 }
 
-/// Subjects 1 (static only), 2, 3 (static only) and 4 in one shard.
+/// Writes a shard with the subjects 1 (static only), 2, 3 (static only) and 4.
 fn with_gaps() -> (tempfile::TempDir, PathBuf) {
     made(&[(
         "data/train/0.parquet",
@@ -470,7 +470,7 @@ fn subjects_without_events_are_rows_even_where_others_left_them_out() {
         [(1, 0), (2, 2), (3, 0), (4, 1)]
     );
 
-    // As the other tool would have written it: rows 1 and 3 only.
+    // The file as the other tool writes it: rows 1 and 3 only.
     let table = nrt::NrtFile::open(&path, &Default::default()).unwrap().table().unwrap();
     let fewer = table.take(&[1, 3]).unwrap();
     nrt::write(&path, &fewer, &nrt::WriteOptions { overwrite: true, ..Default::default() })
@@ -539,11 +539,11 @@ fn shards_without_a_split_are_divided_by_subject() {
     let report = convert(&root, &out, &TensorizeOptions::default()).unwrap();
     let names: Vec<&str> = report.shards.iter().map(|s| s.name.as_str()).collect();
     assert_eq!(names, ["train/0", "tuning/0", "extra/a/1", "train/a/2"]);
-    // Fitted on those of train alone.
+    // The vocabulary is that of train.
     assert_eq!((report.codes, report.unknown), (3, [("held".to_string(), 1)].into()));
     let of = |shard: &str| found(&out, shard).iter().map(|s| s.id).collect::<Vec<_>>();
     assert_eq!((of("train/0"), of("tuning/0"), of("train/a/2")), (vec![5, 1], vec![2], vec![77]));
-    // Its one measurement in shard 0 is not in the vocabulary: there is no shard of it then.
+    // Its only measurement in shard 0 is not in the vocabulary, so there is no shard for it.
     assert_eq!(of("extra/a/1"), [9]);
 
     let (dir, root) = made(&[
@@ -576,7 +576,7 @@ fn shards_without_a_split_are_divided_by_subject() {
     assert!(e.contains("would be written as \"train/a/0\""), "{e}");
 }
 
-/// Numbers of code A in train: 1, 2, 6; of B: 5; of C none; static ones as well.
+/// Writes values of code A in train: 1, 2, 6; of B: 5; of C none; static ones as well.
 fn numbers_set(further: &[(&str, Vec<Option<f64>>)]) -> (tempfile::TempDir, PathBuf) {
     let train = [
         row(1, None, "A", Some(1.0)),
@@ -630,7 +630,8 @@ fn numbers_are_scaled_by_code() {
     let (dir, root) = numbers_set(&[]);
     for normalize in [Normalize::Compatible, Normalize::Exact] {
         let (train, statics) = normalized(&root, &dir.path().join("out"), normalize);
-        // B never varies and C has no number: infinite or unknown, which tensors do not tell apart.
+        // B never varies and C has no value: both are infinite or unknown, which tensors do not
+        // distinguish.
         close(&train, &[a(2.0), nan, nan, a(6.0), nan, nan], "train");
         same(&statics, &[Some(f32::INFINITY), Some(nan), Some(a(7.0))]);
     }
@@ -642,7 +643,7 @@ fn numbers_are_scaled_by_code() {
     let e = convert(&root, &dir.path().join("out"), &by_file).unwrap_err().to_string();
     assert!(e.contains("values/mean") && e.contains("codes.parquet"), "{e}");
 
-    // Given, and not known for B: nothing is counted.
+    // Means and deviations are given, but not for B: nothing is computed.
     let given = [
         ("values/mean", vec![Some(1.0), Some(1.0), Some(0.5)]),
         ("values/std", vec![Some(2.0), None, Some(0.5)]),
@@ -661,7 +662,7 @@ fn numbers_are_scaled_by_code() {
         );
     }
 
-    // Sums in the file: used alone when asked for, else those of the train split.
+    // Sums in the file are used alone if requested, else those of the train split.
     let sums = [
         ("values/n_occurrences", vec![Some(2.0), Some(1.0), Some(0.0)]),
         ("values/sum", vec![Some(2.0), Some(5.0), None]),
@@ -695,7 +696,7 @@ fn numbers_are_scaled_by_code() {
 
 #[test]
 fn large_counts_are_divided_in_64_bits() {
-    // 70,000 numbers around 1,000: in 32 bits their spread would drown.
+    // 70,000 values around 1,000: 32-bit sums would lose their deviation.
     let n = 70_000u32;
     let value = |i: u32| 1000.0 + (i % 7) as f32 * 0.25;
     let rows: Vec<Measurement> =
@@ -786,7 +787,7 @@ fn an_empty_shard_and_one_of_statics_only_have_tensors() {
     for name in ["start_time", "time", "measurements_per_event"] {
         assert_eq!(schema[name].null_count(), 1, "{name}");
     }
-    // A file without any tensor is how such a shard is written elsewhere.
+    // Other tools write such a shard as a file without tensors.
     let empty = out.join("data/train/1.nrt");
     fs::remove_file(&empty).unwrap();
     serrate::io::safetensors::write_tensors(&empty, [], &Default::default()).unwrap();

@@ -201,8 +201,8 @@ fn chunks_of_patients_are_as_large_as_asked() {
 
 #[test]
 fn measured_numbers_keep_their_dictionary() {
-    // More measurements than row groups were once made of, and values as measurements have them: few
-    // digits, most of them missing.
+    // The leaves exceed the former size of a row group. Values resemble measurements: few digits,
+    // most of them missing.
     let (rows, each) = (40, 60_000);
     let n = rows * each;
     let number = |i: usize| match (i * 7919) % 10 {
@@ -223,13 +223,13 @@ fn measured_numbers_keep_their_dictionary() {
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).unwrap();
     assert_eq!(metadata.num_row_groups(), 1);
     let column = metadata.row_group(0).column(0);
-    // 17 bits a value and one dictionary; plain values are 4 bytes each.
+    // A value takes 17 bits, plus one dictionary; plain values would take 4 bytes each.
     let dictionary = 4 * 100_000;
     let most = n * 18 / 8 + dictionary + n / 8;
     let bytes = usize::try_from(column.uncompressed_size()).unwrap();
     assert!(bytes < most, "{bytes} bytes, expected {most} at most");
     assert!(column.dictionary_page_offset().is_some());
-    // The dictionary page itself is plain; no page of values is.
+    // The dictionary page is plain; no page of values is.
     let pages = column.page_encoding_stats_mask();
     assert!(pages.is_none_or(|p| p.is_only(parquet::basic::Encoding::RLE_DICTIONARY)), "{pages:?}");
 }

@@ -1,4 +1,4 @@
-//! Columns of lists straight from Parquet pages, beside the reader of the `parquet` crate.
+//! Columns of lists decoded from Parquet pages, against the reader of the `parquet` crate.
 
 use std::fs;
 use std::ops::Range;
@@ -28,7 +28,7 @@ use serrate::io::parquet::{
     ParquetReadOptions, ParquetTableReader, ParquetTableWriter, ParquetWriteOptions,
 };
 
-/// A small generator, so that a case is known by one number.
+/// A small generator, so that a number identifies a case.
 struct Draw(u64);
 
 impl Draw {
@@ -44,7 +44,7 @@ impl Draw {
         (self.next() % n as u64) as usize
     }
 
-    /// True in about `percent` of all cases.
+    /// Returns true with this probability.
     fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -74,7 +74,7 @@ fn leaf_types() -> Vec<DataType> {
     ]
 }
 
-/// Lists around a leaf, each level List or LargeList, nullable or not.
+/// Draws lists around a leaf, each level List or LargeList, nullable or not.
 fn random_field(draw: &mut Draw, name: &str, leaf: DataType, depth: usize) -> Field {
     let nullable = draw.chance(60);
     if depth == 0 {
@@ -85,7 +85,7 @@ fn random_field(draw: &mut Draw, name: &str, leaf: DataType, depth: usize) -> Fi
     Field::new(name, list, nullable)
 }
 
-/// Nulls in stretches or at random, never where there may be none.
+/// Draws nulls, in runs or at random; none in a field that is not nullable.
 fn random_nulls(draw: &mut Draw, field: &Field, len: usize) -> Option<NullBuffer> {
     let share = *[0, 2, 50, 97, 100].get(draw.below(5)).unwrap();
     let stretch = 1 + draw.below(40);
@@ -147,7 +147,7 @@ fn random_array(draw: &mut Draw, field: &Field, len: usize, longest: usize) -> A
                 DataType::Time32(_) => {
                     values.iter().flat_map(|v| ((v % 86_400_000) as u32).to_le_bytes()).collect()
                 }
-                // Floats have to equal themselves.
+                // NaN would not equal itself.
                 DataType::Float32 => {
                     values.iter().flat_map(|v| (*v as f32).to_le_bytes()).collect()
                 }
@@ -249,7 +249,7 @@ fn stock(
     }
 }
 
-/// The array with zeros for values.
+/// Replaces the values by zeros.
 fn zeroed(array: &ArrayRef) -> ArrayRef {
     let data = array.to_data();
     let children = data.child_data().iter().map(|c| zeroed(&make_array(c.clone())).to_data());
@@ -261,7 +261,8 @@ fn zeroed(array: &ArrayRef) -> ArrayRef {
     make_array(builder.build().unwrap())
 }
 
-/// Every row group of a column, whole and in parts, is what the `parquet` crate makes of it.
+/// Compares every row group of a column, whole and in parts, with the result of the `parquet`
+/// crate.
 fn check(bytes: &Bytes, root: usize, draw: &mut Draw) {
     for index in [false, true] {
         let metadata = metadata(bytes, index);
@@ -288,7 +289,7 @@ fn check(bytes: &Bytes, root: usize, draw: &mut Draw) {
                 let lists =
                     read_column(&source, group, root, field, rows.clone(), Parts::Lists).unwrap();
                 assert_eq!(&lists, &zeroed(&expected), "lists of rows {rows:?} of {all}, {field}");
-                // Nothing else is read than what was said.
+                // Only the declared ranges are read.
                 let spans = ranges(Path::new("f"), parquet, group, root, rows.clone()).unwrap();
                 let mut sparse = vec![0xA5; bytes.len()];
                 for span in spans {
@@ -335,12 +336,12 @@ fn columns_of_seven_levels() {
             check(&bytes, 0, &mut draw);
         }
     }
-    // One more, and the level numbers have more bits than are looked at.
+    // One level more needs more bits than are supported.
     let (field, bytes, _) = random_case(1, 8, 3);
     assert!(!supported(metadata(&bytes, false).metadata(), 0, &field));
 }
 
-/// Files that pyarrow wrote.
+/// Lists the files written by pyarrow.
 fn foreign() -> Vec<(PathBuf, Bytes)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/parquet-lists");
     let mut paths: Vec<PathBuf> =
@@ -360,7 +361,7 @@ fn files_of_pyarrow() {
         for root in 0..fields.len() {
             check(&bytes, root, &mut draw);
         }
-        // All columns through the reader of tables, in small steps.
+        // Reads all columns with the reader of tables, in small steps.
         let all = usize::try_from(metadata.metadata().file_metadata().num_rows()).unwrap();
         for rows in [None, Some(0..all), Some(all / 3..all - all / 5), Some(0..0)] {
             let stock: Vec<RecordBatch> = ParquetRecordBatchReaderBuilder::try_new(bytes.clone())
@@ -452,7 +453,7 @@ fn columns_of_both_readers_stand_side_by_side() {
     }
 }
 
-/// Reads all of a file that may be damaged.
+/// Reads a whole file that may be damaged.
 fn read_damaged(bytes: &Bytes, metadata: &ArrowReaderMetadata) -> (usize, Vec<String>) {
     let reader = Arc::new(bytes.clone());
     let parquet = metadata.metadata();
@@ -498,7 +499,7 @@ fn damage_is_an_error_that_says_where() {
             read += some;
             errors.extend(wrong);
         }
-        // Cut off, and then one byte too short for the last chunk.
+        // The file is truncated, then one byte too short for the last chunk.
         let (_, wrong) = read_damaged(&bytes.slice(..end - 1), &metadata);
         assert!(!wrong.is_empty());
     }
@@ -509,7 +510,8 @@ fn damage_is_an_error_that_says_where() {
     }
 }
 
-/// A file of one column whose only page has these bytes, uncompressed, with a footer that says so.
+/// Builds a file of one column whose only page has these uncompressed bytes, with a matching
+/// footer.
 fn by_hand(max: (i16, i16), values: i32, page: &[u8]) -> (Bytes, ArrowReaderMetadata) {
     let item = Arc::new(Field::new("element", DataType::Int32, max.0 == 3));
     let list = Field::new("x", DataType::List(item), max.0 >= 2);
@@ -524,7 +526,7 @@ fn by_hand(max: (i16, i16), values: i32, page: &[u8]) -> (Bytes, ArrowReaderMeta
     )
     .unwrap();
     let mut group = file.next_row_group().unwrap();
-    // The footer of a chunk with as many rows, whose pages are then exchanged.
+    // Writes a chunk with as many rows for its footer; its pages are replaced below.
     let mut column = group.next_column().unwrap().unwrap();
     let n = usize::try_from(values).unwrap();
     let levels = (vec![max.0; n], vec![0; n]);
@@ -555,7 +557,7 @@ fn by_hand(max: (i16, i16), values: i32, page: &[u8]) -> (Bytes, ArrowReaderMeta
     chunk.extend(&size);
     chunk.extend([0x2C, 0x15]);
     chunk.extend(zigzag(values.into()));
-    // Values plain, both kinds of levels in runs.
+    // Values are plain, levels of both kinds are in runs.
     chunk.extend([0x15, 0, 0x15, 6, 0x15, 6, 0, 0]);
     chunk.extend(page);
     let parquet = metadata.metadata();
@@ -576,7 +578,7 @@ fn by_hand(max: (i16, i16), values: i32, page: &[u8]) -> (Bytes, ArrowReaderMeta
     (file.into(), metadata)
 }
 
-/// Levels with their length before them.
+/// Prepends the length to encoded levels.
 fn runs(bytes: &[u8]) -> Vec<u8> {
     let mut out = (bytes.len() as u32).to_le_bytes().to_vec();
     out.extend(bytes);
@@ -617,12 +619,12 @@ fn levels_that_make_no_lists_are_told() {
         assert!(e.contains(message), "{e}, not {message}");
         assert!(e.contains("column x.list.element, row group 0"), "{e}");
     }
-    // Levels of 2 bits that go up to 2 only.
+    // Levels of 2 bits whose maximum is 2.
     let page = [runs(&[2 << 1, 0]), runs(&[2 << 1, 3]), vec![1; 8]].concat();
     let (bytes, metadata) = by_hand((2, 1), 2, &page);
     let (_, errors) = read_damaged(&bytes, &metadata);
     assert!(errors[0].contains("definition level 3, but the schema has levels up to 1 and 2"));
-    // More entries than the footer has, and fewer.
+    // The footer counts fewer or more entries than the page has.
     let (bytes, metadata) = by_hand((3, 1), 2, &good);
     for (count, message) in
         [(1, "2 value(s), but the footer leaves only 1"), (3, "1 value(s) more")]

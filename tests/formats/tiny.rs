@@ -1,4 +1,4 @@
-//! The hand-made MEDS data set in `tests/data/tiny-meds`, and the code that writes it.
+//! The hand-made MEDS data set in `tests/data/tiny-meds`, and its generator.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -16,14 +16,15 @@ pub(crate) fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-meds")
 }
 
-/// Microseconds of a time on day `day` after 2020-01-01.
+/// Returns microseconds of a time on day `day` after 2020-01-01.
 pub(crate) fn at(day: i64, hour: i64, minute: i64, second: i64) -> i64 {
     ((((18_262 + day) * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000
 }
 
 type Row = (i64, Option<i64>, &'static str, Option<f64>, Option<&'static str>);
 
-/// Sorted; hours, several measurements per event, an event in pieces, NULL and NaN, static facts.
+/// Builds a sorted shard: hours, several measurements per event, an event in pieces, NULL and NaN,
+/// static facts.
 fn train_0() -> RecordBatch {
     let rows: Vec<Row> = vec![
         (1, None, "SEX//F", None, None),
@@ -33,9 +34,9 @@ fn train_0() -> RecordBatch {
         (1, Some(at(0, 8, 30, 0)), "LAB//potassium//mmol/L", Some(4.1), None),
         (1, Some(at(0, 20, 45, 15)), "LAB//sodium//mmol/L", Some(f64::NAN), Some("haemolysed")),
         (1, Some(at(2, 8, 30, 0)), "DISCHARGE", None, Some("")),
-        // Static facts only.
+        // A subject with static facts only.
         (2, None, "SEX//M", None, None),
-        // One event, no static fact.
+        // A subject with one event and no static fact.
         (4, Some(at(30, 0, 0, 0)), "LAB//sodium//mmol/L", Some(-0.0), None),
         (4, Some(at(30, 0, 0, 0)), "LAB//sodium//mmol/L", Some(141.0), Some("repeated")),
     ];
@@ -51,7 +52,7 @@ fn train_0() -> RecordBatch {
     )
 }
 
-/// Not sorted, one subject in two places, times in nanoseconds, large strings, no numbers.
+/// Builds an unsorted shard: a subject in two places, nanoseconds, large strings, no values.
 fn train_1() -> RecordBatch {
     let rows: Vec<Row> = vec![
         (7, Some(at(5, 12, 0, 1)), "DISCHARGE", None, None),
@@ -74,7 +75,7 @@ fn train_1() -> RecordBatch {
     )
 }
 
-/// Times in milliseconds, float64 numbers.
+/// Builds a shard with times in milliseconds and float64 values.
 fn held_out_0() -> RecordBatch {
     let rows: Vec<Row> = vec![
         (9, Some(at(-20_000, 23, 59, 59)), "ADMISSION", None, None),
@@ -168,7 +169,7 @@ pub(crate) fn write_parquet(path: &Path, batch: &RecordBatch) {
     writer.close().unwrap();
 }
 
-/// Writes the data set anew when asked to, else compares what is committed with what is said here.
+/// Compares the committed files with the generated ones; writes them if requested.
 #[test]
 fn tiny_meds_is_what_is_committed() {
     let root = folder();
@@ -188,7 +189,7 @@ fn tiny_meds_is_what_is_committed() {
     assert_eq!(fs::read_to_string(root.join("metadata/dataset.json")).unwrap(), DATASET);
 }
 
-/// Codes whose parents are in two ontologies, with a circle between the two names of one disease.
+/// Builds codes with parents in two ontologies, and a cycle between two names of one disease.
 fn tiny_codes() -> RecordBatch {
     let rows: [(&str, Option<&str>, Option<&[Option<&str>]>); 14] = [
         ("DX//250.00", None, Some(&[Some("ICD9CM/250.00"), Some("SNOMED/44054006")])),

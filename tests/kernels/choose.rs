@@ -29,7 +29,7 @@ fn any_leaf(rng: &mut Random) -> DataType {
     one_of(&types, rng).clone()
 }
 
-/// A mask with `levels` of the levels of `row`; sometimes null where the row is not.
+/// Draws a mask with `levels` of the levels of `row`, sometimes null where the row is not.
 fn mask_of(row: &Node, levels: usize, rng: &mut Random) -> Node {
     if levels == 0 {
         return match rng.random_range(0..8) {
@@ -41,7 +41,7 @@ fn mask_of(row: &Node, levels: usize, rng: &mut Random) -> Node {
         return Node::Null;
     }
     match row {
-        // Under a null list the mask may have any value.
+        // Under a null list, the mask may have any value.
         Node::Null => Node::List(
             (0..rng.random_range(0..3)).map(|_| mask_of(&Node::Null, levels - 1, rng)).collect(),
         ),
@@ -132,7 +132,7 @@ proptest! {
         let needles: Vec<Node> =
             case.rows.iter().map(|_| crate::common::torture::tree(&spec, &[], &mut rng)).collect();
         let typed = plain(0, &leaf, &needles).leaves().clone();
-        // Needles of another numeric type are found too.
+        // Needles of another numeric type are found, too.
         let other = match &leaf {
             DataType::Utf8 => typed.clone(),
             t if t.is_floating() => cast(&typed, &DataType::Float64).unwrap(),
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// Numbers, then NaN, then null.
+/// Orders numbers before NaN, and NaN before null.
 fn order(a: &Node, b: &Node) -> std::cmp::Ordering {
     match (a, b) {
         (Node::Null, _) | (_, Node::Null) => a.is_null().cmp(&b.is_null()),

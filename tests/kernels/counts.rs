@@ -26,7 +26,7 @@ fn dictionary(keys: DataType) -> DataType {
     DataType::Dictionary(Box::new(keys), Box::new(DataType::Utf8))
 }
 
-/// Leaves with `levels` of the levels of `row`; sometimes a list is null.
+/// Builds leaves with `levels` of the levels of `row`; some lists are null.
 fn like(row: &Node, levels: usize, leaf: &mut dyn FnMut() -> Node, nulls: bool) -> Node {
     match (levels, row) {
         (0, _) => leaf(),
@@ -68,7 +68,8 @@ proptest! {
             if how.output_type(&leaf).is_err() {
                 continue;
             }
-            // A mask of outer levels removes whole lists, along with what is reduced in them.
+            // A mask of outer levels removes whole lists, and the results of reductions within
+            // them.
             let axes = if mask.axes().len() == levels { vec![None, Some(-1)] } else { vec![None] };
             for axis in axes {
                 let found = reduce_where(&a, &mask, how, axis).unwrap();

@@ -86,7 +86,7 @@ fn compute(op: Op, a: &Node, b: &Node) -> Node {
     }
 }
 
-/// Lists of `a` and `b`, which has at most as many levels as `a`.
+/// Applies `op` to the lists of `a` and of `b`, which has at most as many levels.
 fn both(op: Op, a: &Node, b: &Node, levels: usize, fewer: usize) -> Node {
     if levels == 0 {
         return compute(op, a, b);
@@ -102,7 +102,7 @@ fn both(op: Op, a: &Node, b: &Node, levels: usize, fewer: usize) -> Node {
     })
 }
 
-/// Another array with `levels` of the levels of a row.
+/// Draws another array with `levels` of the levels of a row.
 fn like(row: &Node, levels: usize, spec: &Spec, rng: &mut Random) -> Node {
     if levels == 0 {
         return match tree(spec, &[], rng) {
@@ -268,7 +268,7 @@ fn literals_take_the_type_of_the_leaves_or_widen_as_numpy_does() {
         let types = Types::new(Op::Mul, OperandType::Literal(&literal), OperandType::Leaves(&leaf));
         assert_eq!(types.unwrap().output(), &add, "{literal:?} * {leaf}");
     }
-    // Comparisons with whole numbers need no float.
+    // A comparison with a whole number does not need floats.
     let types = Types::new(Op::Gt, OperandType::Leaves(&UInt16), OperandType::Literal(&float(5.0)));
     assert_eq!(types.unwrap().left(), &UInt16);
     let types = Types::new(Op::Gt, OperandType::Leaves(&UInt16), OperandType::Literal(&float(5.5)));
@@ -314,7 +314,7 @@ fn texts_dictionaries_and_times_compare() {
     assert_eq!(truth(&times, Op::Gt, &day), expected);
     let date: ArrayRef = Arc::new(arrow::array::Date32Array::from(vec![1]));
     assert_eq!(truth(&times, Op::Gt, &date), expected);
-    // Finer than the leaves: no digits are dropped.
+    // A literal finer than the leaves keeps its digits.
     let fine: ArrayRef =
         Arc::new(arrow::array::TimestampNanosecondArray::from(vec![86_400_000_001_001]));
     let earlier = [Node::List(vec![Node::Bool(true), Node::Bool(true), Node::Null])];

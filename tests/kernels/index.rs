@@ -83,7 +83,7 @@ fn slices_are_those_of_python() {
     }
 }
 
-/// Python's slice of a list, element by element.
+/// Slices a list by Python's rules, element by element.
 fn cut(list: &[Node], start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> Vec<Node> {
     let n = list.len() as i128;
     let step = i128::from(step.unwrap_or(1));
@@ -174,7 +174,7 @@ proptest! {
         let mut spec = deep(&mut rng, levels);
         spec.longest = 3;
         let case = torture(&spec, &mut rng);
-        // At most one array, and then no integers: numpy would pair them.
+        // At most one array, and no integers with it: numpy would pair them.
         let array = rng.random_range(0..2) == 0;
         let mut arrays = 0;
         let items: Vec<Index> = (0..rng.random_range(0..=levels)).map(|_| match rng.random_range(0..3) {
@@ -235,7 +235,7 @@ proptest! {
     }
 }
 
-/// `None` when out of range.
+/// Returns `None` if an index is out of range.
 fn pick(node: &Node, items: &[Index]) -> Option<Node> {
     let Some((item, rest)) = items.split_first() else { return Some(node.clone()) };
     if node.is_null() {
@@ -316,7 +316,7 @@ fn whole_slices_share_and_parts_of_one_list_do_not_copy() {
     let pointer = |a: &RaggedArray| a.leaves().to_data().buffers()[0].as_ptr();
     let whole = slice(&a, 2, &0.into(), &9.into(), &RowArg::NONE).unwrap();
     assert_eq!(pointer(&whole), pointer(&a));
-    // The second half of every list is one range of the leaves.
+    // The second halves of all lists are one range of the leaves.
     let row = a.slice(1, 1).unwrap();
     let part = slice(&row, 2, &1.into(), &RowArg::NONE, &RowArg::NONE).unwrap();
     assert_eq!(part.leaves().len(), 2);

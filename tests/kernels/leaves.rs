@@ -17,7 +17,7 @@ use crate::common::torture::{
     Node, Random, Spec, assert_alike, meaning, one_of, plain, random, torture,
 };
 
-/// Rows whose lists at one level of a row have the same length; axes in `ones` have size 1.
+/// Draws rows whose lists at one level of a row have the same length; axes in `ones` have size 1.
 fn rows(lengths: &[Vec<usize>], ones: &[bool], levels: usize, rng: &mut Random) -> Vec<Node> {
     fn list(row: &[usize], ones: &[bool], levels: usize, rng: &mut Random) -> Node {
         if levels == 0 {
@@ -172,7 +172,7 @@ proptest! {
         let case = torture(&Spec { reach: 6, ..Spec::new(levels, leaf.clone()) }, &mut rng);
         let a = case.ragged();
         let at = i64::try_from(axis).unwrap();
-        // Groups: along the axis, at the same position of every deeper axis.
+        // Groups elements along the axis, at the same position of every deeper axis.
         fn groups(
             node: &Node, path: &[usize], axis: usize, levels: usize, level: usize,
             out: &mut std::collections::BTreeMap<Vec<usize>, Vec<f64>>,

@@ -31,7 +31,7 @@ fn some_leaf(rng: &mut Random) -> DataType {
     one_of(&[DataType::Int32, DataType::Float32, DataType::Utf8, DataType::Boolean], rng).clone()
 }
 
-/// Indices for the lists of axis `axis` below `row`.
+/// Draws indices for the lists of axis `axis` below `row`.
 fn indices(row: &Node, axis: usize, rng: &mut Random) -> Node {
     if axis > 1 {
         return match row {
@@ -68,7 +68,7 @@ fn at(list: &[Node], index: i64) -> usize {
     usize::try_from(if index < 0 { index + n } else { index }).unwrap()
 }
 
-/// Lists `depth` levels down, in pairs of both sides; null where either is.
+/// Combines the lists `depth` levels down in pairs; null where either is null.
 fn zipped(a: &Node, b: &Node, depth: usize, f: &mut dyn FnMut(&Node, &Node) -> Node) -> Node {
     if a.is_null() || b.is_null() {
         return if depth == 0 { f(a, b) } else { Node::Null };
@@ -141,7 +141,7 @@ proptest! {
         let mut twice = false;
         let mut expected = Vec::new();
         for ((x, i), v) in b.case.rows.iter().zip(&b.rows).zip(&values) {
-            // Indices and values as pairs.
+            // Combines indices and values as pairs.
             let pairs = zipped(i, v, b.axis - 1, &mut |i, v| match (i, v) {
                 (Node::Null, _) | (_, Node::Null) => Node::Null,
                 _ => Node::List(i.children().iter().zip(v.children())
@@ -350,7 +350,7 @@ proptest! {
         assert_alike(&meaning(&wider), &expected);
         prop_assert_eq!(&unsqueeze(&a, k - i64::try_from(levels + 2).unwrap()).unwrap(), &wider);
         prop_assert_eq!(&squeeze(&wider, k).unwrap(), &a);
-        // Split in threes after every list was repeated three times.
+        // Every list is repeated three times, then split into threes.
         let axis = axis.min(levels);
         let k = i64::try_from(axis).unwrap();
         let long = repeat(&a, k, Count::All(3)).unwrap();
@@ -372,7 +372,6 @@ proptest! {
             l => l.clone(),
         })).collect();
         assert_alike(&meaning(&back), &expected);
-        // Concatenation.
         let more = torture(&spec, &mut rng);
         let all = concat(&[&a, &more.ragged(), &a]).unwrap();
         let expected: Vec<Node> =
@@ -408,7 +407,7 @@ fn indices_out_of_range_are_named() {
     assert_eq!(named(mask_from_indices(&at, Count::All(2)).unwrap_err()), (1, 2, 2, 2));
     let at = ints(&[1, 0], &[-4]);
     assert_eq!(named(take(&a, &at).unwrap_err()), (0, 0, -4, 3));
-    // With nulls in between.
+    // The same with nulls in between.
     let holes =
         lists(&[3, 2], Arc::new(Int32Array::from(vec![Some(1), None, None, None, Some(5)])));
     assert_eq!(named(take(&holes, &at).unwrap_err()), (0, 0, -4, 3));
@@ -446,7 +445,7 @@ fn new_lists_by_size() {
     assert!(out.axes()[0].nulls().unwrap().is_null(1) && out.leaves().is_null(1));
     let wide: ArrayRef = Arc::new(Int64Array::from(vec![1 << 40]));
     assert!(scatter_new(&at, &values, Count::All(3), Some(&wide), Duplicates::Last).is_err());
-    // More than memory can hold.
+    // The result would not fit memory.
     for many in [usize::MAX, 1 << 50] {
         let refused = |e: Error| matches!(e, Error::TooLarge { .. } | Error::Offsets { .. });
         let out = scatter_new(&at, &values, Count::All(many), None, Duplicates::Last);

@@ -47,7 +47,7 @@ fn placed(values: &[Node]) -> Vec<Placed<'_>> {
     values.iter().enumerate().collect()
 }
 
-/// NaN first in either direction; strings last, among themselves.
+/// Orders NaN first in either direction, and strings last, among themselves.
 fn key(node: &Node, max: bool) -> (bool, f64, String) {
     match node {
         Node::Text(t) => (false, 0.0, t.clone()),
@@ -62,7 +62,7 @@ fn key(node: &Node, max: bool) -> (bool, f64, String) {
     }
 }
 
-/// The first of the best values.
+/// Returns the first of the best values.
 fn best<'a>(values: &[Placed<'a>], max: bool) -> Option<Placed<'a>> {
     let mut found: Option<Placed<'a>> = None;
     for (at, value) in values {
@@ -86,7 +86,7 @@ fn spread(floats: &[f64], ddof: u32) -> Option<f64> {
     Some(floats.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - f64::from(ddof)))
 }
 
-/// numpy's linear quantile.
+/// Computes a quantile like numpy, with linear interpolation.
 fn quantile_of(floats: &[f64], q: f64) -> Node {
     if floats.is_empty() {
         return Node::Null;
@@ -167,7 +167,7 @@ fn over(levels: usize, elements: &[Placed<'_>], one: &dyn Fn(&[Placed<'_>]) -> N
     )
 }
 
-/// Rows reduced along axis `axis`.
+/// Reduces rows along axis `axis`.
 fn along(
     rows: &[Node],
     levels: usize,
@@ -300,8 +300,8 @@ fn rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
     RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
 }
 
-/// Lists of every length up to several words of bits, each followed by leaves that would show in
-/// any result, and with such leaves under nulls.
+/// Draws lists of every length up to several words of bits. Each is followed by leaves, and has
+/// leaves under nulls, that would change any result.
 fn behind_lists_counts_nothing<T>(loud: [T::Native; 2], number: fn(i8) -> T::Native)
 where
     T: ArrowPrimitiveType,
@@ -349,8 +349,8 @@ fn what_is_behind_a_list_or_under_a_null_counts_nothing() {
     behind_lists_counts_nothing::<Float64Type>([f64::NEG_INFINITY, f64::NAN], f64::from);
 }
 
-/// Stacked lists: none, one and many, short next to long, some ending with the leaves, with and
-/// without nulls.
+/// Stacks no, one or many lists: short ones next to long ones, some ending with the leaves, with
+/// and without nulls.
 #[test]
 fn lists_of_many_lengths_over_one_another() {
     for every in [usize::MAX, 7, 2, 1] {
@@ -365,7 +365,7 @@ fn lists_of_many_lengths_over_one_another() {
             let all: Vec<usize> = lengths.iter().flatten().copied().collect();
             let leaves = all.iter().sum::<usize>();
             let value = |i: usize| i32::try_from(i * 37 % 1009).unwrap();
-            // Missing leaves would show in the result.
+            // A missing leaf that is counted would change the result.
             let floats = (0..leaves).map(|i| if there(i) { value(i) as f32 } else { f32::NAN });
             let floats = PrimitiveArray::<Float32Type>::new(
                 floats.collect(),
@@ -376,7 +376,7 @@ fn lists_of_many_lengths_over_one_another() {
             let axes = vec![outer.into(), Offsets::from_lengths(all).unwrap().into()];
             let array = |leaves| RaggedArray::try_new(lengths.len(), axes.clone(), leaves).unwrap();
             let (floats, integers) = (array(Arc::new(floats)), array(integers));
-            // The values on every slot of every row.
+            // The values at every slot of every row.
             let (mut columns, mut sizes, mut leaf) = (vec![], vec![], 0);
             for row in &lengths {
                 let size = row.iter().max().copied().unwrap_or(0);
@@ -455,7 +455,7 @@ fn integers_overflow_only_when_the_result_does() {
     assert!(matches!(reduce::prod(&a, None), Err(Error::Overflow(_))));
     let products = reduce::prod(&a.slice(1, 1).unwrap(), None).unwrap();
     assert_eq!(meaning(&products), [Node::Int(0)]);
-    // Also along an outer axis.
+    // The same along an outer axis.
     let two = RaggedArray::try_new(
         1,
         vec![

@@ -16,7 +16,7 @@ use crate::common::torture::{
     Node, Spec, assert_alike, meaning, one_of, plain, random, torture, tree,
 };
 
-/// Numbers, then NaN.
+/// Orders numbers before NaN.
 fn compare(a: &Node, b: &Node) -> Ordering {
     match (a, b) {
         (Node::Text(a), Node::Text(b)) => a.cmp(b),
@@ -27,7 +27,7 @@ fn compare(a: &Node, b: &Node) -> Ordering {
     }
 }
 
-/// Positions in sorted order.
+/// Returns the positions in sorted order.
 fn sorted(values: &[Node], order: Order) -> Vec<usize> {
     let mut places: Vec<usize> = (0..values.len()).filter(|i| !values[*i].is_null()).collect();
     let nulls: Vec<usize> = (0..values.len()).filter(|i| values[*i].is_null()).collect();

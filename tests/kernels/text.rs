@@ -21,7 +21,7 @@ use crate::common::torture::{Node, Random, Spec, assert_alike, meaning, one_of, 
 
 const WORDS: [&str; 9] = ["", "a", "A", "ab", "LAB//1", "LAB//2", "lab//1", "a%b", "\u{e9}t\u{e9}"];
 
-/// The same strings as a dictionary with values in any order, repeated, null or unused.
+/// Encodes strings as a dictionary with values in any order, repeated, null or unused.
 fn dictionary<K: ArrowDictionaryKeyType>(texts: &ArrayRef, rng: &mut Random) -> ArrayRef
 where
     K::Native: TryFrom<usize>,
@@ -63,7 +63,7 @@ fn encoded(array: &RaggedArray, rng: &mut Random) -> RaggedArray {
     array.with_leaves(leaves).unwrap()
 }
 
-/// Strings of the words above, in lists from the torture generator.
+/// Draws strings of the words above, in lists from the torture generator.
 fn texts(seed: u64, levels: usize) -> (RaggedArray, Vec<Node>, Random) {
     let mut rng = random(seed);
     let case = torture(&Spec::new(levels, DataType::Utf8), &mut rng);
@@ -108,7 +108,7 @@ proptest! {
             let found = binary(op, Operand::Scalar(&literal), Operand::Array(array)).unwrap();
             assert_alike(&meaning(&found), &expected(&rows, levels, |t| compare(word.cmp(t))));
         }
-        // A slice of rows has its own lists, and keys from the middle on.
+        // A slice of rows has its own lists, and keys that start in the middle.
         let from = rng.random_range(0..=coded.len());
         let part = coded.slice(from, coded.len() - from).unwrap();
         let found = binary(op, Operand::Array(&part), Operand::Scalar(&literal)).unwrap();

@@ -36,7 +36,7 @@ proptest! {
         let loader =
             MedsLoader::try_new(shards(&subjects, cuts), batch.as_ref(), setup.options(3)).unwrap();
 
-        // Every item the slow way: subject, label, elements that may be seen, window.
+        // Builds every item the slow way: subject, label, visible elements, window.
         let by_id = |id: i64| subjects.iter().position(|s| s.id == id);
         let mut bases: Vec<(usize, Option<&Label>, usize)> = Vec::new();
         if labelled {
@@ -65,7 +65,7 @@ proptest! {
             return Ok(());
         }
 
-        // Several batches in a row, so that memory is used again.
+        // Several batches in a row, so that memory is reused.
         for round in 0..4u64 {
             let n = rng.random_range(1..6);
             let drawn: Vec<usize> = (0..n).map(|_| rng.random_range(0..items.len())).collect();
@@ -92,7 +92,7 @@ proptest! {
                     }
                 };
                 prop_assert_eq!(&found.events, &window);
-                // Of every measurement its event.
+                // The event of every measurement.
                 let of_event: Vec<usize> = match setup.unit {
                     Unit::Event => (0..subject.events.len()).collect(),
                     Unit::Measurement => (0..subject.events.len())
@@ -184,12 +184,12 @@ proptest! {
         for (a, b) in all.iter().zip(threaded.epoch(5).unwrap()) {
             prop_assert_eq!(named(a), named(&b.unwrap()));
         }
-        // Resumed in the middle.
+        // An epoch resumed in the middle gives the same batches.
         let middle = all.len() / 2;
         for (a, b) in all[middle..].iter().zip(loader.epoch_from(5, middle).unwrap()) {
             prop_assert_eq!(named(a), named(&b.unwrap()));
         }
-        // Divided among processes.
+        // The batches are divided among processes.
         let mut parts = Vec::new();
         for rank in 0..2 {
             let part = open(options.clone().part(rank, 2));
@@ -198,11 +198,11 @@ proptest! {
         for (i, batch) in all.iter().enumerate() {
             prop_assert_eq!(&named(batch), &parts[i % 2][i / 2]);
         }
-        // What the plan says is what is made.
+        // The plan predicts the batches.
         let stats = plan.stats().unwrap();
         let bytes: usize = all.iter().map(Batch::nbytes).sum();
         prop_assert_eq!(stats.bytes, bytes as u64);
-        // Every item once.
+        // Every item occurs once.
         if !setup.compat
             && !matches!(setup.window, Window::Random | Window::BalancedRandom)
         {
@@ -249,7 +249,7 @@ fn nothing_after_the_prediction_time_is_seen() {
             let codes = batch.tensor("code").unwrap().row(row).unwrap();
             codes.as_slice::<i64>().unwrap().iter().copied().max().unwrap()
         };
-        // The order is that of the labels, and one without a past is there.
+        // Items are in the order of the labels, including a label without a past.
         assert_eq!((0..8).map(last).collect::<Vec<_>>(), [0, 1, 1, 3, 3, 4, 4, 1], "{unit:?}");
         let ends = batch.tensor("event_end").unwrap();
         assert_eq!(ends.as_slice::<i64>().unwrap(), [0, 1, 1, 2, 2, 3, 3, 1]);
@@ -298,27 +298,27 @@ fn what_makes_no_sense_is_refused() {
         let found = open(None, options);
         assert!(found.contains(says), "{found}");
     }
-    // Times that do not ascend would let the future in.
+    // Events after the label could be visible if times did not ascend.
     let labels = [Label { subject: 1, time: 7, boolean: None, category: None }];
     let found = open(Some(&label_batch(&labels)), options());
     assert!(found.contains("do not ascend"), "{found}");
-    // A label that meds-torch-data could not have made a tensor of.
+    // A label that meds-torch-data could not convert to a tensor.
     let known = one(vec![(1, f32::NAN, vec![(1, 1.0)])]);
     let found =
         MedsLoader::try_new(shards(&known, 1), Some(&label_batch(&labels)), options().compat(true));
     assert!(found.unwrap_err().to_string().contains("no boolean_value"));
-    // Two rows of one subject.
+    // A subject with two rows.
     let twice = [one(vec![]), one(vec![])].concat();
     let found = MedsLoader::try_new(shards(&twice, 1), Some(&label_batch(&labels)), options());
     assert!(found.unwrap_err().to_string().contains("two rows"));
-    // Codes that are text.
+    // Codes that are strings.
     let mut text = shards(&known, 1);
     let column = serrate::table::Column::new("code", 2, Arc::new(StringArray::from(vec!["a"])));
     let columns = text[0].events.columns().iter().filter(|c| c.name() != "code").cloned();
     text[0].events = text[0].events.with_columns(columns.chain([column]).collect()).unwrap();
     let found = MedsLoader::try_new(text, None, options()).unwrap_err().to_string();
     assert!(found.contains("train/0") && found.contains("code_id"), "{found}");
-    // No facts where facts are asked for.
+    // Static facts are requested but missing.
     let mut bare = shards(&known, 1);
     bare[0].statics = None;
     let found = MedsLoader::try_new(bare.clone(), None, options()).unwrap_err().to_string();
@@ -352,7 +352,7 @@ fn rows_that_are_cut_already_bring_their_labels() {
     assert_eq!(shown("static_numeric_value"), "float32[1, 1] [[0.5]]");
 }
 
-/// Labels of subject 1 at time 7, with values in a column.
+/// Builds labels of subject 1 at time 7, with values in a column.
 fn valued(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     let n = columns.first().map_or(1, |(_, values)| values.len());
     let keys: [(&str, ArrayRef); 2] = [
@@ -369,7 +369,7 @@ fn labels_that_are_no_targets_are_refused() {
         let options = MedsOptions::new(2, 4).compat(compat);
         MedsLoader::try_new(shards(&subjects, 1), Some(labels), options)
     };
-    // Numbers that nothing can be trained on, the one that is too large for 32 bits among them.
+    // Numbers that cannot be trained on, including one that exceeds 32 bits.
     for wrong in [f64::NAN, f64::INFINITY, 1e300] {
         let values: ArrayRef = Arc::new(Float64Array::from(vec![0.5, wrong]));
         let found = open(&valued(vec![("float_value", values)]), false).unwrap_err().to_string();
@@ -377,18 +377,19 @@ fn labels_that_are_no_targets_are_refused() {
             assert!(found.contains(part), "{found}");
         }
     }
-    // What does not fit is an error, and not a label without a value.
+    // A value that does not fit is an error instead of a label without a value.
     let large: ArrayRef = Arc::new(arrow::array::UInt64Array::from(vec![u64::MAX]));
     let found = open(&valued(vec![("integer_value", large.clone())]), false).unwrap_err();
     assert!(found.to_string().contains("integer_value"), "{found}");
-    // One boolean kind is all that meds-torch-data knows; other labels do not vanish.
+    // meds-torch-data reads only boolean values; labels of other kinds are refused instead of
+    // ignored.
     let small: ArrayRef = Arc::new(Int64Array::from(vec![3]));
     let found = open(&valued(vec![("integer_value", small.clone())]), true).unwrap_err();
     assert!(found.to_string().contains("no boolean_value"), "{found}");
     assert!(open(&valued(vec![("integer_value", small.clone())]), false).is_ok());
     let yes: ArrayRef = Arc::new(BooleanArray::from(vec![true]));
     assert!(open(&valued(vec![("integer_value", small), ("boolean_value", yes)]), true).is_ok());
-    // Without any value there is nothing to lose.
+    // Labels without any values lose nothing.
     assert!(open(&valued(vec![]), true).is_ok());
     let none: ArrayRef = Arc::new(Int64Array::from(vec![None]));
     assert!(open(&valued(vec![("integer_value", none)]), true).is_ok());
@@ -400,7 +401,7 @@ fn without_numbers_static_facts_have_none() {
     for (compat, statics, has) in [
         (false, Statics::Include, false),
         (false, Statics::Prepend, false),
-        // As meds-torch-data has it.
+        // The defaults of meds-torch-data.
         (true, Statics::Include, true),
     ] {
         let options = MedsOptions::new(2, 4).compat(compat).statics(statics).numeric_value(false);
@@ -431,6 +432,6 @@ fn balanced_windows_hold_all_events_alike() {
         assert!((1..=4).contains(&items[0].events.len()));
         items[0].events.clone().for_each(|i| held[i] += 1);
     }
-    // 4 of 15 windows hold each: 800 expected, standard deviation 24.
+    // 4 of 15 windows contain each event: 800 expected, standard deviation 24.
     assert!(held.iter().all(|n| (680..920).contains(n)), "{held:?}");
 }

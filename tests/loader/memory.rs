@@ -1,4 +1,4 @@
-//! Memory is used again, and there is no more of it than there are batches.
+//! Memory is reused, and there are no more blocks than batches in flight.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ fn place(batch: &Batch, name: &str) -> *const u8 {
     batch.tensor(name).unwrap().as_bytes().as_ptr()
 }
 
-/// Where the codes of all batches of two epochs were.
+/// Returns the addresses of the codes of all batches of two epochs.
 fn places(loader: &Loader) -> HashSet<*const u8> {
     let both = (0..2).flat_map(|e| loader.epoch(e).unwrap());
     both.map(|b| place(&b.unwrap(), "code")).collect()
@@ -35,7 +35,7 @@ fn a_dropped_batch_lends_its_memory_to_the_next() {
         let first = epoch.next().unwrap().unwrap();
         let at = place(&first, "code");
         drop(first);
-        // Blocks have room to grow, so that the next batch rarely needs another one.
+        // Blocks have spare capacity, so that the next batch rarely needs another block.
         assert_eq!(place(&epoch.next().unwrap().unwrap(), "code"), at);
         assert!(places(&loader).len() <= 3);
     }
@@ -70,7 +70,7 @@ fn no_more_blocks_than_batches_in_flight() {
     }
 }
 
-/// A value of `/proc/self/status`, in bytes.
+/// Reads a value of `/proc/self/status`, in bytes.
 #[cfg(target_os = "linux")]
 fn status(name: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -79,8 +79,8 @@ fn status(name: &str) -> usize {
         * 1024
 }
 
-/// 24 batches of 1000 rows, most of 3 events and one of 60 to 99 in each; at the very end one of four
-/// times as many. The columns are one.
+/// Builds 24 batches of 1000 rows, most of them with 3 events and one per batch with 60 to 99; the
+/// very last row has four times as many. All columns are equal.
 #[cfg(target_os = "linux")]
 fn uneven() -> serrate::table::RaggedTable {
     let mut lengths: Vec<usize> = (0..24_000)
@@ -96,7 +96,7 @@ fn uneven() -> serrate::table::RaggedTable {
     builder.build().unwrap()
 }
 
-/// In a process of its own, whose memory is that of nothing else.
+/// Runs in a process of its own, so that no other test affects its memory.
 #[cfg(target_os = "linux")]
 #[test]
 fn resident_memory_is_that_of_the_batches_in_flight() {
@@ -108,7 +108,7 @@ fn resident_memory_is_that_of_the_batches_in_flight() {
             let child = std::process::Command::new(std::env::current_exe().unwrap())
                 .args([name, "--exact", "--nocapture", "--test-threads=1"])
                 .env(CHILD, case.to_string())
-                // What is freed is gone: the allocator keeps nothing of this size.
+                // Freed blocks of this size return to the system.
                 .env("MALLOC_MMAP_THRESHOLD_", "65536")
                 .output()
                 .unwrap();
@@ -126,7 +126,7 @@ fn resident_memory_is_that_of_the_batches_in_flight() {
     let before = status("VmRSS");
     let (mut largest, mut most) = (vec![0; 9], 0);
     for epoch in 0..2 {
-        // The last ones are not even made ahead.
+        // The last batches are not even prefetched.
         for batch in loader.epoch(epoch).unwrap().take(12) {
             let batch = batch.unwrap();
             most = batch.nbytes().max(most);
@@ -138,7 +138,7 @@ fn resident_memory_is_that_of_the_batches_in_flight() {
     let rise = status("VmHWM").saturating_sub(before);
     let blocks: usize = largest.iter().map(|n| n + n / 4).sum();
     println!("resident: {rise} of {} for {in_flight}", in_flight * blocks);
-    // Stacks, lists of rows, and whatever else is small.
+    // Stacks, lists of rows and other small allocations.
     assert!(rise <= in_flight * blocks + (4 << 20), "{rise} > {in_flight} * {blocks}");
     assert!(rise >= most, "{rise} < {most}: not measured");
 }

@@ -1,4 +1,4 @@
-//! Packed batches: what padded ones hold under their masks.
+//! Packed batches, against padded batches under their masks.
 
 use proptest::prelude::*;
 use serrate::dense::{DType, DenseTensor};
@@ -6,7 +6,7 @@ use serrate::loader::{Batch, Form, Loader, LoaderOptions};
 
 use super::support::{gathered, named, options, packed, shards, table, wide};
 
-/// The elements of a tensor where a mask is true, as one dimension.
+/// Returns the elements of a tensor at which a mask is true, as one axis.
 fn under(mask: &DenseTensor, tensor: &DenseTensor) -> DenseTensor {
     let size = tensor.dtype().size();
     let cells = tensor.as_bytes().chunks_exact(size).zip(mask.as_bytes());
@@ -36,7 +36,7 @@ proptest! {
             for (padded, flat) in both {
                 let (padded, flat) = (padded.unwrap(), flat.unwrap());
                 assert_eq!(padded.items(), flat.items());
-                // Nothing is cut: every element is there once in each of its tensors.
+                // Nothing is cut: each tensor contains every element once.
                 let occupied = padded.tensors().iter().map(|(_, tensor)| {
                     flat.axis_len(tensor.ndim() - 1).unwrap() * tensor.dtype().size()
                 });
@@ -60,7 +60,7 @@ proptest! {
     }
 }
 
-/// Lengths, offsets and positions of a batch against the table it is made of.
+/// Checks lengths, offsets and positions of a batch against its table.
 fn check_lists(batch: &Batch, table: &serrate::table::RaggedTable) {
     let rows = 0..table.num_rows();
     for axis in 1..4 {

@@ -1,4 +1,4 @@
-//! Padded batches against rows taken, cut, put together and padded one by one.
+//! Padded batches, against rows taken, cut, concatenated and padded one by one.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use super::support::{assert_same, named, options, reference, shards, size, table
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
-    /// Buffers are used again by batches of other shapes, on either side, with zero and other
-    /// fills: nothing of an earlier batch may show.
+    /// Buffers are reused by batches of other shapes, on either side, with zero and other fills: no
+    /// values of an earlier batch may remain.
     #[test]
     fn batches_are_what_the_slow_way_makes(
         seed in 0u64..60,
@@ -59,7 +59,7 @@ fn occupied_bytes_are_those_under_the_masks() {
                 let mask = batch.tensor(&format!("dim{axis}/mask")).unwrap();
                 mask.as_slice::<u8>().unwrap().iter().map(|b| usize::from(*b)).sum()
             };
-            // Bytes of all columns and masks of each axis.
+            // Bytes of all columns, and of the masks of each axis.
             let expected =
                 8 * ones(0) + (4 + 1 + 1) * ones(1) + (2 + 8 + 1) * ones(2) + 2 * ones(3);
             assert_eq!(batch.occupied_bytes(), expected);
@@ -239,7 +239,7 @@ fn tokens_of_shards_of_any_integer_type_are_int64() {
     let largest = i64::MAX.cast_unsigned();
     let loader = Loader::try_new(shards(largest), options.clone()).unwrap();
     let batch = loader.epoch(0).unwrap().next().unwrap().unwrap();
-    // Exactly: float64 has no such number.
+    // The comparison is exact, because float64 cannot represent the number.
     assert_eq!(
         batch.tensor("code").unwrap().as_slice::<i64>().unwrap(),
         [1, i64::MAX, -1, i64::MIN]
@@ -247,7 +247,7 @@ fn tokens_of_shards_of_any_integer_type_are_int64() {
     let loader = Loader::try_new(shards(largest + 1), options.clone()).unwrap();
     let e = loader.epoch(0).unwrap().next().unwrap().unwrap_err().to_string();
     assert!(e.contains("does not fit int64"), "{e}");
-    // One float is enough for floats.
+    // One float column among integers converts to float.
     let mut mixed = shards(1);
     mixed.push(one(Arc::new(Float64Array::from(vec![0.5, 1.0]))));
     let loader = Loader::try_new(mixed, options).unwrap();

@@ -1,4 +1,4 @@
-//! The same batches whatever makes them; resuming; leaving early.
+//! Batches are the same whatever thread makes them; epochs can be resumed and abandoned.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ proptest! {
         check(loader.epoch_from(2, from).unwrap().map(Result::unwrap).collect());
         check(loader.epoch(2).unwrap().skip_to(from).map(Result::unwrap).collect());
         check(loader.epoch(2).unwrap().skip(from).map(Result::unwrap).collect());
-        // After some batches were taken, forwards and back.
+        // Skips after some batches were taken, forwards and backwards.
         let mut started = loader.epoch(2).unwrap();
         for _ in 0..3 {
             started.next();
@@ -77,7 +77,7 @@ proptest! {
     }
 }
 
-/// Runs `f` elsewhere, and fails when it does not come to an end.
+/// Runs `f` on another thread, and fails if it does not end.
 fn ends(f: impl FnOnce() + Send + 'static) {
     let (done, wait) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -104,7 +104,7 @@ fn leaving_early_stops_the_threads() {
                 assert_eq!(kept.len(), taken);
                 kept.iter().enumerate().for_each(|(i, b)| assert_eq!(b.number(), i));
             }
-            // And their loader.
+            // Batches outlive their loader, too.
             let mut started = loader.epoch(0).unwrap();
             let first = started.next().unwrap().unwrap();
             drop(loader);
@@ -126,7 +126,7 @@ fn a_pool_whose_threads_are_all_busy_is_no_hang() {
         pool.spawn(move || wait.recv().unwrap());
         assert_eq!(loader.epoch(0).unwrap().map(Result::unwrap).count(), 15);
         go.send(()).unwrap();
-        // Within the pool itself.
+        // The epoch also runs on a thread of the pool.
         assert_eq!(pool.install(|| loader.epoch(1).unwrap().count()), 15);
     });
 }
@@ -145,7 +145,7 @@ fn several_epochs_at_a_time() {
 
 #[test]
 fn large_batches_are_made_by_all_threads_together() {
-    // Of 8 MiB and more each, but for the last, which is small.
+    // Batches of 8 MiB and more, except the last, which is small.
     let options = LoaderOptions::new(4)
         .shuffle(5)
         .columns(["t", "code", "value"])
@@ -164,14 +164,14 @@ fn large_batches_are_made_by_all_threads_together() {
                 assert_eq!(found.len(), expected.len());
                 found.iter().zip(&expected).for_each(|(f, e)| assert_same(f, e));
             }
-            // Forwards, back, and left before the end.
+            // Skips forwards and backwards, and ends early.
             let mut skipping = loader.epoch(0).unwrap().skip_to(2);
             assert_same(&named(&skipping.next().unwrap().unwrap()), &expected[2]);
             let mut back = skipping.skip_to(1);
             assert_same(&named(&back.next().unwrap().unwrap()), &expected[1]);
             assert_same(&named(&back.nth(1).unwrap().unwrap()), &expected[3]);
             drop(back);
-            // Asked for by a thread of the pool itself.
+            // A thread of the pool requests the batches.
             let inside = shared.install(|| epoch(&loader, 0));
             inside.iter().zip(&expected).for_each(|(f, e)| assert_same(f, e));
         }
@@ -207,7 +207,7 @@ fn files_have_the_axes_that_their_tables_have() {
     let o = || LoaderOptions::new(3).shuffle(1);
     let step = Sampling::Step { stride: 2 };
     for (options, tensors) in [
-        // Windows and lengths are of axis 1, whatever the columns are on.
+        // Windows and lengths refer to axis 1, whatever axes the columns are on.
         (o().columns(["id"]).window(2, step), 1),
         (o().columns(["id"]).bucket(3), 1),
         (o().columns(["id"]).masks([1]), 2),

@@ -1,4 +1,4 @@
-//! Which items are in which batch.
+//! Assignment of items to batches.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,7 @@ proptest! {
                     Sampling::Random => prop_assert!(events.end <= len),
                     Sampling::BalancedRandom => {
                         prop_assert!(events.end <= len && events.len() <= window);
-                        // Short only where it was cut.
+                        // A window is short only if it was clipped.
                         let cut = events.start == 0 || events.end == len;
                         prop_assert!(events.len() == window || cut);
                         prop_assert!(len == 0 || !events.is_empty());
@@ -67,7 +67,7 @@ proptest! {
                     Sampling::ToEnd => prop_assert_eq!(events.end, len),
                     Sampling::Step { stride } => {
                         items.sort_by_key(|i| i.events.start);
-                        // The obvious loop.
+                        // The reference is a plain loop.
                         let mut expected = vec![(0, len.min(window))];
                         while expected[expected.len() - 1].1 < len {
                             let start = expected.len() * stride;
@@ -100,7 +100,7 @@ proptest! {
         let stats = plan.stats().unwrap();
         prop_assert_eq!((stats.batches, stats.items), (sizes.len(), plan.num_items()));
 
-        // What is dropped is the end of the order: what does not fill a batch.
+        // `drop_last` drops the incomplete batch, the end of the order.
         let cut = Loader::try_new(shards, options.drop_last(true)).unwrap().plan(3);
         prop_assert_eq!(cut.num_items(), plan.num_items() / batch * batch);
         prop_assert!((0..cut.num_batches()).all(|b| cut.items(b).len() == batch));
@@ -203,7 +203,7 @@ fn parts_are_the_whole_and_nothing_twice() {
                     assert_eq!(part.num_items(), items);
                     assert_eq!(part.items(part.num_batches()).len(), 0);
                     assert_eq!(part.stats().unwrap().items, items);
-                    // Each as many as the others.
+                    // All parts have the same number of batches.
                     let even = batches(&plan(options.clone().part(rank, world).drop_last(true)));
                     assert_eq!(even.len(), full.len() / world);
                     assert!(even.iter().eq(full.iter().skip(rank).step_by(world).take(even.len())));
@@ -295,7 +295,7 @@ fn fingerprints_tell_epochs_options_and_lengths_apart() {
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), n);
-    // The same on every machine and in every version.
+    // The plan is the same on every machine and in every version.
     let fixed = RaggedTable::builder()
         .lengths([3, 0, 1])
         .unwrap()

@@ -1,4 +1,4 @@
-//! Health records as nested lists, and the batches that they should become.
+//! Health records as nested lists, and the batches expected of them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,7 +22,7 @@ pub(crate) type Measurement = (i64, f32);
 pub(crate) struct Subject {
     pub(crate) id: i64,
     pub(crate) facts: Vec<Measurement>,
-    /// Time, time since the one before, measurements.
+    /// Time, time since the previous event, measurements.
     pub(crate) events: Vec<(i64, f32, Vec<Measurement>)>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn subjects(rng: &mut ChaCha8Rng, n: usize) -> Vec<Subject> {
     (0..n)
         .map(|i| {
             let facts = measurements(rng, 4, 0);
-            // Static facts only, or nothing at all.
+            // Some subjects have only static facts, or nothing.
             let events = if rng.random_bool(0.2) { 0 } else { rng.random_range(0..14) };
             let mut time = 1000 * i as i64;
             let events = (0..events)
@@ -67,8 +67,8 @@ pub(crate) fn subjects(rng: &mut ChaCha8Rng, n: usize) -> Vec<Subject> {
         .collect()
 }
 
-/// The same as tables: values that are NaN are NULL in every other shard, codes as narrow as they can
-/// be; the first shard is cut out of a longer table.
+/// Converts the subjects to tables: NaN becomes NULL in every other shard, codes have the narrowest
+/// type, and the first shard is a slice of a longer table.
 pub(crate) fn shards(subjects: &[Subject], cuts: usize) -> Vec<Subjects> {
     let size = subjects.len().div_ceil(cuts).max(1);
     let mut shards: Vec<Subjects> =
@@ -197,7 +197,7 @@ impl Setup {
         options
     }
 
-    /// Elements before the window of a subject.
+    /// Returns the number of elements before the window of a subject.
     pub(crate) fn before(&self, subject: &Subject) -> usize {
         match (self.statics, self.unit) {
             (Statics::Prepend, Unit::Event) => 1,
@@ -207,7 +207,7 @@ impl Setup {
         }
     }
 
-    /// Events or measurements in the first events of a subject.
+    /// Returns the number of events or measurements in the first events of a subject.
     pub(crate) fn count(&self, subject: &Subject, events: usize) -> usize {
         match self.unit {
             Unit::Event => events,
@@ -215,7 +215,7 @@ impl Setup {
         }
     }
 
-    /// The windows of so many elements; `None` for one that is drawn.
+    /// Returns the windows of this length; `None` for a random window.
     pub(crate) fn windows(&self, subject: &Subject, len: usize) -> Vec<Option<Range<usize>>> {
         let window = self.len - self.before(subject);
         let stride = match self.window {
@@ -277,7 +277,7 @@ pub(crate) fn setup() -> impl Strategy<Value = Setup> {
             if packed {
                 setup.side = Side::Right;
             }
-            // Windows that would leave no room or leave something out elsewhere.
+            // These windows would leave no room for facts, or would omit elements.
             let stepped = matches!(window, Window::Step { .. } | Window::Overlap { .. });
             if stepped && statics == Statics::Prepend || matches!(window, Window::Overlap { .. }) {
                 setup.len += 8;
@@ -290,10 +290,10 @@ pub(crate) fn setup() -> impl Strategy<Value = Setup> {
     )
 }
 
-/// A measurement in its place: token, number, time since the event before, whether it is a fact.
+/// A measurement in its slot: token, number, time since the previous event, whether it is a fact.
 pub(crate) type Cell = (i64, f32, f32, bool);
 
-/// The sequence of an item: lists of one measurement each, or events.
+/// Returns the sequence of an item: lists of one measurement each, or events.
 pub(crate) fn sequence(
     setup: &Setup,
     subject: &Subject,
@@ -331,7 +331,7 @@ pub(crate) fn sequence(
     all
 }
 
-/// Lists of lists as a padded tensor; `cut` at both sizes.
+/// Pads lists of lists to a tensor, and truncates them at both sizes.
 pub(crate) fn padded<T: Copy>(lists: &[Vec<T>], size: usize, side: Side, fill: T) -> Vec<T> {
     let mut out = Vec::new();
     for list in lists {
@@ -355,7 +355,7 @@ pub(crate) fn bools(shape: &[usize], values: Vec<bool>) -> DenseTensor {
     DenseTensor::from_bools(shape, values).unwrap()
 }
 
-/// All tensors of the sequences, by name.
+/// Returns all expected tensors of the sequences, by name.
 pub(crate) fn expected(
     setup: &Setup,
     sequences: &[Vec<(f32, bool, Vec<Cell>)>],

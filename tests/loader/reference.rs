@@ -1,9 +1,9 @@
-//! Batches that meds-torch-data made, and ours in its form.
+//! Batches made by meds-torch-data, compared with ours in the same form.
 //!
-//! Every file of `tests/data/synthea-meds-torch-data/reference-batches` is run, or of the folder that
-//! `SERRATE_REFERENCE_BATCHES` names; `SERRATE_REFERENCE_COHORT` and `SERRATE_REFERENCE_MEDS` name another
-//! cohort and the data set whose labels are meant. What a file's metadata says and is not known here is
-//! a failure. `tests/interop/reference_batches.py` makes such files.
+//! The test runs every file of `tests/data/synthea-meds-torch-data/reference-batches`, or of the
+//! folder in `SERRATE_REFERENCE_BATCHES`; `SERRATE_REFERENCE_COHORT` and `SERRATE_REFERENCE_MEDS`
+//! select another cohort and the data set of its labels. Unknown metadata in a file is a failure.
+//! `tests/interop/reference_batches.py` makes such files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ fn folder(variable: &str, default: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(|| default.into(), PathBuf::from)
 }
 
-/// What a file's metadata says.
+/// Metadata of a file.
 struct Case {
     cohort: PathBuf,
     split: String,
@@ -26,7 +26,7 @@ struct Case {
     options: MedsOptions,
     statics: Statics,
     items: Vec<usize>,
-    /// Subject and number of events that may be looked at, of every item.
+    /// Subject of every item, and the number of its visible events.
     index: Vec<(i64, i64)>,
     stepped: bool,
 }
@@ -73,7 +73,7 @@ fn case(metadata: &BTreeMap<String, String>) -> Case {
             "include_numeric_value" => options = options.numeric_value(flag()),
             "include_time_delta" => options = options.time_delta(flag()),
             "include_subject_window_counts_in_batch" => options = options.window_counts(flag()),
-            // Of what is beside the batches.
+            // These keys describe values that are not in the batches.
             "include_window_last_observed_in_schema"
             | "task_labels_dir"
             | "tensorized_cohort_dir" => {}
@@ -128,7 +128,7 @@ fn check(path: &Path) {
     let mut names: BTreeSet<&str> = batch.tensors().iter().map(|(name, _)| &**name).collect();
     assert_eq!(names.len(), batch.tensors().len());
     let theirs: BTreeSet<&str> = expected.iter().map(|(name, _)| name.as_str()).collect();
-    // The collated batch has it, and not every writer of such files has kept it.
+    // The collated batch has the mask, but not every writer of such files keeps it.
     if case.statics == Statics::Prepend && !theirs.contains("static_mask") {
         assert!(names.remove("static_mask"));
     }
@@ -137,7 +137,7 @@ fn check(path: &Path) {
         assert_close(name, batch.tensor(name).unwrap(), expected);
     }
 
-    // The items are those that were meant.
+    // The items of the file match those of the loader.
     assert_eq!(case.index.len(), case.items.len());
     let whole = case.options.clone().compat(false).statics(Statics::Omit);
     let (subjects, ends): (Vec<i64>, Vec<i64>) = case.index.iter().copied().unzip();
@@ -196,7 +196,7 @@ fn data_sets_are_read_as_their_cohorts_are() {
         assert_eq!(cohort.unknown_labels(), labels.len() - 1182);
         assert_eq!(codes(&open(meds, Some("train"))), codes(&cohort));
 
-        // The same where a file says the splits, and not the folders.
+        // The same, with splits from a file instead of folders.
         let folder = tempfile::tempdir().unwrap();
         let copy = |from: &str, to: &str| {
             let to = folder.path().join(to);
@@ -245,7 +245,7 @@ fn subjects_with_static_facts_only_are_rows_of_padding() {
         let ends = rows(&batch, "event_end");
         let numbers = rows(&batch, "numeric_value_mask");
         assert!(only.iter().all(|i| ends[*i] == [0] && none(&numbers[*i])));
-        // Prepended, they are the first event, or the first measurements.
+        // Prepended facts are the first event, or the first measurements.
         let batch = statics(unit, Statics::Prepend);
         let (code, mask) = (rows(&batch, "code"), rows(&batch, "static_mask"));
         for i in only {
@@ -257,7 +257,7 @@ fn subjects_with_static_facts_only_are_rows_of_padding() {
     }
 }
 
-/// All tensors of an epoch.
+/// Returns all tensors of an epoch.
 fn tensors(loader: &MedsLoader) -> Vec<Vec<(String, DenseTensor)>> {
     let batches = loader.epoch(0).unwrap().map(Result::unwrap);
     let of = |batch: serrate::loader::Batch| {

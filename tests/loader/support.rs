@@ -1,4 +1,4 @@
-//! Random shards, random options, and batches the slow way.
+//! Random shards, random options, and a slow reference for batches.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use serrate::kernels::mask::validity_mask;
 use serrate::loader::{Batch, Form, Item, LoaderOptions, Sampling};
 use serrate::table::RaggedTable;
 
-/// A table of `rows` rows: `id` on axis 0, `t` and `flag` on 1, `code` and `value` (with nulls) on
-/// 2, `deep` on 3. Numbered values, so that each is found in one place only.
+/// Builds a table of `rows` rows: `id` on axis 0, `t` and `flag` on 1, `code` and `value` (with
+/// nulls) on 2, `deep` on 3. Values are numbered, so that each occurs once.
 pub(crate) fn table(seed: u64, rows: usize, code: fn(Vec<u16>) -> ArrayRef) -> RaggedTable {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut lengths = |n: usize, most: usize| -> Vec<usize> {
@@ -62,8 +62,8 @@ fn signed(values: Vec<u16>) -> ArrayRef {
     Arc::new(Int16Array::from_iter_values(values.into_iter().map(|v| v as i16)))
 }
 
-/// Up to three shards: the first of them sliced, so that offsets do not start at 0, and (with
-/// `mixed`) of types that differ.
+/// Draws up to three shards: the first is a slice, so that offsets do not start at 0, and (with
+/// `mixed`) types differ.
 pub(crate) fn shards(seed: u64, mixed: bool) -> Vec<RaggedTable> {
     let kinds: [fn(Vec<u16>) -> ArrayRef; 3] =
         if mixed { [narrow, wide, signed] } else { [wide; 3] };
@@ -86,12 +86,12 @@ pub(crate) fn sampling() -> impl Strategy<Value = Sampling> {
     ]
 }
 
-/// Options without those of padding.
+/// Draws options, except those of padding.
 pub(crate) fn options() -> impl Strategy<Value = LoaderOptions> {
     (1usize..7).prop_flat_map(options_of)
 }
 
-/// As [`options`], for batches of `batch` items.
+/// Draws options for batches of `batch` items; see [`options`].
 pub(crate) fn options_of(batch: usize) -> impl Strategy<Value = LoaderOptions> {
     (
         proptest::option::of((1usize..6, sampling())),
@@ -122,7 +122,7 @@ pub(crate) fn size() -> impl Strategy<Value = Size> {
     ]
 }
 
-/// Rows `items` of the shards as one table, cut to their events.
+/// Collects the rows `items` of the shards as one table, cut to their events.
 pub(crate) fn gathered(shards: &[RaggedTable], items: &[Item]) -> RaggedTable {
     let whole = RaggedTable::concat(shards).unwrap();
     let before = |shard: usize| shards[..shard].iter().map(RaggedTable::num_rows).sum::<usize>();
@@ -138,7 +138,7 @@ pub(crate) fn gathered(shards: &[RaggedTable], items: &[Item]) -> RaggedTable {
 
 pub(crate) type Named = Vec<(String, DenseTensor)>;
 
-/// What a padded batch of these items holds.
+/// Returns the expected contents of a padded batch of these items.
 pub(crate) fn reference(
     shards: &[RaggedTable],
     items: &[Item],
@@ -160,7 +160,7 @@ pub(crate) fn reference(
         let tensor = &all.iter().find(|(n, _)| n == name).unwrap().1;
         tensor.shape()[1..].to_vec()
     };
-    // The loader has a mask in every batch of a column that has a null anywhere.
+    // A column with a null in any shard has a mask in every batch.
     let mut valid = Named::new();
     for column in table.columns() {
         let name = column.name();

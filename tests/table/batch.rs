@@ -33,7 +33,7 @@ proptest! {
         let batch = model.batch(seed, dirt);
         let table = RaggedTable::try_from_batch(&batch).unwrap();
         model.check(&table);
-        // Out in its own kinds of lists, and in those of the input.
+        // Converts to the table's own kinds of lists, and to those of the input.
         let own = table.to_batch().unwrap();
         let declared = table.arrow_schema().unwrap();
         prop_assert_eq!(own.schema_ref(), &declared);
@@ -56,7 +56,7 @@ proptest! {
             prop_assert_eq!(again.column(name).unwrap().axis(), *axis);
             prop_assert_eq!(column(&again, name), column(&table, name));
         }
-        // And as a slice of the structs.
+        // The same for a slice of the structs.
         if model.rows > 1 {
             let part = RaggedTable::try_from_batch(&zipped.slice(1, model.rows - 1)).unwrap();
             for (name, _, _) in &model.columns {
@@ -84,7 +84,7 @@ fn offsets_are_stored_once_and_values_stay_where_they_are() {
     assert_eq!(offsets(out.column(0)), offsets(&time));
     assert_eq!(offsets(out.column(1)), offsets(&time));
     assert_eq!(inner(out.column(1)), inner(&code));
-    // Coming in again, one buffer is one axis.
+    // Reading the batch again, one buffer is one axis.
     let again = RaggedTable::try_from_batch(&out).unwrap();
     assert_eq!(again, table);
 
@@ -187,7 +187,7 @@ fn a_null_list_has_no_elements_when_lengths_are_compared() {
         out.column(0).as_list::<i32>().offsets().as_ptr(),
         out.column(1).as_list::<i32>().offsets().as_ptr()
     );
-    // One list cannot be null for one field and empty for the other.
+    // A list of structs cannot be null for one field and empty for another.
     let refused = table.to_struct_batch().unwrap_err().to_string();
     assert!(refused.contains("list 0 of axis 1") && refused.contains("\"b\""), "{refused}");
     assert!(table.without_null_lists().to_struct_batch().is_ok());
@@ -250,7 +250,7 @@ fn visits() -> RecordBatch {
             .with_metadata(HashMap::from([("unit".into(), "day".into())])),
         Field::new("codes", codes.data_type().clone(), true),
     ]);
-    // The second visit is null: so are its fields.
+    // The second visit is null, and so are its fields.
     let visits =
         StructArray::new(fields, vec![time, codes], Some(NullBuffer::from(vec![true, false])));
     batch(vec![
@@ -263,7 +263,7 @@ fn visits() -> RecordBatch {
 fn a_chain_of_structs_becomes_columns_and_named_axes() {
     let table = RaggedTable::try_from_batch(&visits()).unwrap();
     let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
-    // `time` is there twice: both are named by their path.
+    // `time` occurs twice: both columns are named by their paths.
     assert_eq!(names, ["name", "visits.time", "code", "visits.codes.time"]);
     assert_eq!(table.axis_name(1), Some("visits"));
     assert_eq!(table.axis_name(2), Some("codes"));

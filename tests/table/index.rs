@@ -1,4 +1,4 @@
-//! Indexing, against nested vectors indexed element by element.
+//! Indexing, against nested vectors that are indexed element by element.
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ fn position(dice: &mut Dice) -> i64 {
     number(dice.roll(6)) - 3
 }
 
-/// Items for some of the axes; arrays of one length or of one element, now and then `...` and `None`.
+/// Draws items for some of the axes: arrays of one length or of one element, sometimes `...` and
+/// `None`.
 fn random_index(model: &Model, dice: &mut Dice) -> Vec<Index> {
     let count = dice.roll(3) + 1;
     let kinds = [2, 4, 6][dice.roll(3)];
@@ -57,7 +58,7 @@ fn random_index(model: &Model, dice: &mut Dice) -> Vec<Index> {
     index
 }
 
-/// Null lists of the levels `1..=levels` made empty.
+/// Replaces null lists of the levels `1..=levels` by empty ones.
 fn blurred(column: &N, axis: usize, levels: usize) -> N {
     (1..=levels.min(axis)).fold(column.clone(), |n, depth| {
         n.map_at(depth, &|n| if *n == N::Null { N::List(Vec::new()) } else { n.clone() })
@@ -66,7 +67,7 @@ fn blurred(column: &N, axis: usize, levels: usize) -> N {
 
 fn check(model: &Model, table: &RaggedTable, index: &[Index]) {
     let found = table.index(index);
-    // A null list whose axis becomes the rows is no rows at all.
+    // A null list whose axis becomes the rows gives no rows.
     let given = index.iter().filter(|i| i.takes_axis()).count();
     let rest = table.ndim().saturating_sub(given);
     let first = index.iter().filter(|i| **i != Index::NewAxis && (**i != Index::Rest || rest > 0));
@@ -103,7 +104,7 @@ fn check(model: &Model, table: &RaggedTable, index: &[Index]) {
         assert_eq!(got_levels, levels, "{name} of {index:?}");
         assert_eq!(got, blurred(&expected, levels.saturating_sub(1), 0), "{name} of {index:?}");
     }
-    // What it gives is a table: all lengths fit.
+    // The result is a valid table: all lengths match.
     let again = found.with_columns(found.columns().to_vec()).unwrap();
     assert_eq!(again, found);
 }
@@ -134,7 +135,7 @@ proptest! {
         let negative: Index =
             rows.iter().map(|r| number(*r) - number(model.rows)).collect::<Vec<_>>().into();
         prop_assert_eq!(&table.index(&[negative]).unwrap(), &taken);
-        // Rows taken one by one and put together again, once null lists are empty ones.
+        // Rows taken one by one and concatenated, after null lists became empty.
         let plain = table.without_null_lists();
         let singles: Vec<RaggedTable> =
             rows.iter().map(|r| plain.index(&[number(*r).into()]).unwrap()).collect();
@@ -186,7 +187,7 @@ fn the_examples_of_the_documentation() {
         pairs.column("age").unwrap().values().as_primitive::<Int32Type>().values(),
         &[71, 38, 71]
     );
-    // Down to a single value, and up again.
+    // Down to a scalar, and back.
     let value = get("1, 0, -1").unwrap();
     assert_eq!((value.ndim(), value.num_rows(), value.columns().len()), (0, 0, 0));
     assert_eq!(value.scalar("code").unwrap().typed::<UInt16Type>().unwrap(), Some(9));
@@ -238,7 +239,7 @@ fn errors_name_axis_index_and_size() {
 
 #[test]
 fn arrays_that_take_nothing() {
-    // Two rows, of which the first has no elements on axis 1.
+    // The first of two rows has no elements on axis 1.
     let table = RaggedTable::builder()
         .lengths([0, 1])
         .unwrap()
@@ -252,7 +253,7 @@ fn arrays_that_take_nothing() {
         .unwrap();
     let get = |text: &str| table.index(&parse_index(text).unwrap());
     let none = |dims: &[usize]| Index::Array(IndexArray::try_new(dims.to_vec(), vec![]).unwrap());
-    // Arrays apart from each other: their axis comes first, then that of the slice.
+    // If arrays are separated, their axis comes first, then that of the slice.
     for row in [0, 1] {
         let found = table.index(&[row.into(), none(&[0]), Index::ALL, none(&[0])]).unwrap();
         assert_eq!((found.num_rows(), found.ndim()), (0, 2));
@@ -261,7 +262,7 @@ fn arrays_that_take_nothing() {
         let rest = table.index(&[row.into(), Index::ALL, none(&[0])]).unwrap();
         assert_eq!((rest.num_rows(), rest.column("x").unwrap().axis()), (0, 2), "{row}");
     }
-    // What stands after them is not reached, what stands before them is.
+    // Items after the empty array are not evaluated, items before it are.
     for fine in ["[], 99", "[], :, 99", "0, [], :, 99", ":, [], :, 99"] {
         assert_eq!(get(fine).unwrap().column("x").unwrap().values().len(), 0, "{fine}");
     }

@@ -40,7 +40,7 @@ fn value(n: &N) -> Value {
     }
 }
 
-/// Types with lists, so that depths are known where all lists are empty.
+/// Declares types with lists, so that depths are known where all lists are empty.
 fn declared(model: &Model) -> JsonOptions {
     model
         .columns
@@ -74,7 +74,7 @@ proptest! {
             let text = serde_json::to_vec_pretty(form).unwrap();
             prop_assert_eq!(&RaggedTable::from_json_text(&text, &options).unwrap(), &table);
         }
-        // Line by line, in tables of two rows.
+        // Writes and reads line by line, in tables of two rows.
         let mut writer = NdjsonWriter::new(Vec::new());
         writer.write(&table).unwrap();
         let text = writer.finish().unwrap();
@@ -119,7 +119,7 @@ proptest! {
 
     #[test]
     fn text_is_read_as_serde_json_reads_it(text in "\\[[\\[\\]0-9.eE,n\\\\\"u -]{0,12}\\]") {
-        // Either both refuse the column, or both take it.
+        // Both readers refuse the column, or both accept it.
         let whole = format!("{{\"x\": {text}}}");
         if let Ok(tree) = serde_json::from_str::<Value>(&whole) {
             let a = read(&tree).map_err(|e| e.to_string());
@@ -135,8 +135,8 @@ proptest! {
     }
 }
 
-/// Whether a tree holds a number that serde_json parses alike from a float (`1E20`) and from an
-/// integer beyond 64 bits.
+/// Returns whether a tree contains a number that serde_json parses alike from a float (`1E20`) and
+/// from an integer beyond 64 bits.
 fn holds_ambiguous_number(value: &Value) -> bool {
     match value {
         Value::Array(list) => list.iter().any(holds_ambiguous_number),
@@ -183,7 +183,7 @@ fn dtype(name: &str) -> DataType {
     }
 }
 
-/// Texts and integers beyond 64 bits are wrapped in the vectors.
+/// Unwraps strings and integers beyond 64 bits, which the vectors wrap.
 fn unwrapped(v: &Value) -> String {
     match v {
         Value::Object(o) if o.contains_key("$int") => o["$int"].as_str().unwrap().to_owned(),
@@ -293,7 +293,7 @@ fn an_integer_and_a_float_are_told_apart() {
     assert_eq!(type_of(json!(["a", null])), DataType::Utf8);
     assert_eq!(type_of(json!(["NaN", "a"])), DataType::Utf8);
     assert_eq!(type_of(json!(["NaN", null, 1])), DataType::Float32);
-    // A tree of values holds the first as a float: refused rather than taken for one.
+    // A tree of values holds the first as a float, so it is refused.
     let big: Value = serde_json::from_str("[1, 18446744073709551616]").unwrap();
     assert!(read(&json!({"x": big})).unwrap_err().to_string().contains("more than 64 bits"));
     assert_eq!(type_of(json!([0.5, 2e20])), DataType::Float32);
@@ -421,7 +421,7 @@ fn records_may_lack_keys_and_columns_may_come_late() {
         table.to_json(JsonForm::Columns).unwrap(),
         json!({"a": [1, null, 2], "b": [null, [5], []]})
     );
-    // What a column was is remembered from table to table.
+    // The reader remembers the type of a column from table to table.
     let text = "{\"a\": [[7]]}\n{\"a\": null}\n{\"a\": []}\n{}\n";
     let options = JsonOptions { batch_rows: 1, ..Default::default() };
     let parts: Vec<RaggedTable> =
@@ -471,7 +471,7 @@ fn other_types_are_texts_or_numbers_that_read_back() {
         numbers.to_json(JsonForm::Columns).unwrap(),
         json!({"t": ["1970-01-01T00:00:01", null]})
     );
-    // Floats declared as integers are cut, as numpy casts them; what is no integer is not.
+    // Floats declared as integers are truncated, as numpy casts them; other values are refused.
     let cut = read_as(&json!({"x": [1.9, -1.9]}), "x", DataType::Int8).unwrap();
     assert_eq!(cut.to_json(JsonForm::Columns).unwrap(), json!({"x": [1, -1]}));
     assert!(read_as(&json!({"x": ["NaN"]}), "x", DataType::Int8).is_err());
@@ -497,7 +497,7 @@ fn floats_without_a_number_are_texts() {
     assert_eq!(value.to_string(), r#"{"x":["NaN","Infinity","-Infinity",0.1,1.0]}"#);
     let back = read_as(&value, "x", DataType::Float32).unwrap();
     assert_eq!(back.to_json(JsonForm::Columns).unwrap(), value);
-    // Not declared, infinities are refused as upstream does.
+    // Undeclared infinities are refused, as by nested_ragged_tensors.
     assert!(read(&value).unwrap_err().to_string().contains("float64"));
 }
 

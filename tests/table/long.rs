@@ -15,7 +15,7 @@ use crate::model::{Dice, models};
 
 type Key = (Option<i64>, Option<i64>);
 
-/// A long table with keys of few values, sorted if asked, and its keys.
+/// Draws a long table with keys of few values, sorted or not, and its keys.
 fn long_table(seed: u64, n: usize, sorted: bool, nulls: bool) -> (RecordBatch, Vec<Key>) {
     let mut dice = Dice::new(seed);
     let mut value = |most: usize| {
@@ -24,7 +24,7 @@ fn long_table(seed: u64, n: usize, sorted: bool, nulls: bool) -> (RecordBatch, V
     };
     let mut keys: Vec<Key> = (0..n).map(|_| (value(5), value(6))).collect();
     if sorted {
-        // None comes before Some, as nulls do.
+        // None sorts before Some, as nulls do.
         keys.sort();
     }
     let subject = Int64Array::from_iter(keys.iter().map(|k| k.0));
@@ -40,7 +40,7 @@ fn long_table(seed: u64, n: usize, sorted: bool, nulls: bool) -> (RecordBatch, V
 
 const KEYS: [&str; 2] = ["subject_id", "time"];
 
-/// Number of rows in each run of equal neighbours.
+/// Returns the number of rows in each run of equal neighbours.
 fn run_lengths<T: PartialEq>(keys: &[T]) -> Vec<usize> {
     keys.chunk_by(|a, b| a == b).map(<[T]>::len).collect()
 }
@@ -65,7 +65,7 @@ proptest! {
             .iter().eq(events.iter().map(|k| k.1)));
         prop_assert!(table.column("subject_id").unwrap().values().as_primitive::<Int64Type>()
             .iter().eq(subjects.chunk_by(|a, b| a == b).map(|c| c[0])));
-        // Exploded, it is what it was.
+        // The inverse restores the batch.
         prop_assert_eq!(&table.to_long(&LongOptions::default()).unwrap(), &batch);
     }
 
@@ -94,7 +94,7 @@ proptest! {
         let table = model.table(seed, dirt);
         let depth = model.lengths.len();
         let long = table.to_long(&LongOptions::default()).unwrap();
-        // Which element of every axis each innermost one belongs to.
+        // For every axis, the element that each innermost element belongs to.
         let mut at: Vec<Vec<usize>> = vec![(0..model.rows).collect()];
         for level in &model.lengths {
             let repeat = |v: &Vec<usize>| -> Vec<usize> {
@@ -109,7 +109,7 @@ proptest! {
             let get = |j: &usize| values.is_valid(*j).then(|| values.value(*j));
             prop_assert!(long.column(i).as_primitive::<Int64Type>().iter().eq(at[*axis].iter().map(get)));
         }
-        // With empty lists kept: one row for each element without children.
+        // If empty lists are kept, every element without children gets one row.
         let all = table.to_long(&LongOptions { keep_empty: true }).unwrap();
         let mut rows = at[depth].len();
         for level in &model.lengths {
@@ -143,7 +143,7 @@ fn leaves_are_not_touched_and_boundaries_are_the_offsets() {
 
 #[test]
 fn long_columns_are_compared_in_parallel_and_in_blocks_alike() {
-    // Long enough for several tasks; runs end at block and task borders as well as within.
+    // Long enough for several tasks; runs end at the borders of blocks and tasks as well as within.
     let n: i64 = 1_100_003;
     let key = |i: i64| i / 16 + i / 37 + i / (1 << 18);
     let keys: Vec<i64> = (0..n).map(key).collect();
@@ -216,7 +216,7 @@ fn a_later_key_may_fall_where_an_earlier_one_rises() {
     .unwrap();
     let table = RaggedTable::nest(&batch, &["a", "b"], &NestOptions::default()).unwrap();
     assert_eq!(table.array("v").unwrap().lengths(2).unwrap(), [1, 1, 2]);
-    // The same value in two outer runs is two elements.
+    // The same value in two outer runs gives two elements.
     let batch = RecordBatch::try_from_iter([
         ("a", Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef),
         ("b", Arc::new(Int64Array::from(vec![7, 7])) as ArrayRef),

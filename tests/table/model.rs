@@ -1,4 +1,5 @@
-//! The reference: columns as nested vectors, made into Arrow arrays with all the dirt Arrow allows.
+//! The reference: columns as nested vectors, converted to Arrow arrays with any hidden values that
+//! Arrow allows.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::reference::Nested;
 /// A nested value.
 pub(crate) type N = Nested<i64>;
 
-/// Small reproducible random numbers.
+/// A small generator of reproducible random numbers.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
@@ -32,7 +33,7 @@ impl Dice {
     }
 }
 
-/// What an Arrow array holds, read value by value.
+/// Returns the values of an Arrow array, read one by one.
 pub(crate) fn nested(array: &dyn Array) -> Vec<N> {
     (0..array.len())
         .map(|i| {
@@ -57,7 +58,7 @@ pub(crate) fn column(table: &RaggedTable, name: &str) -> Vec<N> {
     nested(&table.array(name).unwrap().to_arrow().unwrap())
 }
 
-/// The kind of list one level becomes.
+/// The kind of list that a level becomes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     List,
@@ -73,8 +74,8 @@ fn junk(kinds: &[Kind]) -> N {
     }
 }
 
-/// An Arrow array of these elements, `kinds` saying which lists. With dirt, values lie before, after
-/// and under null lists.
+/// Builds an Arrow array of these elements, with lists of these kinds. With `dirt`, there are
+/// values before, after and under null lists.
 pub(crate) fn arrow(elements: &[N], kinds: &[Kind], dirt: bool) -> ArrayRef {
     let Some((kind, rest)) = kinds.split_first() else {
         return Arc::new(Int64Array::from_iter(elements.iter().map(|e| match e {
@@ -118,7 +119,7 @@ pub(crate) fn arrow(elements: &[N], kinds: &[Kind], dirt: bool) -> ArrayRef {
     }
 }
 
-/// A joint table: lengths of every axis, columns as nested vectors.
+/// Lengths of every axis, and columns as nested vectors.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) rows: usize,
@@ -132,7 +133,7 @@ impl Model {
         let mut lengths = Vec::new();
         let mut n = rows;
         for _ in 0..depth {
-            // Now and then all of one size, or all empty.
+            // Sometimes all lists have one size, or all are empty.
             let size = match dice.roll(5) {
                 0 => Some(2),
                 1 if dice.roll(3) == 0 => Some(0),
@@ -170,7 +171,7 @@ impl Model {
         Self { rows, lengths, columns }
     }
 
-    /// Kinds of lists for a column, fixed sizes where its lists allow them.
+    /// Draws kinds of lists for a column; fixed sizes where its lists allow them.
     fn kinds(&self, axis: usize, dice: &mut Dice) -> Vec<Kind> {
         self.lengths[..axis]
             .iter()
@@ -185,7 +186,8 @@ impl Model {
             .collect()
     }
 
-    /// Sibling lists of mixed kinds; with dirt, columns are slices with junk around and within.
+    /// Builds sibling lists of mixed kinds; with `dirt`, columns are slices of longer arrays with
+    /// hidden values.
     pub(crate) fn batch(&self, seed: u64, dirt: bool) -> RecordBatch {
         let mut dice = Dice::new(seed ^ 0xABCD);
         let mut fields = Vec::new();
@@ -212,7 +214,7 @@ impl Model {
         RaggedTable::try_from_batch(&self.batch(seed, dirt)).unwrap()
     }
 
-    /// Whether a table is this.
+    /// Asserts that a table equals the model.
     pub(crate) fn check(&self, table: &RaggedTable) {
         assert_eq!(table.num_rows(), self.rows);
         for (name, axis, rows) in &self.columns {
@@ -221,19 +223,19 @@ impl Model {
         }
     }
 
-    /// The model with its rows replaced.
+    /// Returns the columns with their rows replaced.
     pub(crate) fn with_rows(&self, pick: impl Fn(&[N]) -> Vec<N>) -> Vec<(String, Vec<N>)> {
         self.columns.iter().map(|(n, _, rows)| (n.clone(), pick(rows))).collect()
     }
 }
 
-/// A random model and a seed for how it is laid out.
+/// Draws a model, and a seed for its layout.
 pub(crate) fn models() -> impl Strategy<Value = (Model, u64)> {
     (any::<u64>(), 0usize..6, 0usize..4, 1usize..5)
         .prop_map(|(seed, rows, depth, columns)| (Model::random(seed, rows, depth, columns), seed))
 }
 
-/// Columns and their rows, compared by name.
+/// Compares columns and their rows by name.
 pub(crate) fn assert_columns(table: &RaggedTable, expected: &[(String, Vec<N>)]) {
     for (name, rows) in expected {
         assert_eq!(&column(table, name), rows, "{name}");

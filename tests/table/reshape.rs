@@ -38,7 +38,7 @@ proptest! {
             prop_assert_eq!(&wide.squeeze(axis).unwrap(), &table);
             prop_assert!(table.unsqueeze(i64::try_from(ndim).unwrap() + 1).is_err());
         }
-        // Any axis of one element in every list can go; others cannot.
+        // Any axis with one element in every list can be dropped; others cannot.
         for at in 1..ndim {
             let axis = i64::try_from(at).unwrap();
             let plain = table.without_null_lists();
@@ -76,7 +76,7 @@ proptest! {
                 let again = flat.with_columns(flat.columns().to_vec()).unwrap();
                 prop_assert_eq!(again, flat);
             }
-            // A table with a new axis, flattened there, is the table.
+            // Flattening a new axis restores the table.
             let wide = table.unsqueeze(axis).unwrap();
             prop_assert_eq!(wide.flatten(axis).unwrap(), table.clone());
         }
@@ -136,7 +136,7 @@ fn flattening_fills_by_type_and_drops_what_has_no_place() {
     let flat = patients().flatten(1).unwrap();
     assert_eq!(flat.axis_name(0), Some("visit"));
     let alive = flat.column("alive").unwrap().values().as_boolean().clone();
-    // True, then a place of its own; the null of the third patient stays null.
+    // The first element of a list keeps the value and further ones get false; the null stays null.
     assert_eq!(alive.iter().collect::<Vec<_>>(), [Some(true), Some(false), None]);
     let name = flat.column("name").unwrap().values().as_string::<i32>().clone();
     assert_eq!(name.iter().collect::<Vec<_>>(), [Some("a"), None, Some("c")]);
@@ -159,7 +159,7 @@ fn scalars_stay_until_they_are_columns_again() {
     assert!(second.column("name").unwrap_err().to_string().contains("name (a scalar)"));
     assert!(second.scalar("time").is_err());
     assert_ne!(second, patients().index(&[0.into(), vec![0].into()]).unwrap());
-    // Forms without a place for them say so.
+    // Formats that cannot represent the scalars refuse them.
     let messages = [
         second.to_batch().unwrap_err(),
         second.to_struct_batch().unwrap_err(),
@@ -172,7 +172,7 @@ fn scalars_stay_until_they_are_columns_again() {
             "{message}"
         );
     }
-    // One after the other only where they are the same.
+    // Tables are concatenated only if their scalars are equal.
     let first = patients().index(&[0.into()]).unwrap();
     let error = RaggedTable::concat(&[first.clone(), second.clone()]).unwrap_err().to_string();
     assert!(error.contains("\"name\"") && error.contains("vstack"), "{error}");

@@ -14,7 +14,7 @@ use serrate::table::{RaggedTable, promote_types};
 
 use crate::model::{Dice, Model, N, assert_columns, column, models};
 
-/// The lists at a depth replaced, first to last.
+/// Replaces the lists at a depth, first to last.
 fn each_list(node: &N, depth: usize, replace: &mut dyn FnMut(&N) -> N) -> N {
     match node {
         N::List(list) if depth > 0 => {
@@ -37,7 +37,7 @@ proptest! {
         let part = table.slice(start..end).unwrap();
         let expected = model.with_rows(|rows| rows[start..end].to_vec());
         assert_columns(&part, &expected);
-        // A slice of a slice, and out as a batch.
+        // A slice of a slice, and its batch.
         if end > start {
             let last = part.slice(part.num_rows() - 1..part.num_rows()).unwrap();
             assert_columns(&last, &model.with_rows(|rows| vec![rows[end - 1].clone()]));
@@ -94,7 +94,7 @@ proptest! {
             r.iter().zip(&keep).filter(|(_, k)| **k == Some(true)).map(|(x, _)| x.clone()).collect()
         };
         assert_columns(&kept, &model.with_rows(rows));
-        // Kinds of lists stay what they were.
+        // The kinds of lists stay the same.
         prop_assert_eq!(taken.arrow_schema().unwrap(), table.arrow_schema().unwrap());
     }
 
@@ -128,7 +128,7 @@ proptest! {
 
     #[test]
     fn tables_one_after_the_other((model, seed) in models(), cuts in proptest::collection::vec(0usize..6, 0..4), dirt: bool) {
-        // Parts of one table give it back.
+        // Concatenated parts of a table restore it.
         let table = model.table(seed, dirt);
         let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(model.rows)).collect();
         cuts.sort_unstable();
@@ -193,7 +193,7 @@ fn types_unify_as_numpy_promotes_them() {
     use DataType::*;
     let ints =
         [UInt8, UInt16, UInt32, UInt64, Int8, Int16, Int32, Int64, Float16, Float32, Float64];
-    // numpy.promote_types over the same list, row by row.
+    // The results of numpy.promote_types for the same list, row by row.
     let expected = [
         [UInt8, UInt16, UInt32, UInt64, Int16, Int16, Int32, Int64, Float16, Float32, Float64],
         [UInt16, UInt16, UInt32, UInt64, Int32, Int32, Int32, Int64, Float32, Float32, Float64],

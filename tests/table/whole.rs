@@ -1,4 +1,4 @@
-//! A table as a whole: sorted, compared, shown.
+//! Whole tables: sorted, compared, displayed.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ proptest! {
         table = table.with_columns(columns).unwrap();
         let key = SortKey { column: "key".into(), descending, nulls_first };
         let mut order: Vec<usize> = (0..model.rows).collect();
-        // Stable, value by value.
+        // A stable sort, value by value.
         order.sort_by_key(|i| match keys[*i] {
             None => (if nulls_first { -1 } else { 1 }, 0),
             Some(k) => (0, if descending { -k } else { k }),
@@ -41,14 +41,14 @@ proptest! {
     #[test]
     fn equality_sees_every_change((model, seed) in models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        // Laid out otherwise, columns turned around.
+        // Another layout, with columns in reverse order.
         let mut columns = model.table(seed ^ 5, !dirt);
         let names: Vec<String> = columns.names().map(str::to_owned).collect();
         let turned: Vec<&str> = names.iter().rev().map(String::as_str).collect();
         columns = columns.select(&turned).unwrap();
         prop_assert!(table.equals(&columns, false).unwrap());
         prop_assert_eq!(table == columns, names.len() == 1);
-        // One value, one null, one name, one row less.
+        // One value, one null, one name or one row differs.
         for (i, column) in table.columns().iter().enumerate() {
             let n = column.values().len();
             let with = |values: ArrayRef| {
@@ -117,14 +117,14 @@ fn numbers_are_equal_by_value() {
         assert_eq!(flat(a.clone()).equals(&flat(b.clone()), false).unwrap(), same, "{a:?} {b:?}");
         assert_eq!(flat(b).equals(&flat(a), false).unwrap(), same);
     }
-    // Beyond one chunk.
+    // Longer than one chunk.
     let long = |last: i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values((0..70_000).chain([last])))
     };
     let narrow = arrow::compute::cast(&long(7), &DataType::Int32).unwrap();
     assert!(flat(long(7)).equals(&flat(narrow.clone()), false).unwrap());
     assert!(!flat(long(8)).equals(&flat(narrow), false).unwrap());
-    // An axis more is another table, though no column is on it.
+    // A table with one more axis differs, even if no column is on it.
     let deeper = RaggedTable::builder().lengths([0]).unwrap();
     let deeper = deeper.column("x", 0, Arc::new(Int32Array::from(vec![1]))).build().unwrap();
     assert!(!deeper.equals(&flat(Arc::new(Int32Array::from(vec![1]))), false).unwrap());

@@ -9,7 +9,7 @@ use arrow::array::{
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
 
-use super::ranges::{gather_values, joined};
+use super::ranges::{gather_values, merge_ranges};
 use super::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -35,6 +35,15 @@ pub fn list_kind(data_type: &DataType) -> Option<(ListKind, &FieldRef)> {
 }
 
 /// Returns the number of list levels of a type; 0 for a flat one.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::datatypes::DataType;
+/// use serrate::array::{leaf_type, list_depth, list_of};
+/// let t = list_of(2, DataType::Int32);
+/// assert_eq!((list_depth(&t), leaf_type(&t)), (2, &DataType::Int32));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub fn list_depth(data_type: &DataType) -> usize {
     list_kind(data_type).map_or(0, |(_, f)| 1 + list_depth(f.data_type()))
 }
@@ -56,6 +65,21 @@ impl RaggedArray {
     /// Offsets and leaves are used in place; slices stay slices. Values hidden under a null list
     /// are dropped, which copies everything below that level (and makes a FixedSizeList with nulls
     /// ragged).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int32Array, ListArray};
+    /// # use arrow::datatypes::Int32Type;
+    /// use serrate::array::RaggedArray;
+    /// let rows = [Some(vec![Some(1), Some(2)]), None, Some(vec![])];
+    /// let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(rows);
+    /// let lists: ArrayRef = Arc::new(lists);
+    /// let a = RaggedArray::try_from_arrow(&lists)?;
+    /// assert_eq!((a.len(), a.lengths(1)?), (3, vec![2, 0, 0]));
+    /// assert_eq!(a.leaves().as_ref(), &Int32Array::from(vec![1, 2]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// For a ListView or LargeListView.
@@ -93,6 +117,20 @@ impl RaggedArray {
     /// `FixedSizeList` for uniform axes, otherwise `List`.
     ///
     /// Leaves are not copied; offsets are copied only when they do not start at zero.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, ListArray};
+    /// # use arrow::datatypes::Int32Type;
+    /// use serrate::array::RaggedArray;
+    /// let rows = [Some(vec![Some(1), Some(2)]), None, Some(vec![])];
+    /// let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(rows);
+    /// let lists: ArrayRef = Arc::new(lists);
+    /// let a = RaggedArray::try_from_arrow(&lists)?;
+    /// assert_eq!(&a.to_arrow()?, &lists);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn to_arrow(&self) -> Result<ArrayRef> {
         let mut current = self.leaves().clone();
         for axis in self.axes().iter().rev() {
@@ -112,6 +150,20 @@ impl RaggedArray {
     ///
     /// Leaves are not copied; offsets are copied when their width differs or they do not start at
     /// zero.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, ListArray};
+    /// # use arrow::datatypes::{DataType, Int32Type};
+    /// use serrate::array::RaggedArray;
+    /// let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1)])]);
+    /// let lists: ArrayRef = Arc::new(lists);
+    /// let large = DataType::new_large_list(DataType::Int32, true);
+    /// let a = RaggedArray::try_from_arrow(&lists)?;
+    /// assert_eq!(a.to_arrow_as(&large)?.data_type(), &large);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the types do not match, or a valid list has another length than a FixedSizeList target.
@@ -183,7 +235,7 @@ fn drop_null_children(
     let offsets = Offsets::from_lengths((0..nulls.len()).map(|i| keep(i).len()))?;
     // Copying by ranges is cheaper than one index per value, and Arrow's `take` loses the length of
     // a FixedSizeList of size 0.
-    let child = gather_values(child, &joined((0..nulls.len()).map(keep)))?;
+    let child = gather_values(child, &merge_ranges((0..nulls.len()).map(keep)))?;
     Ok((ListAxis::try_new(offsets, Some(nulls.clone()))?, child))
 }
 
@@ -196,7 +248,6 @@ pub(crate) fn to_fixed_size(size: usize) -> Result<i32> {
     })
 }
 
-/// Wraps `child` in one level of lists.
 fn wrap_in_lists(
     layout: &Layout,
     nulls: Option<NullBuffer>,

@@ -23,7 +23,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Number of lists: the length of the parent axis.
+    /// Returns the number of lists: the length of the parent axis.
     #[inline]
     pub fn lists(&self) -> usize {
         match self {
@@ -32,7 +32,7 @@ impl Layout {
         }
     }
 
-    /// Number of children: the length of this axis.
+    /// Returns the number of children: the length of this axis.
     #[inline]
     pub fn children(&self) -> usize {
         match self {
@@ -41,8 +41,8 @@ impl Layout {
         }
     }
 
-    /// Number of children, or an error if the sizes of uniform lists exceed a `usize` in total;
-    /// `axis` names the axis in it.
+    /// Returns the number of children, or an error if the sizes of uniform lists exceed a `usize` in
+    /// total; `axis` names the axis in it.
     pub(crate) fn checked_children(&self, axis: usize) -> Result<usize> {
         match self {
             Self::Uniform { size, lists } if size.checked_mul(*lists).is_none() => {
@@ -54,7 +54,7 @@ impl Layout {
         }
     }
 
-    /// Children of list `i`.
+    /// Returns the children of list `i`.
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         match self {
@@ -63,7 +63,7 @@ impl Layout {
         }
     }
 
-    /// Children of the lists `lists`.
+    /// Returns the children of the lists `lists`.
     #[inline]
     pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
         match self {
@@ -72,7 +72,7 @@ impl Layout {
         }
     }
 
-    /// Length of list `i`.
+    /// Returns the length of list `i`.
     #[inline]
     pub fn length(&self, i: usize) -> usize {
         match self {
@@ -96,7 +96,7 @@ impl Layout {
         }
     }
 
-    /// Length of the longest list; 0 if there are no lists.
+    /// Returns the length of the longest list; 0 if there are no lists.
     pub fn max_length(&self) -> usize {
         match self {
             Self::Ragged(o) => o.max_length(),
@@ -123,7 +123,7 @@ impl Layout {
         }
     }
 
-    /// Whether lists may differ in length.
+    /// Returns whether lists may differ in length.
     pub fn is_ragged(&self) -> bool {
         matches!(self, Self::Ragged(_))
     }

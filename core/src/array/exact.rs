@@ -35,7 +35,6 @@ pub(crate) fn int_range(of: &DataType) -> Option<(i128, i128)> {
     })
 }
 
-/// Returns the position of the first NULL.
 pub(crate) fn first_null(values: &dyn Array) -> Option<usize> {
     let nulls = values.nulls().filter(|n| n.null_count() > 0)?;
     nulls.iter().position(|valid| !valid)
@@ -47,7 +46,7 @@ pub(crate) fn cast_exact(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, I
     cast_with_options(values, to, &options).map_err(Inexact::Cast)
 }
 
-pub(crate) fn integers(values: &ArrayRef) -> Result<Int64Array, Inexact> {
+pub(crate) fn cast_integers(values: &ArrayRef) -> Result<Int64Array, Inexact> {
     if !values.data_type().is_integer() {
         return Err(Inexact::Type("integers"));
     }
@@ -56,7 +55,7 @@ pub(crate) fn integers(values: &ArrayRef) -> Result<Int64Array, Inexact> {
 
 /// Casts times to microseconds without a time zone. Nanoseconds must be whole microseconds:
 /// truncation could move an event past a label, or a label past an event.
-pub(crate) fn microseconds(values: &ArrayRef) -> Result<TimestampMicrosecondArray, Inexact> {
+pub(crate) fn cast_microseconds(values: &ArrayRef) -> Result<TimestampMicrosecondArray, Inexact> {
     use DataType::{Date32, Date64, Null, Timestamp};
     if !matches!(values.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
         return Err(Inexact::Type("timestamps"));
@@ -82,15 +81,18 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_an_error() {
         let large: ArrayRef = Arc::new(UInt64Array::from(vec![Some(1), None, Some(u64::MAX)]));
-        assert!(matches!(integers(&large), Err(Inexact::Cast(_))));
-        assert_eq!(integers(&large.slice(0, 2)).unwrap(), Int64Array::from(vec![Some(1), None]));
+        assert!(matches!(cast_integers(&large), Err(Inexact::Cast(_))));
+        assert_eq!(
+            cast_integers(&large.slice(0, 2)).unwrap(),
+            Int64Array::from(vec![Some(1), None])
+        );
         assert_eq!(first_null(&large), Some(1));
         assert_eq!(first_null(&large.slice(0, 1)), None);
-        assert!(matches!(microseconds(&large), Err(Inexact::Type(_))));
+        assert!(matches!(cast_microseconds(&large), Err(Inexact::Type(_))));
         let fine: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1000, 2001]));
-        assert!(matches!(microseconds(&fine), Err(Inexact::Value(1, _))));
-        assert_eq!(microseconds(&fine.slice(0, 1)).unwrap().values(), &[1]);
+        assert!(matches!(cast_microseconds(&fine), Err(Inexact::Value(1, _))));
+        assert_eq!(cast_microseconds(&fine.slice(0, 1)).unwrap().values(), &[1]);
         let none: ArrayRef = Arc::new(NullArray::new(2));
-        assert_eq!(microseconds(&none).unwrap().null_count(), 2);
+        assert_eq!(cast_microseconds(&none).unwrap().null_count(), 2);
     }
 }

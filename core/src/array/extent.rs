@@ -30,13 +30,13 @@ pub fn own_extent(array: &ArrayRef) -> ArrayRef {
 
 /// Returns offsets with their own buffer, like [`own_extent`].
 pub fn own_offsets(offsets: &Offsets) -> Offsets {
-    fn own<T: ArrowNativeType>(offsets: &OffsetBuffer<T>) -> OffsetBuffer<T> {
+    fn own_offset_buffer<T: ArrowNativeType>(offsets: &OffsetBuffer<T>) -> OffsetBuffer<T> {
         // SAFETY: the buffer holds the same valid offsets as before.
         unsafe { OffsetBuffer::new_unchecked(own_buffer(offsets.inner().inner()).into()) }
     }
     match offsets {
-        Offsets::I32(offsets) => Offsets::I32(own(offsets)),
-        Offsets::I64(offsets) => Offsets::I64(own(offsets)),
+        Offsets::I32(offsets) => Offsets::I32(own_offset_buffer(offsets)),
+        Offsets::I64(offsets) => Offsets::I64(own_offset_buffer(offsets)),
     }
 }
 
@@ -97,7 +97,6 @@ fn own_buffer(buffer: &Buffer) -> Buffer {
     Buffer::from(Bytes::from_owner(BufferOwner(buffer.clone())))
 }
 
-/// Owns the bytes of a buffer.
 struct BufferOwner(Buffer);
 
 impl AsRef<[u8]> for BufferOwner {

@@ -1,6 +1,5 @@
 //! One ragged column: axes of lists over a flat Arrow array of leaves.
 
-pub(crate) mod ahead;
 pub(crate) mod arrow;
 mod axis;
 pub(crate) mod exact;
@@ -9,6 +8,7 @@ pub(crate) mod extent;
 pub(crate) mod nulls;
 mod offsets;
 pub(crate) mod pages;
+pub(crate) mod prefetch;
 mod ragged;
 pub(crate) mod ranges;
 

@@ -71,11 +71,19 @@ impl Offsets {
             })?;
             offsets.push(end);
         }
-        Ok(Self::narrowest(offsets))
+        Ok(Self::from_numbers(offsets))
     }
 
     /// Builds offsets from cumulative ends without a leading zero, such as `dim{d}/bounds` of an
     /// `.nrt` file.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_bounds([2, 2, 3], "dim1/bounds")?;
+    /// assert_eq!(offsets, Offsets::from_lengths([2, 0, 1])?);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the first end is negative or the ends decrease; `what` names the bounds in the message.
@@ -95,7 +103,7 @@ impl Offsets {
             offsets.push(end);
             previous = end;
         }
-        Ok(Self::narrowest(offsets))
+        Ok(Self::from_numbers(offsets))
     }
 
     /// Builds offsets from `lists + 1` numbers.
@@ -127,7 +135,7 @@ impl Offsets {
     }
 
     /// Uses 32-bit offsets if the last one fits, else 64-bit. The caller guarantees the order.
-    fn narrowest(offsets: Vec<i64>) -> Self {
+    fn from_numbers(offsets: Vec<i64>) -> Self {
         let fits = offsets.last().is_none_or(|last| i32::try_from(*last).is_ok());
         if fits {
             #[expect(clippy::cast_possible_truncation, reason = "the largest fits")]
@@ -138,19 +146,19 @@ impl Offsets {
         }
     }
 
-    /// Number of lists.
+    /// Returns the number of lists.
     #[inline]
     pub fn lists(&self) -> usize {
         with_offsets!(self, o => o.len() - 1)
     }
 
-    /// The first offset, from which children are counted.
+    /// Returns the first offset, from which children are counted.
     #[inline]
     pub fn base(&self) -> usize {
         self.at(0)
     }
 
-    /// Number of children of all lists.
+    /// Returns the number of children of all lists.
     #[inline]
     pub fn children(&self) -> usize {
         self.at(self.lists()) - self.base()
@@ -162,38 +170,38 @@ impl Offsets {
         with_offsets!(self, o => o[i].as_usize())
     }
 
-    /// Children of list `i`, counted from the first child of the first list.
+    /// Returns the children of list `i`, counted from the first child of the first list.
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         let base = self.base();
         self.at(i) - base..self.at(i + 1) - base
     }
 
-    /// Children of the lists `lists`, counted from the first child of the first list.
+    /// Returns the children of the lists `lists`, counted from the first child of the first list.
     #[inline]
     pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
         let base = self.base();
         self.at(lists.start) - base..self.at(lists.end) - base
     }
 
-    /// Length of list `i`.
+    /// Returns the length of list `i`.
     #[inline]
     pub fn length(&self, i: usize) -> usize {
         self.at(i + 1) - self.at(i)
     }
 
-    /// Length of every list.
+    /// Returns the length of every list.
     #[inline]
     pub fn lengths(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         (0..self.lists()).map(|i| self.length(i))
     }
 
-    /// Length of the longest list; 0 if there are no lists.
+    /// Returns the length of the longest list; 0 if there are no lists.
     pub fn max_length(&self) -> usize {
-        fn longest<O: OffsetSizeTrait>(o: &[O]) -> usize {
+        fn find_longest<O: OffsetSizeTrait>(o: &[O]) -> usize {
             o.windows(2).map(|w| w[1] - w[0]).max().map_or(0, |n| n.as_usize())
         }
-        with_offsets!(self, o => longest(o))
+        with_offsets!(self, o => find_longest(o))
     }
 
     /// Returns `length` lists from `offset` on, sharing the buffer.
@@ -209,7 +217,7 @@ impl Offsets {
 
     /// Returns the same lists counted from zero; the buffer itself if it starts there already.
     pub fn rebased(&self) -> Self {
-        fn shift<O: OffsetSizeTrait>(o: &OffsetBuffer<O>) -> OffsetBuffer<O> {
+        fn shift_to_zero<O: OffsetSizeTrait>(o: &OffsetBuffer<O>) -> OffsetBuffer<O> {
             let base = o[0];
             let shifted = o.iter().map(|x| *x - base).collect();
             // SAFETY: subtracting the first offset keeps the order and makes the first one zero.
@@ -217,8 +225,8 @@ impl Offsets {
         }
         match self {
             _ if self.base() == 0 => self.clone(),
-            Self::I32(o) => Self::I32(shift(o)),
-            Self::I64(o) => Self::I64(shift(o)),
+            Self::I32(o) => Self::I32(shift_to_zero(o)),
+            Self::I64(o) => Self::I64(shift_to_zero(o)),
         }
     }
 
@@ -250,7 +258,7 @@ impl Offsets {
         }
     }
 
-    /// Whether both share the same memory.
+    /// Returns whether both share the same memory.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::I32(a), Self::I32(b)) => a.ptr_eq(b),
@@ -271,7 +279,10 @@ impl Offsets {
             (Self::I64(a), Self::I64(b)) if a[..] == b[..] => return None,
             _ => {}
         }
-        fn find<A: OffsetSizeTrait, B: OffsetSizeTrait>(a: &[A], b: &[B]) -> Option<usize> {
+        fn find_difference<A: OffsetSizeTrait, B: OffsetSizeTrait>(
+            a: &[A],
+            b: &[B],
+        ) -> Option<usize> {
             let (x, y) = (a[0].as_usize(), b[0].as_usize());
             a.iter()
                 .zip(b)
@@ -279,7 +290,7 @@ impl Offsets {
                 .map(|i| i - 1)
                 .or_else(|| (a.len() != b.len()).then(|| a.len().min(b.len()) - 1))
         }
-        with_offsets!(self, a => with_offsets!(other, b => find(a, b)))
+        with_offsets!(self, a => with_offsets!(other, b => find_difference(a, b)))
     }
 }
 

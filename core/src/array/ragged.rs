@@ -44,12 +44,12 @@ impl ListAxis {
         Ok(Self { layout, nulls })
     }
 
-    /// The layout of the lists over their children.
+    /// Returns the layout of the lists over their children.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Validity of the lists; `None` if no list is null.
+    /// Returns the validity of the lists; `None` if no list is null.
     pub fn nulls(&self) -> Option<&NullBuffer> {
         self.nulls.as_ref()
     }
@@ -132,27 +132,27 @@ impl RaggedArray {
         Ok(Self { rows, axes, leaves })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether there are no rows.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// Number of axes, rows included; 1 for a flat array.
+    /// Returns the number of axes, rows included; 1 for a flat array.
     pub fn ndim(&self) -> usize {
         self.axes.len() + 1
     }
 
-    /// The levels of lists, outermost first; `axes()[k - 1]` is axis `k`.
+    /// Returns the levels of lists, outermost first; `axes()[k - 1]` is axis `k`.
     pub fn axes(&self) -> &[ListAxis] {
         &self.axes
     }
 
-    /// The level of lists that forms axis `axis` (1 is the outermost).
+    /// Returns the level of lists that forms axis `axis` (1 is the outermost).
     pub fn axis(&self, axis: usize) -> Result<&ListAxis> {
         axis.checked_sub(1).and_then(|i| self.axes.get(i)).ok_or_else(|| Error::NoSuchAxis {
             what: "the array".into(),
@@ -161,22 +161,23 @@ impl RaggedArray {
         })
     }
 
-    /// The flat leaves.
+    /// Returns the flat leaves.
     pub fn leaves(&self) -> &ArrayRef {
         &self.leaves
     }
 
-    /// Type of the leaves.
+    /// Returns the type of the leaves.
     pub fn leaf_type(&self) -> &DataType {
         self.leaves.data_type()
     }
 
-    /// Number of elements on an axis: the rows for axis 0, all leaves for the innermost.
+    /// Returns the number of elements on an axis: the rows for axis 0, all leaves for the
+    /// innermost.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
         if axis == 0 { Ok(self.rows) } else { Ok(self.axis(axis)?.layout.children()) }
     }
 
-    /// Size of every axis, -1 where it is ragged.
+    /// Returns the size of every axis, -1 where it is ragged.
     pub fn shape(&self) -> Vec<i64> {
         let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         std::iter::once(size(self.rows))
@@ -187,13 +188,39 @@ impl RaggedArray {
             .collect()
     }
 
-    /// Size of every axis, the longest list where it is ragged: the shape after padding.
+    /// Returns the size of every axis, the longest list where it is ragged: the shape after
+    /// padding.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[[1], [2, 3]], [[4]]]
+    /// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([1, 2, 1])?.into()];
+    /// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))?;
+    /// assert_eq!(a.max_shape(), [2, 2, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn max_shape(&self) -> Vec<usize> {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
     }
 
-    /// Length of every list of axis `axis` (1..), 0 for null lists; negatives count from the
-    /// innermost.
+    /// Returns the length of every list of axis `axis` (1..), 0 for null lists; negatives count
+    /// from the innermost.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[[1], [2, 3]], [[4]]]
+    /// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([1, 2, 1])?.into()];
+    /// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))?;
+    /// assert_eq!(a.lengths(1)?, [2, 1]);
+    /// assert_eq!(a.lengths(-1)?, [1, 2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn lengths(&self, axis: i64) -> Result<Vec<usize>> {
         let axis = resolve_axis(axis, self.ndim(), "the array")?;
         let layout = self.axis(axis)?.layout();
@@ -223,6 +250,18 @@ impl RaggedArray {
     }
 
     /// Returns the same lists over other leaves of the same number.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{BooleanArray, Int32Array};
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// let axes = vec![Offsets::from_lengths([2, 1])?.into()];
+    /// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3])))?;
+    /// let mask = a.with_leaves(Arc::new(BooleanArray::from(vec![true, false, true])))?;
+    /// assert_eq!(mask.lengths(1)?, a.lengths(1)?);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn with_leaves(&self, leaves: ArrayRef) -> Result<Self> {
         Self::try_new(self.rows, self.axes.clone(), leaves)
     }
@@ -233,6 +272,19 @@ impl RaggedArray {
     }
 
     /// Returns the elements of axis `axis` as rows: drops all outer levels, copies nothing.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[[1], [2, 3]], [[4]]]
+    /// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([1, 2, 1])?.into()];
+    /// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))?;
+    /// assert_eq!(a.inner(1)?.lengths(1)?, [1, 2, 1]);
+    /// assert_eq!(a.inner(2)?.len(), 4);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn inner(&self, axis: usize) -> Result<Self> {
         let rows = self.axis_len(axis)?;
         Ok(Self { rows, axes: self.axes[axis..].to_vec(), leaves: self.leaves.clone() })

@@ -11,13 +11,13 @@ use arrow::array::{
 };
 use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer, OffsetBuffer};
 
-use super::ahead::ask_ahead;
+use super::prefetch::prefetch_ahead;
 use super::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
 /// Drops empty ranges and merges adjacent ones.
-pub(crate) fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+pub(crate) fn merge_ranges(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::with_capacity(ranges.size_hint().0);
     for r in ranges {
         match out.last_mut() {
@@ -29,7 +29,7 @@ pub(crate) fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<us
     out
 }
 
-pub(crate) fn total(ranges: &[Range<usize>]) -> Result<usize> {
+pub(crate) fn count_values(ranges: &[Range<usize>]) -> Result<usize> {
     ranges
         .iter()
         .try_fold(0usize, |sum, r| sum.checked_add(r.len()))
@@ -75,7 +75,7 @@ pub(crate) fn gather_layout(
         [r] => return Ok(layout.slice(r.start, r.len())),
         _ => {}
     }
-    let (count, children) = (total(lists)?, total(children)?);
+    let (count, children) = (count_values(lists)?, count_values(children)?);
     let offsets = match layout {
         Layout::Uniform { size, .. } => return Ok(Layout::Uniform { size: *size, lists: count }),
         Layout::Ragged(offsets) => offsets,
@@ -87,14 +87,13 @@ pub(crate) fn gather_layout(
     Ok(with_offsets!(offsets, o => Offsets::from(gather_offsets(o, lists, count)).into()))
 }
 
-/// Concatenates the values at `ranges`.
 pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Result<ArrayRef> {
     match ranges {
         [] => return Ok(values.slice(0, 0)),
         [r] => return Ok(values.slice(r.start, r.len())),
         _ => {}
     }
-    let len = total(ranges)?;
+    let len = count_values(ranges)?;
     let data = values.to_data();
     if let Some(width) = values.data_type().primitive_width() {
         let source = &data.buffers()[0].as_slice()[data.offset() * width..];
@@ -148,7 +147,7 @@ fn gather_bytes<'a>(
             if near && SHORT.contains(&part.len()) && source.len() - end >= PIECE {
                 let mut done = 0;
                 while done < part.len() {
-                    ask_ahead(part, done);
+                    prefetch_ahead(part, done);
                     to.add(done).copy_from_nonoverlapping(from.add(done), PIECE);
                     done += PIECE;
                 }
@@ -177,7 +176,7 @@ pub(crate) fn gather_parts(
         return Err(Error::invalid("cannot gather values: no arrays given"));
     };
     if rest.is_empty() {
-        let ranges: Vec<Range<usize>> = joined(parts.iter().map(|(_, r)| r.clone()));
+        let ranges: Vec<Range<usize>> = merge_ranges(parts.iter().map(|(_, r)| r.clone()));
         return gather_values(first, &ranges);
     }
     if let Some(values) = shared_values(arrays) {

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 
 use super::{Log, error_text, list_names};
 use crate::io::meds::Vocabulary;
-use crate::io::meds::file::{Source, string_like};
+use crate::io::meds::file::{MedsFile, string_like};
 
 /// Whether a code records a birth or death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl CodeTable {
     }
 
     #[inline]
-    pub(super) fn mark(&self, id: u32) -> Mark {
+    pub(super) fn mark_of(&self, id: u32) -> Mark {
         self.codes.get(id as usize).map_or(Mark::None, |(_, mark, _)| *mark)
     }
 
@@ -75,8 +75,12 @@ impl CodeTable {
         self.codes.get(id as usize).map_or("", |(name, _, _)| name)
     }
 
-    /// Reports the findings about all codes.
-    pub(super) fn report(self, root: &Path, vocabulary: Option<&Vocabulary>, log: &mut Log) {
+    pub(super) fn report_findings(
+        self,
+        root: &Path,
+        vocabulary: Option<&Vocabulary>,
+        log: &mut Log,
+    ) {
         let mut codes: Vec<(Arc<str>, [u64; 2])> = self
             .codes
             .into_iter()
@@ -105,18 +109,24 @@ impl CodeTable {
                     describe(&unknown)
                 );
                 let expected = "the codes of the data (without the file, they are the vocabulary)";
-                log.error("vocabulary-loss", &path, String::new, found, expected);
+                log.add_error("vocabulary-loss", &path, String::new, found, expected);
             } else if !unknown.is_empty() {
                 let share = format_percent(lost, all);
                 let found = format!("the file lacks {} ({share} of all)", describe(&unknown));
-                log.warn("unknown-code", &path, String::new, found, "the codes of the data");
+                log.add_warning("unknown-code", &path, String::new, found, "the codes of the data");
             }
         }
         let unseen: Vec<(&Arc<str>, u64)> =
             codes.iter().filter(|(_, [train, _])| *train == 0).map(|(c, [_, n])| (c, *n)).collect();
         if !unseen.is_empty() && codes.iter().any(|(_, [train, _])| *train > 0) {
             let found = format!("outside train, {}", describe(&unseen));
-            log.warn("unseen-code", &root.join("data"), String::new, found, "codes that train has");
+            log.add_warning(
+                "unseen-code",
+                &root.join("data"),
+                String::new,
+                found,
+                "codes that train has",
+            );
         }
     }
 }
@@ -136,7 +146,7 @@ pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Opt
     match Vocabulary::read(path) {
         Ok(vocabulary) => Some(vocabulary),
         Err(e) => {
-            log.error("vocabulary", path, String::new, error_text(&e), "codes with tokens");
+            log.add_error("vocabulary", path, String::new, error_text(&e), "codes with tokens");
             None
         }
     }
@@ -144,7 +154,7 @@ pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Opt
 
 /// Reports codes with several rows. Other faults are reported when the vocabulary is read.
 fn report_duplicate_codes(path: &Path, log: &mut Log) {
-    let Ok(source) = Source::open(path) else { return };
+    let Ok(source) = MedsFile::open(path) else { return };
     let strings = |f: &arrow::datatypes::Field| string_like(f.data_type());
     if !source.schema().field_with_name("code").is_ok_and(strings) {
         return;
@@ -159,7 +169,7 @@ fn report_duplicate_codes(path: &Path, log: &mut Log) {
             None => {
                 first_row.insert(code, row);
             }
-            Some(first) => log.error(
+            Some(first) => log.add_error(
                 "code-twice",
                 path,
                 || format!("row {row}"),

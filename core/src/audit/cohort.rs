@@ -10,7 +10,7 @@ use super::codes::read_vocabulary;
 use super::times::OddTimes;
 use super::{Audit, Log, ShardFacts, ShardPlace, error_text, format_time, list_names};
 use crate::error::Result;
-use crate::io::meds::file::{Source, files};
+use crate::io::meds::file::{MedsFile, list_files_with_ending};
 use crate::io::meds::{TRAIN, Vocabulary, delta_days};
 use crate::io::meds_torch::{CohortShard, CohortTables, Mismatch, SCHEMAS, TENSORS};
 use crate::io::nrt::{NrtFile, ReadOptions};
@@ -26,14 +26,14 @@ const COLUMNS: [(&str, usize, DataType); 3] = [
 /// Number of measurements of each token in train and elsewhere.
 type TokenCounts = BTreeMap<i64, [u64; 2]>;
 
-pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
-    let schemas = files(&root.join(SCHEMAS), "parquet")?;
-    let tensors = files(&root.join(TENSORS), "nrt")?;
+pub(super) fn check_cohort(root: &Path, log: &mut Log) -> Result<Audit> {
+    let schemas = list_files_with_ending(&root.join(SCHEMAS), "parquet")?;
+    let tensors = list_files_with_ending(&root.join(TENSORS), "nrt")?;
     let path =
         |folder: &str, name: &str, ending: &str| root.join(folder).join(format!("{name}.{ending}"));
     for name in tensors.iter().filter(|n| !schemas.contains(n)) {
         let file = path(TENSORS, name, "nrt");
-        log.error(
+        log.add_error(
             "pair",
             &file,
             String::new,
@@ -43,24 +43,24 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
     }
     for name in schemas.iter().filter(|n| !tensors.contains(n)) {
         let file = path(SCHEMAS, name, "parquet");
-        log.error("pair", &file, String::new, "no tensors", format!("{TENSORS}/{name}.nrt"));
+        log.add_error("pair", &file, String::new, "no tensors", format!("{TENSORS}/{name}.nrt"));
     }
     let codes = root.join("metadata").join("codes.parquet");
     let vocabulary = match codes.exists() {
         true => read_vocabulary(&codes, false, log),
         false => {
-            log.error("vocabulary", &codes, String::new, "no such file", "codes with tokens");
+            log.add_error("vocabulary", &codes, String::new, "no such file", "codes with tokens");
             None
         }
     };
     let mut shards = Vec::new();
     let mut seen = TokenCounts::new();
     for name in schemas.iter().filter(|n| tensors.contains(n)) {
-        let shard = CohortShard::at(root, name);
+        let shard = CohortShard::new(root, name);
         let split = name.split_once('/').map(|(split, _)| split.to_string());
         if split.is_none() {
             let found = "a shard outside the folders of splits, which a Dataset of a split skips";
-            log.warn(
+            log.add_warning(
                 "no-split",
                 shard.tensors_path(),
                 String::new,
@@ -82,12 +82,12 @@ fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
     let file = match NrtFile::open(path, &ReadOptions::default()) {
         Ok(file) => file,
         Err(e) => {
-            log.error("unreadable", path, String::new, error_text(&e), "an .nrt file");
+            log.add_error("unreadable", path, String::new, error_text(&e), "an .nrt file");
             return None;
         }
     };
     if let Err(e) = file.validate() {
-        log.error(
+        log.add_error(
             "bounds",
             path,
             String::new,
@@ -118,7 +118,7 @@ fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
         Ok(tables) => Some(tables),
         Err(e) => {
             // Skip what was already reported as a number of rows or a missing column.
-            let reported = log.has("rows", path) || log.has("columns", path);
+            let reported = log.has_finding("rows", path) || log.has_finding("columns", path);
             if !reported {
                 let check = match mismatch {
                     Some(Mismatch::Measurements) => "measurements",
@@ -126,16 +126,15 @@ fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
                     None => "unreadable",
                 };
                 let found = error_text(&e);
-                log.error(check, path, String::new, found, "the contents of the schema file");
+                log.add_error(check, path, String::new, found, "the contents of the schema file");
             }
             None
         }
     }
 }
 
-/// Checks that both files have the same number of rows.
 fn check_row_count(shard: &CohortShard, file: &NrtFile, log: &mut Log) {
-    let Ok(source) = Source::open(shard.schema_path()) else { return };
+    let Ok(source) = MedsFile::open(shard.schema_path()) else { return };
     let (Ok(expected), found) = (source.rows(), file.num_rows()) else { return };
     if found == expected {
         return;
@@ -158,7 +157,7 @@ fn check_row_count(shard: &CohortShard, file: &NrtFile, log: &mut Log) {
         ),
         None => String::new(),
     };
-    log.error(
+    log.add_error(
         "rows",
         shard.tensors_path(),
         String::new,
@@ -189,9 +188,9 @@ fn check_contents(
     let mut token = |token: i64, place: &Path, position: &dyn Fn() -> String, log: &mut Log| {
         if token < 0 || size.is_some_and(|size| token >= size) {
             let expected = format!("0 to {}", size.map_or(i64::MAX, |s| s - 1));
-            log.error("token", place, position, format!("code {token}"), expected);
+            log.add_error("token", place, position, format!("code {token}"), expected);
         } else if token == 0 {
-            log.warn(
+            log.add_warning(
                 "unknown-code",
                 place,
                 position,
@@ -222,14 +221,14 @@ fn check_contents(
             let position = || format!("static_code, element {i}");
             let found = format!("code {code}");
             match code {
-                0 => log.warn(
+                0 => log.add_warning(
                     "unknown-code",
                     shard.schema_path(),
                     position,
                     found,
                     "a code of the vocabulary",
                 ),
-                _ => log.error(
+                _ => log.add_error(
                     "token",
                     shard.schema_path(),
                     position,
@@ -247,7 +246,13 @@ fn check_contents(
             if value.is_infinite() {
                 facts.infinite += 1;
                 let position = || format!("dim2/numeric_value, element {i}");
-                log.warn("infinite", path, position, value.to_string(), "NaN or finite numbers");
+                log.add_warning(
+                    "infinite",
+                    path,
+                    position,
+                    value.to_string(),
+                    "NaN or finite numbers",
+                );
             }
         }
     }
@@ -278,7 +283,7 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Resu
         if let Some(first) = range.clone().next().filter(|first| times.is_valid(*first)) {
             let start = starts.filter(|s| s.is_valid(row)).map(|s| s.value(row));
             if starts.is_some() && start != Some(times.value(first)) {
-                log.error(
+                log.add_error(
                     "start-time",
                     &schema,
                     || format!("row {row}"),
@@ -290,13 +295,13 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Resu
         for event in range.clone() {
             let position = || format!("row {row}, event {}", event - range.start);
             if times.is_null(event) {
-                log.error("null", &schema, position, "no time", "a time");
+                log.add_error("null", &schema, position, "no time", "a time");
                 continue;
             }
             let before = (event > range.start).then(|| times.value(event - 1));
             let time = times.value(event);
             if let Some(before) = before.filter(|before| time <= *before) {
-                log.error(
+                log.add_error(
                     "order",
                     &schema,
                     position,
@@ -313,7 +318,7 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Resu
             };
             if !same {
                 let found = format!("time_delta_days {delta}");
-                log.error(
+                log.add_error(
                     "delta",
                     &path,
                     position,
@@ -323,7 +328,7 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Resu
             }
         }
     }
-    odd.report(&schema, log);
+    odd.report_findings(&schema, log);
     Ok(())
 }
 
@@ -346,7 +351,13 @@ fn report_unseen_tokens(
         .collect();
     if !unseen.is_empty() {
         let found = format!("outside train, {} codes: {}", unseen.len(), list_names(unseen.iter()));
-        log.warn("unseen-code", &root.join(TENSORS), String::new, found, "codes that train has");
+        log.add_warning(
+            "unseen-code",
+            &root.join(TENSORS),
+            String::new,
+            found,
+            "codes that train has",
+        );
     }
 }
 

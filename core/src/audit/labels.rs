@@ -13,49 +13,49 @@ use super::types::ColumnTypes;
 use super::{Log, error_text, format_time, list_names};
 use crate::error::Result;
 use crate::io::meds::LabelKind;
-use crate::io::meds::file::{Source, files};
-use crate::io::meds::labels::{KEYS, keys, kinds, tasks};
+use crate::io::meds::file::{MedsFile, list_files_with_ending};
+use crate::io::meds::labels::{KEYS, keys, list_kinds, list_tasks};
 
 /// Checks all label files of a folder; returns the number of labels.
-pub(super) fn check(folder: &Path, log: &mut Log) -> Result<u64> {
+pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
     let mut labels = 0;
     if !folder.exists() {
         return Err(crate::Error::file(folder, "no such file or folder of labels"));
     }
     if !folder.is_dir() {
-        return Task::default().check_file(folder, "", log);
+        return LabelTask::default().check_file(folder, "", log);
     }
-    let names = files(folder, "parquet")?;
+    let names = list_files_with_ending(folder, "parquet")?;
     if names.is_empty() {
-        log.error("columns", folder, String::new, "no *.parquet file", "labels");
+        log.add_error("columns", folder, String::new, "no *.parquet file", "labels");
     }
-    let tasks = tasks(&names);
+    let tasks = list_tasks(&names);
     if !tasks.is_empty() {
         let found = format!("labels of {} tasks: {}", tasks.len(), list_names(tasks.iter()));
         let expected = "the labels of one task, as they cannot be distinguished when read together; give the folder of one task";
-        log.warn("tasks", folder, String::new, found, expected);
+        log.add_warning("tasks", folder, String::new, found, expected);
     }
     // The files of a task are adjacent.
-    let (mut current, mut task) = ("", Task::default());
+    let (mut current, mut task) = ("", LabelTask::default());
     for name in &names {
         let path = folder.join(format!("{name}.parquet"));
         let own = tasks.iter().find(|t| name.split('/').next() == Some(t)).unwrap_or(&"");
         if current != *own {
-            std::mem::take(&mut task).types.report(false, log);
+            std::mem::take(&mut task).types.report_findings(false, log);
             current = own;
         }
         match task.check_file(&path, name, log) {
             Ok(rows) => labels += rows,
-            Err(e) => log.error("unreadable", &path, String::new, error_text(&e), "labels"),
+            Err(e) => log.add_error("unreadable", &path, String::new, error_text(&e), "labels"),
         }
     }
-    task.types.report(false, log);
+    task.types.report_findings(false, log);
     Ok(labels)
 }
 
 /// The labels of one task seen so far.
 #[derive(Default)]
-struct Task {
+struct LabelTask {
     types: ColumnTypes,
     /// Per subject and time: a hash of the value, and the file and row that have it.
     values: HashMap<(i64, i64), (u64, usize, usize)>,
@@ -63,10 +63,10 @@ struct Task {
     hasher: RandomState,
 }
 
-impl Task {
+impl LabelTask {
     /// Checks a file; returns the number of its labels.
     fn check_file(&mut self, path: &Path, name: &str, log: &mut Log) -> Result<u64> {
-        let source = Source::open(path)?;
+        let source = MedsFile::open(path)?;
         let schema = source.schema();
         let mut missing = false;
         for column in KEYS {
@@ -76,10 +76,10 @@ impl Task {
                 missing = true;
             }
         }
-        let mut kinds = kinds(&source);
+        let mut kinds = list_kinds(&source);
         if kinds.is_empty() {
             let expected = LabelKind::ALL.map(LabelKind::column).join(" or ");
-            log.warn("no-value", path, String::new, "no column with a value", expected);
+            log.add_warning("no-value", path, String::new, "no column with a value", expected);
         }
         let mut refused = Vec::new();
         kinds.retain(|kind| {
@@ -89,7 +89,8 @@ impl Task {
                 return true;
             }
             let position = || format!("column {name:?}");
-            let expected = format!("{}; other values are not read as labels", kind.expected());
+            let expected =
+                format!("{}; other values are not read as labels", kind.expected_types());
             log.error_about(name, "types", path, position, field.data_type().to_string(), expected);
             refused.push(name);
             false
@@ -104,7 +105,7 @@ impl Task {
 
     fn check_rows(
         &mut self,
-        source: &Source,
+        source: &MedsFile,
         name: &str,
         kinds: &[LabelKind],
         log: &mut Log,
@@ -138,7 +139,7 @@ impl Task {
                 self.compare_label((subject, time), value, row, log);
                 let Some(facts) = log.subjects.get(&subject).copied() else {
                     let found = format!("a label of subject {subject}, who is not in the data");
-                    log.error("label-subject", path, position, found, "subjects of the data");
+                    log.add_error("label-subject", path, position, found, "subjects of the data");
                     continue;
                 };
                 match facts.span {
@@ -157,7 +158,7 @@ impl Task {
                         let found =
                             format!("a label of subject {subject} without an event before it");
                         let expected = "an event at or before its time";
-                        log.warn("label-early", path, position, found, expected);
+                        log.add_warning("label-early", path, position, found, expected);
                     }
                 }
                 let of_subject = log.shards[facts.shard].split.clone();
@@ -165,12 +166,18 @@ impl Task {
                     && split != of_subject
                 {
                     let found = format!("a label of subject {subject}, who is in {of_subject}");
-                    log.error("label-split", path, position, found, format!("subjects of {split}"));
+                    log.add_error(
+                        "label-split",
+                        path,
+                        position,
+                        found,
+                        format!("subjects of {split}"),
+                    );
                 }
             }
             first_row = first_row.saturating_add(batch.num_rows());
         }
-        late.warn("label-late", path, "labels within a year after the last event", log);
+        late.add_warning("label-late", path, "labels within a year after the last event", log);
         Ok(u64::try_from(first_row).unwrap_or(u64::MAX))
     }
 
@@ -190,13 +197,13 @@ impl Task {
         let path = &self.files[file];
         if before == value {
             let found = format!("a label of subject {subject} at {time}, as in {place}");
-            log.warn("label-twice", path, position, found, "each label once");
+            log.add_warning("label-twice", path, position, found, "each label once");
         } else {
             let found = format!(
                 "a label of subject {subject} at {time} with another value than in {place}"
             );
             let expected = "one value for one subject and time";
-            log.error("label-contradiction", path, position, found, expected);
+            log.add_error("label-contradiction", path, position, found, expected);
         }
     }
 }
@@ -205,7 +212,7 @@ impl Task {
 const YEAR: i64 = 365 * 86_400_000_000;
 
 /// Encodes the values of labels so that those of all files of a task are comparable.
-fn encode_values(source: &Source, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
+fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
     // Floats are not rounded to float32 as when labels are read, so that any difference is found.
     let types = LabelKind::ALL.map(|kind| match kind {
         LabelKind::Float => DataType::Float64,

@@ -6,30 +6,30 @@ use std::path::Path;
 use arrow::array::{Array, StringArray};
 
 use super::codes::{CodeTable, read_vocabulary};
-use super::timeline::{Measured, Timeline};
+use super::timeline::{Measured, SubjectTimeline};
 use super::times::OddTimes;
 use super::types::{ColumnTypes, refuse_type};
 use super::{Audit, Log, ShardFacts, ShardPlace, error_text, format_time, metadata};
 use crate::error::Result;
-use crate::io::meds::file::{Source, files};
-use crate::io::meds::{Chunk, Place, Splits, TRAIN, Values};
+use crate::io::meds::file::{MedsFile, list_files_with_ending};
+use crate::io::meds::{MedsChunk, Place, Splits, TRAIN, Values};
 
-pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
+pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
     let data = root.join("data");
-    let names = files(&data, "parquet")?;
+    let names = list_files_with_ending(&data, "parquet")?;
     if names.is_empty() {
-        log.error("columns", &data, String::new, "no *.parquet file", "shards");
+        log.add_error("columns", &data, String::new, "no *.parquet file", "shards");
     }
     let folder = root.join("metadata");
-    let splits = match Splits::of(root) {
+    let splits = match Splits::read_splits(root) {
         Ok(splits) => Some(splits),
         Err(e) => {
             let path = folder.join("subject_splits.parquet");
-            log.error("unreadable", &path, String::new, error_text(&e), "subjects and splits");
+            log.add_error("unreadable", &path, String::new, error_text(&e), "subjects and splits");
             None
         }
     };
-    let modified = metadata::check(root, log);
+    let modified = metadata::check_metadata(root, log);
     let path = folder.join("codes.parquet");
     let vocabulary = path.exists().then(|| read_vocabulary(&path, modified, log)).flatten();
     let mut shards = Vec::new();
@@ -37,15 +37,15 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
     let mut types = ColumnTypes::default();
     for name in names {
         let path = data.join(format!("{name}.parquet"));
-        let split = match splits.as_ref().map(|s| s.place(&name)) {
+        let split = match splits.as_ref().map(|s| s.find_shard_split(&name)) {
             Some(Place::Split(split)) => Some(split.to_string()),
             _ => None,
         };
         log.shards.push(ShardPlace { name: name.clone(), split });
-        let source = match Source::open(&path) {
+        let source = match MedsFile::open(&path) {
             Ok(source) => source,
             Err(e) => {
-                log.error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
+                log.add_error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
                 continue;
             }
         };
@@ -53,18 +53,18 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
             Ok(true) => {}
             Ok(false) => continue,
             Err(e) => {
-                log.error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
+                log.add_error("unreadable", &path, String::new, error_text(&e), "a Parquet file");
                 continue;
             }
         }
-        let mut shard = Shard {
+        let mut shard = ShardCheck {
             path: &path,
             splits: splits.as_ref(),
             facts: ShardFacts { name, ..ShardFacts::default() },
         };
         match shard.check_rows(&source, &mut codes, log) {
             Ok(()) => shards.push(shard.facts),
-            Err(e) => log.error(
+            Err(e) => log.add_error(
                 "unreadable",
                 &path,
                 String::new,
@@ -73,13 +73,13 @@ pub(super) fn check(root: &Path, log: &mut Log) -> Result<Audit> {
             ),
         }
     }
-    types.report(true, log);
-    codes.report(root, vocabulary.as_ref(), log);
+    types.report_findings(true, log);
+    codes.report_findings(root, vocabulary.as_ref(), log);
     Ok(Audit { kind: "MEDS", shards, ..Audit::default() })
 }
 
 /// Checks the columns; returns whether the rows can be checked.
-fn check_columns(source: &Source, types: &mut ColumnTypes, log: &mut Log) -> Result<bool> {
+fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut Log) -> Result<bool> {
     let schema = source.schema();
     let mut refused = Vec::new();
     for name in ["subject_id", "time", "code"] {
@@ -101,14 +101,19 @@ fn check_columns(source: &Source, types: &mut ColumnTypes, log: &mut Log) -> Res
     Ok(refused.is_empty())
 }
 
-struct Shard<'a> {
+struct ShardCheck<'a> {
     path: &'a Path,
     splits: Option<&'a Splits>,
     facts: ShardFacts,
 }
 
-impl Shard<'_> {
-    fn check_rows(&mut self, source: &Source, codes: &mut CodeTable, log: &mut Log) -> Result<()> {
+impl ShardCheck<'_> {
+    fn check_rows(
+        &mut self,
+        source: &MedsFile,
+        codes: &mut CodeTable,
+        log: &mut Log,
+    ) -> Result<()> {
         let path = self.path;
         let place = log.shards.last().and_then(|s| s.split.clone());
         let mut here = HashSet::new();
@@ -117,9 +122,9 @@ impl Shard<'_> {
         let mut train = place.as_deref() == Some(TRAIN);
         let mut known: Option<StringArray> = None;
         let mut ids: Vec<u32> = Vec::new();
-        let mut timeline = Timeline::new(source);
+        let mut timeline = SubjectTimeline::new(source);
         let mut odd = OddTimes::new();
-        for chunk in Chunk::read_complete(source)? {
+        for chunk in MedsChunk::read_complete(source)? {
             let (chunk, gaps) = chunk?;
             for (column, row) in gaps {
                 let position = || format!("column {column:?}, row {row}");
@@ -183,7 +188,7 @@ impl Shard<'_> {
                     Some(v) if v.is_infinite() => {
                         self.facts.infinite += 1;
                         let found = format!("{v} of {}", codes.name(code));
-                        log.warn("infinite", path, position, found, "finite numbers");
+                        log.add_warning("infinite", path, position, found, "finite numbers");
                     }
                     Some(_) => {}
                 }
@@ -192,8 +197,8 @@ impl Shard<'_> {
         if let Some((subject, first, last)) = timeline.end_subject(codes) {
             log.add_span(subject, first, last);
         }
-        odd.report(path, log);
-        timeline.report(source, log)
+        odd.report_findings(path, log);
+        timeline.report_findings(source, log)
     }
 
     /// Reports contradictory splits; returns whether a subject is in train.
@@ -204,7 +209,7 @@ impl Shard<'_> {
         match (place, of_file) {
             (Some(place), Some(of_file)) => {
                 if place != of_file {
-                    log.error(
+                    log.add_error(
                         "split",
                         self.path,
                         position,
@@ -216,7 +221,7 @@ impl Shard<'_> {
             }
             (Some(place), None) => {
                 if splits.is_given() {
-                    log.warn(
+                    log.add_warning(
                         "no-split",
                         self.path,
                         position,
@@ -229,7 +234,7 @@ impl Shard<'_> {
             (None, Some(of_file)) => of_file == TRAIN,
             (None, None) => {
                 if splits.is_given() {
-                    log.warn("no-split", self.path, position, "without a split", "a split");
+                    log.add_warning("no-split", self.path, position, "without a split", "a split");
                 }
                 // Without any splits, all subjects are for training.
                 !splits.is_given()

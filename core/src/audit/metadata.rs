@@ -31,28 +31,28 @@ const LISTS: [&str; 5] = [
 const MODIFIERS: &str = "code_modifier_columns";
 
 /// Checks the file; returns whether it names columns that distinguish rows of one code.
-pub(super) fn check(root: &Path, log: &mut Log) -> bool {
+pub(super) fn check_metadata(root: &Path, log: &mut Log) -> bool {
     let path = root.join("metadata").join("dataset.json");
     let expected = "a JSON object with dataset_name, dataset_version, meds_version, ..";
     if !path.exists() {
-        log.warn("no-dataset-json", &path, String::new, "no such file", expected);
+        log.add_warning("no-dataset-json", &path, String::new, "no such file", expected);
         return false;
     }
     let text = match std::fs::read(&path) {
         Ok(text) => text,
         Err(e) => {
-            log.error("dataset-json", &path, String::new, e.to_string(), expected);
+            log.add_error("dataset-json", &path, String::new, e.to_string(), expected);
             return false;
         }
     };
     match serde_json::from_slice::<Value>(&text) {
         Ok(Value::Object(fields)) => check_fields(&path, &fields, log),
         Ok(other) => {
-            log.error("dataset-json", &path, String::new, name_kind(&other), expected);
+            log.add_error("dataset-json", &path, String::new, name_kind(&other), expected);
             false
         }
         Err(e) => {
-            log.error("dataset-json", &path, String::new, format!("not JSON: {e}"), expected);
+            log.add_error("dataset-json", &path, String::new, format!("not JSON: {e}"), expected);
             false
         }
     }

@@ -46,9 +46,9 @@ pub struct Finding {
     pub file: PathBuf,
     /// Position in the file; that of the first, if there are several.
     pub position: String,
-    /// What was found.
+    /// The value or type found.
     pub found: String,
-    /// What was expected.
+    /// The expected value.
     pub expected: String,
     /// Number of occurrences in the file, or in the column.
     pub count: u64,
@@ -101,12 +101,12 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Number of findings that are errors.
+    /// Returns the number of findings that are errors.
     pub fn errors(&self) -> usize {
         self.findings.iter().filter(|f| f.severity == Severity::Error).count()
     }
 
-    /// Number of findings that are warnings.
+    /// Returns the number of findings that are warnings.
     pub fn warnings(&self) -> usize {
         self.findings.len() - self.errors()
     }
@@ -140,9 +140,9 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     let root = root.as_ref();
     let mut log = Log::default();
     let mut audit = if TensorizedCohort::is_at(root) {
-        cohort::check(root, &mut log)
+        cohort::check_cohort(root, &mut log)
     } else if root.join("data").is_dir() {
-        meds::check(root, &mut log)
+        meds::check_meds(root, &mut log)
     } else if !root.exists() {
         return Err(Error::file(root, "there is no such folder"));
     } else {
@@ -154,14 +154,14 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     let own = root.join("labels");
     let folder = options.labels.clone().or_else(|| own.is_dir().then_some(own));
     if let Some(folder) = folder {
-        audit.labels = labels::check(&folder, &mut log)?;
+        audit.labels = labels::check_labels(&folder, &mut log)?;
     }
     audit.findings = log.findings;
     audit.findings.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| a.file.cmp(&b.file)));
     Ok(audit)
 }
 
-/// Collects the findings, and facts of earlier checks for later ones.
+/// Findings so far, and facts of earlier checks for later ones.
 #[derive(Debug, Default)]
 struct Log {
     findings: Vec<Finding>,
@@ -180,7 +180,6 @@ struct Known {
     at: usize,
 }
 
-/// Name and split of a shard.
 #[derive(Clone, Debug)]
 struct ShardPlace {
     name: String,
@@ -195,7 +194,7 @@ struct SubjectFacts {
 }
 
 impl Log {
-    fn error(
+    fn add_error(
         &mut self,
         check: &'static str,
         file: &Path,
@@ -231,7 +230,7 @@ impl Log {
         self.add(Severity::Error, check, file, "", 1, describe);
     }
 
-    fn warn(
+    fn add_warning(
         &mut self,
         check: &'static str,
         file: &Path,
@@ -284,7 +283,7 @@ impl Log {
             KINDS.iter().any(|k| k.name == check && k.severity == severity),
             "{check} is not a kind of finding"
         );
-        if let Some(at) = self.find(check, file, about) {
+        if let Some(at) = self.find_group(check, file, about) {
             self.findings[at].count += count;
             return;
         }
@@ -302,13 +301,12 @@ impl Log {
         });
     }
 
-    fn find(&self, check: &str, file: &Path, about: &str) -> Option<usize> {
+    fn find_group(&self, check: &str, file: &Path, about: &str) -> Option<usize> {
         let known = self.known.get(file)?;
         known.iter().find(|k| k.check == check && k.about == about).map(|k| k.at)
     }
 
-    /// Whether a file has a finding of a kind.
-    fn has(&self, check: &str, file: &Path) -> bool {
+    fn has_finding(&self, check: &str, file: &Path) -> bool {
         self.known.get(file).is_some_and(|known| known.iter().any(|k| k.check == check))
     }
 
@@ -325,7 +323,7 @@ impl Log {
         } else {
             format!("also in {other}")
         };
-        self.error(
+        self.add_error(
             "subject-twice",
             file,
             || format!("row {row}"),
@@ -334,7 +332,6 @@ impl Log {
         );
     }
 
-    /// Extends the first and last time of a subject.
     fn add_span(&mut self, subject: i64, first: i64, last: i64) {
         if let Some(facts) = self.subjects.get_mut(&subject) {
             let wider = |(a, b): (i64, i64)| (a.min(first), b.max(last));

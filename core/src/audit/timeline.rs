@@ -1,4 +1,4 @@
-//! [`Timeline`]: checks that need all rows of a subject.
+//! [`SubjectTimeline`]: checks that need all rows of a subject.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -11,7 +11,7 @@ use super::codes::{CodeTable, Mark};
 use super::times::Tally;
 use super::{Log, format_time};
 use crate::error::Result;
-use crate::io::meds::file::{Source, string_like};
+use crate::io::meds::file::{MedsFile, string_like};
 
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
@@ -31,7 +31,7 @@ pub(super) struct Measured {
 
 /// Collects the findings about the events of each subject in one file.
 #[derive(Debug, Default)]
-pub(super) struct Timeline {
+pub(super) struct SubjectTimeline {
     subject: i64,
     rows: Vec<Measured>,
     before_birth: Tally,
@@ -44,9 +44,9 @@ pub(super) struct Timeline {
     scratch: Vec<(u32, Option<u64>, usize)>,
 }
 
-impl Timeline {
+impl SubjectTimeline {
     /// Builds a timeline for a file, noting whether it has text values.
-    pub(super) fn new(source: &Source) -> Self {
+    pub(super) fn new(source: &MedsFile) -> Self {
         let texts = source.schema().field_with_name(TEXT).is_ok_and(|f| string_like(f.data_type()));
         Self { texts, ..Self::default() }
     }
@@ -83,7 +83,7 @@ impl Timeline {
         for row in &self.rows {
             let Some(time) = row.time else { continue };
             span = Some(span.map_or((time, time), |(a, b)| (a.min(time), b.max(time))));
-            match codes.mark(row.code) {
+            match codes.mark_of(row.code) {
                 Mark::None => {}
                 Mark::Birth => birth = Some(birth.map_or(time, |b| b.min(time))),
                 Mark::Death => death = Some(death.map_or(time, |d| d.max(time))),
@@ -153,21 +153,21 @@ impl Timeline {
         }
     }
 
-    pub(super) fn report(mut self, source: &Source, log: &mut Log) -> Result<()> {
+    pub(super) fn report_findings(mut self, source: &MedsFile, log: &mut Log) -> Result<()> {
         if !self.candidates.is_empty() {
             self.compare_texts(source)?;
         }
         let path: &Path = source.path();
         let expected = "no measurement before a birth";
-        self.before_birth.warn("before-birth", path, expected, log);
-        self.after_death.warn("after-death", path, "no measurement after a death", log);
-        self.doubled.warn("doubled-row", path, "each measurement once", log);
+        self.before_birth.add_warning("before-birth", path, expected, log);
+        self.after_death.add_warning("after-death", path, "no measurement after a death", log);
+        self.doubled.add_warning("doubled-row", path, "each measurement once", log);
         Ok(())
     }
 
     /// Counts the candidates whose text values are equal, too. These are read only now, and in
     /// small batches, because few files have duplicates and notes are long.
-    fn compare_texts(&mut self, source: &Source) -> Result<()> {
+    fn compare_texts(&mut self, source: &MedsFile) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.sort_unstable_by_key(|(_, row)| *row);
         let hasher = RandomState::new();

@@ -32,7 +32,13 @@ impl Tally {
     }
 
     /// Reports a warning for a file, if there were occurrences.
-    pub(super) fn warn(self, check: &'static str, file: &Path, expected: &str, log: &mut Log) {
+    pub(super) fn add_warning(
+        self,
+        check: &'static str,
+        file: &Path,
+        expected: &str,
+        log: &mut Log,
+    ) {
         if let Some((position, found)) = self.first {
             log.warn_many(self.count, check, file, position, found, expected);
         }
@@ -68,11 +74,11 @@ impl OddTimes {
         tally.add(|| (position(), format!("time {} of subject {subject}", format_time(time))));
     }
 
-    pub(super) fn report(self, file: &Path, log: &mut Log) {
+    pub(super) fn report_findings(self, file: &Path, log: &mut Log) {
         let expected = "times up to today, unless dates were shifted on purpose";
-        self.future.warn("future-time", file, expected, log);
+        self.future.add_warning("future-time", file, expected, log);
         let expected = "times from 1901 to 2299; in MEDS an unknown date is NULL or left out";
-        self.implausible.warn("implausible-time", file, expected, log);
+        self.implausible.add_warning("implausible-time", file, expected, log);
     }
 }
 

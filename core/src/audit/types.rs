@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, TimeUnit};
 
 use super::Log;
 use crate::error::Result;
-use crate::io::meds::file::{Source, string_like};
+use crate::io::meds::file::{MedsFile, string_like};
 use crate::io::meds::types::unify_types;
 
 /// One type of a column, with the files that have it.
@@ -29,7 +29,7 @@ pub(super) struct ColumnTypes {
 
 impl ColumnTypes {
     /// Adds the columns of a file, except those already refused.
-    pub(super) fn add(&mut self, source: &Source, refused: &[&str]) -> Result<()> {
+    pub(super) fn add(&mut self, source: &MedsFile, refused: &[&str]) -> Result<()> {
         for (name, stored) in source.stored_types()? {
             let Ok(field) = source.schema().field_with_name(&name) else { continue };
             if refused.contains(&name.as_str()) {
@@ -52,7 +52,7 @@ impl ColumnTypes {
     }
 
     /// Reports files that differ: from MEDS in its own columns if `meds`, else from the first file.
-    pub(super) fn report(self, meds: bool, log: &mut Log) {
+    pub(super) fn report_findings(self, meds: bool, log: &mut Log) {
         for (name, variants) in self.columns {
             let due = meds_type(&name).filter(|_| meds);
             let [first, rest @ ..] = variants.as_slice() else { continue };

@@ -77,7 +77,7 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?)?)
     }
 
-    /// Same as [`apply`](Self::apply), with the [`mask`](Self::mask) as well.
+    /// Applies a function like [`apply`](Self::apply), and also passes it the [`mask`](Self::mask).
     ///
     /// # Errors
     /// Same as [`apply`](Self::apply).
@@ -88,7 +88,7 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?, self.mask()?)?)
     }
 
-    /// Same as [`apply`](Self::apply), with [`mask`](Self::mask) and
+    /// Applies a function like [`apply`](Self::apply), and also passes it [`mask`](Self::mask) and
     /// [`sample_sizes`](Self::sample_sizes).
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::pad::pad_batch;
-use super::structure::{Structure, get_or_compute};
+use super::structure::{SampleStructure, get_or_compute};
 use crate::array::Offsets;
 use crate::dense::{DType, DenseOptions, DenseTensor};
 use crate::error::{Error, Result};
@@ -45,7 +45,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub struct RaggedBatch {
-    structure: Arc<Structure>,
+    structure: Arc<SampleStructure>,
     /// `[entries, data axes except the non-uniform one..]`.
     values: DenseTensor,
     non_uniform_dim: usize,
@@ -58,7 +58,7 @@ impl RaggedBatch {
     /// Combines the parts: the entries of the structure, with the non-uniform axis at
     /// `non_uniform_dim` of the padded tensor.
     pub(super) fn from_parts(
-        structure: Arc<Structure>,
+        structure: Arc<SampleStructure>,
         values: DenseTensor,
         non_uniform_dim: usize,
     ) -> Result<Self> {
@@ -74,7 +74,6 @@ impl RaggedBatch {
         Ok(Self { structure, values, non_uniform_dim, filler: None, tensor: OnceLock::new() })
     }
 
-    /// Replaces the filler by a tensor of one element.
     pub(super) fn with_filler(mut self, filler: Option<DenseTensor>) -> Self {
         let zero = |f: &DenseTensor| f.as_bytes().iter().all(|b| *b == 0);
         self.filler = filler.filter(|f| !zero(f));
@@ -92,7 +91,7 @@ impl RaggedBatch {
     /// Combines values with another structure; keeps the filler.
     pub(super) fn with_structure(
         &self,
-        structure: Structure,
+        structure: SampleStructure,
         values: DenseTensor,
         non_uniform_dim: usize,
     ) -> Result<Self> {
@@ -100,7 +99,7 @@ impl RaggedBatch {
         Ok(made.with_filler(self.filler.clone()))
     }
 
-    pub(super) fn structure(&self) -> &Arc<Structure> {
+    pub(super) fn structure(&self) -> &Arc<SampleStructure> {
         &self.structure
     }
 
@@ -131,8 +130,8 @@ impl RaggedBatch {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
     }
 
-    /// Same as [`tensor`](Self::tensor), but computed each time, with the limit, threads and filler
-    /// of `options`. The result is not cached.
+    /// Computes the padded tensor like [`tensor`](Self::tensor), but each time, with the limit,
+    /// threads and filler of `options`. The result is not cached.
     ///
     /// # Errors
     /// If the tensor exceeds the limit, the type cannot represent the filler, or `options` asks for
@@ -210,7 +209,7 @@ impl RaggedBatch {
     /// If the axis does not exist.
     pub fn size(&self, dim: i64) -> Result<usize> {
         let shape = self.shape();
-        let axis = crate::index::resolve(dim, shape.len());
+        let axis = crate::index::resolve_position(dim, shape.len());
         axis.map(|a| shape[a]).ok_or_else(|| Error::NoSuchAxis {
             what: "the batch".into(),
             axis: dim,
@@ -244,7 +243,7 @@ impl RaggedBatch {
     /// Takes the values out for writing, leaving an empty tensor.
     pub(super) fn take_values(&mut self) -> DenseTensor {
         self.tensor = OnceLock::new();
-        let none = DenseTensor::none(self.values.dtype());
+        let none = DenseTensor::new_empty(self.values.dtype());
         std::mem::replace(&mut self.values, none)
     }
 

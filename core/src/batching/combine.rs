@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::buffer::MutableBuffer;
 
 use super::RaggedBatch;
-use super::structure::{Structure, check_bytes};
+use super::structure::{SampleStructure, check_bytes};
 use crate::array::Offsets;
 use crate::dense::{DType, DenseOptions, DenseTensor};
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ impl Samples {
 
     /// Returns the length of the lists at every level, which must be equal within a level.
     fn shape(&self) -> Result<Vec<usize>> {
-        fn level(
+        fn stack_level(
             samples: &Samples,
             depth: usize,
             shape: &mut Vec<usize>,
@@ -84,7 +84,7 @@ impl Samples {
             // A level that starts with a sample must be the last.
             let leaf = matches!(current[0], Self::Tensor(_));
             for samples in &current {
-                level(samples, depth, &mut shape, leaf)?;
+                stack_level(samples, depth, &mut shape, leaf)?;
             }
             let below = current.iter().flat_map(|s| match s {
                 Self::List(list) => list.as_slice(),
@@ -156,9 +156,9 @@ pub fn combine_data(
     }
     let offsets = Offsets::from_lengths(lengths)?;
     let structure = match other_with_same_sample_sizes {
-        None => Arc::new(Structure::try_new(batch_shape, offsets, None, DType::I64)?),
+        None => Arc::new(SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?),
         Some(other) => {
-            let own = Structure::try_new(batch_shape, offsets, None, DType::I64)?;
+            let own = SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?;
             own.check_same_sizes(other.structure(), "samples and the batch they share sizes with")?;
             Arc::clone(other.structure())
         }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use super::RaggedBatch;
 use super::batch::check_dim;
-use super::pad::unpad;
-use super::structure::{Structure, count_mask_lengths, count_samples, name_sample, read_lengths};
+use super::pad::remove_padding;
+use super::structure::{
+    SampleStructure, count_mask_lengths, count_samples, name_sample, read_lengths,
+};
 use crate::array::Offsets;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
-use crate::index::resolve;
+use crate::index::resolve_position;
 use crate::limit::check_size;
 
 /// Sample sizes from the arguments of a constructor.
@@ -61,7 +63,7 @@ impl SampleSizes {
     }
 
     /// Checks that the tensor has the batch axes; returns the non-uniform axis and its size.
-    fn check(
+    fn check_tensor(
         &self,
         tensor: &DenseTensor,
         non_uniform_dim: Option<usize>,
@@ -125,13 +127,14 @@ impl RaggedBatch {
         non_uniform_dim: Option<usize>,
     ) -> Result<Self> {
         let given = SampleSizes::read(mask, sample_sizes)?;
-        let (dim, width) = given.check(tensor, non_uniform_dim)?;
+        let (dim, width) = given.check_tensor(tensor, non_uniform_dim)?;
         Self::from_sizes(tensor, given, dim, width)
     }
 
-    /// Same as [`try_new`](Self::try_new), for a tensor (and mask) that is longer along the
-    /// non-uniform axis than the largest sample: [`max_sample_size`](Self::max_sample_size) becomes
-    /// the size of that sample, or 0 without samples.
+    /// Creates a batch like [`try_new`](Self::try_new) from a tensor (and mask) that is longer
+    /// along the non-uniform axis than the largest sample:
+    /// [`max_sample_size`](Self::max_sample_size) becomes the size of that sample, or 0 without
+    /// samples.
     ///
     /// # Errors
     /// Same as [`try_new`](Self::try_new).
@@ -142,7 +145,7 @@ impl RaggedBatch {
         non_uniform_dim: Option<usize>,
     ) -> Result<Self> {
         let given = SampleSizes::read(mask, sample_sizes)?;
-        let (dim, _) = given.check(tensor, non_uniform_dim)?;
+        let (dim, _) = given.check_tensor(tensor, non_uniform_dim)?;
         let largest = given.lengths.iter().copied().max().unwrap_or(0);
         Self::from_sizes(tensor, given, dim, largest)
     }
@@ -163,8 +166,9 @@ impl RaggedBatch {
             )));
         }
         let offsets = Offsets::from_lengths(given.lengths.iter().copied())?;
-        let values = unpad(tensor, &offsets, batch, dim)?;
-        let structure = Structure::try_new(given.batch_shape, offsets, Some(width), given.dtype)?;
+        let values = remove_padding(tensor, &offsets, batch, dim)?;
+        let structure =
+            SampleStructure::try_new(given.batch_shape, offsets, Some(width), given.dtype)?;
         Self::from_parts(Arc::new(structure), values, dim)
     }
 
@@ -234,7 +238,7 @@ impl RaggedBatch {
         check_size("an empty batch", num_dims, 64)?;
         let samples = count_samples(&batch_shape)?;
         let offsets = Offsets::from_lengths(std::iter::repeat_n(0, samples))?;
-        let structure = Structure::try_new(batch_shape, offsets, Some(0), DType::I64)?;
+        let structure = SampleStructure::try_new(batch_shape, offsets, Some(0), DType::I64)?;
         let values = DenseTensor::from_vec(vec![0; num_dims - batch], Vec::<f32>::new())?;
         Self::from_parts(Arc::new(structure), values, non_uniform_dim)
     }
@@ -252,14 +256,13 @@ impl RaggedBatch {
         non_uniform_dim: Option<i64>,
     ) -> Result<Self> {
         let batch = self.num_batch_dims();
-        let dim = match non_uniform_dim {
-            None => self.non_uniform_dim(),
-            Some(dim) => resolve(dim, tensor.ndim()).ok_or_else(|| Error::NoSuchAxis {
-                what: "the tensor".into(),
-                axis: dim,
-                ndim: tensor.ndim(),
-            })?,
-        };
+        let dim =
+            match non_uniform_dim {
+                None => self.non_uniform_dim(),
+                Some(dim) => resolve_position(dim, tensor.ndim()).ok_or_else(|| {
+                    Error::NoSuchAxis { what: "the tensor".into(), axis: dim, ndim: tensor.ndim() }
+                })?,
+            };
         check_batch_axes(tensor.shape(), self.batch_shape())?;
         check_dim(dim, batch, tensor.ndim())?;
         if tensor.shape()[dim] != self.max_sample_size() {
@@ -269,7 +272,7 @@ impl RaggedBatch {
                 self.max_sample_size()
             )));
         }
-        let values = unpad(tensor, self.offsets(), batch, dim)?;
+        let values = remove_padding(tensor, self.offsets(), batch, dim)?;
         Self::from_parts(Arc::clone(self.structure()), values, dim)
     }
 

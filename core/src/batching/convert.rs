@@ -3,7 +3,7 @@
 use arrow::array::Array;
 
 use super::RaggedBatch;
-use super::structure::Structure;
+use super::structure::SampleStructure;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ impl RaggedBatch {
                 offsets.base()
             )));
         }
-        let structure = Structure::try_new(vec![offsets.lists()], offsets, None, DType::I64)?;
+        let structure = SampleStructure::try_new(vec![offsets.lists()], offsets, None, DType::I64)?;
         Self::from_parts(structure.into(), values, 1)
     }
 
@@ -143,7 +143,7 @@ impl RaggedBatch {
         // If an axis has no lists, their size is unknown; 0 is right because there are no elements.
         let values = values.reshape(shape)?;
         let dim = batch_shape.len();
-        let structure = Structure::try_new(batch_shape, offsets, None, DType::I64)?;
+        let structure = SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?;
         Self::from_parts(structure.into(), values, dim)
     }
 

@@ -12,7 +12,7 @@ use crate::error::Result;
 const GRAIN: usize = 512 << 10;
 
 /// Access to entries of a fixed size in bytes.
-pub(super) trait Entry: Copy + Sync {
+pub(super) trait EntryBytes: Copy + Sync {
     /// Size of an entry in bytes, never 0.
     fn size(self) -> usize;
     /// Copies entry `i` of `from` to entry `j` of `to`; returns false if either does not exist.
@@ -21,9 +21,9 @@ pub(super) trait Entry: Copy + Sync {
 
 /// Entries of `N` bytes, copied like a number.
 #[derive(Clone, Copy)]
-pub(super) struct Fixed<const N: usize>;
+pub(super) struct FixedEntry<const N: usize>;
 
-impl<const N: usize> Entry for Fixed<N> {
+impl<const N: usize> EntryBytes for FixedEntry<N> {
     #[inline(always)]
     fn size(self) -> usize {
         N
@@ -44,7 +44,7 @@ impl<const N: usize> Entry for Fixed<N> {
 #[derive(Clone, Copy)]
 pub(super) struct AnySize(pub(super) usize);
 
-impl Entry for AnySize {
+impl EntryBytes for AnySize {
     #[inline(always)]
     fn size(self) -> usize {
         self.0
@@ -75,23 +75,23 @@ macro_rules! with_entry {
     ($size:expr, $e:ident => $body:expr) => {
         match $size {
             1 => {
-                let $e = $crate::batching::entries::Fixed::<1>;
+                let $e = $crate::batching::entries::FixedEntry::<1>;
                 $body
             }
             2 => {
-                let $e = $crate::batching::entries::Fixed::<2>;
+                let $e = $crate::batching::entries::FixedEntry::<2>;
                 $body
             }
             4 => {
-                let $e = $crate::batching::entries::Fixed::<4>;
+                let $e = $crate::batching::entries::FixedEntry::<4>;
                 $body
             }
             8 => {
-                let $e = $crate::batching::entries::Fixed::<8>;
+                let $e = $crate::batching::entries::FixedEntry::<8>;
                 $body
             }
             16 => {
-                let $e = $crate::batching::entries::Fixed::<16>;
+                let $e = $crate::batching::entries::FixedEntry::<16>;
                 $body
             }
             size => {
@@ -156,7 +156,7 @@ pub(super) fn fill_buffer(
         write(heap.as_slice_mut())?;
         return Ok(heap.into());
     }
-    let mut memory = Memory::zeroed(bytes)?;
+    let mut memory = Memory::new_zeroed(bytes)?;
     write(&mut memory.take_contents().0[..bytes])?;
     Ok(memory.into_buffer())
 }
@@ -178,7 +178,7 @@ pub(super) fn repeat_value(out: &mut [u8], value: &[u8]) {
 /// Transposes `[a, b]` entries to `[b, a]`: entry `(i, j)` of `from`, whose rows are `from_width`
 /// entries apart, becomes entry `(j, i)` of `out`, whose rows are `out_width` apart.
 pub(super) fn transpose_entries(
-    entry: impl Entry,
+    entry: impl EntryBytes,
     (a, b): (usize, usize),
     (from, from_width): (&[u8], usize),
     (out, out_width): (&mut [u8], usize),

@@ -6,8 +6,8 @@ use arrow::buffer::Buffer;
 
 use super::RaggedBatch;
 use super::any::EntryView;
-use super::entries::{Entry, fill_buffer, for_each_part, repeat_value, with_entry};
-use super::structure::{coordinates, saturating_product};
+use super::entries::{EntryBytes, fill_buffer, for_each_part, repeat_value, with_entry};
+use super::structure::{saturating_product, unravel_position};
 use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
@@ -78,7 +78,7 @@ impl Indices {
 
     #[cold]
     fn out_of_range(&self, sample: usize, position: usize, index: i64, size: usize) -> Error {
-        let sample = coordinates(&self.batch_shape, sample);
+        let sample = unravel_position(&self.batch_shape, sample);
         Error::NoSuchEntry { sample, position, index, size }
     }
 }
@@ -139,7 +139,7 @@ pub(super) fn gather_entries(
     DenseTensor::try_new_trusted(data.values.dtype(), shape, buffer)
 }
 
-fn gather_part<E: Entry, I: Position>(
+fn gather_part<E: EntryBytes, I: Position>(
     e: E,
     data: &EntryView,
     (ids, indices): (&[I], &Indices),
@@ -198,7 +198,7 @@ pub(super) enum Before<'a> {
     Fill(&'a [u8]),
 }
 
-pub(super) struct Target<'a> {
+pub(super) struct ScatterTarget<'a> {
     pub(super) layout: &'a Layout,
     /// Shape of all entries together.
     pub(super) shape: Vec<usize>,
@@ -213,7 +213,7 @@ pub(super) struct Target<'a> {
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,
-    target: Target<'_>,
+    target: ScatterTarget<'_>,
 ) -> Result<DenseTensor> {
     let lists = target.layout.lists();
     if let Some(i) = (0..lists).find(|i| from.layout.length(*i) < indices.offsets.length(*i)) {
@@ -245,11 +245,11 @@ pub(super) fn scatter_entries(
     DenseTensor::try_new_trusted(dtype, target.shape, buffer)
 }
 
-fn scatter_part<E: Entry, I: Position>(
+fn scatter_part<E: EntryBytes, I: Position>(
     e: E,
     from: &EntryView,
     (ids, indices): (&[I], &Indices),
-    target: &Target<'_>,
+    target: &ScatterTarget<'_>,
     samples: Range<usize>,
     out: &mut [u8],
 ) -> Result<()> {
@@ -306,7 +306,6 @@ struct WrittenPositions {
 }
 
 impl WrittenPositions {
-    /// Starts a new sample of `size` positions.
     fn start_sample(&mut self, size: usize) {
         self.sample = self.sample.wrapping_add(1);
         if self.sample == 0 {

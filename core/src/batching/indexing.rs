@@ -1,7 +1,7 @@
 //! Access by index to entries of all samples: read, write, move between batches.
 
 use super::any::{EntryView, to_dense};
-use super::gather::{Before, Indices, Limit, Target, gather_entries, scatter_entries};
+use super::gather::{Before, Indices, Limit, ScatterTarget, gather_entries, scatter_entries};
 use super::pad::convert_fill;
 use super::structure::{check_bytes, count_samples};
 use super::{AnyBatch, RaggedBatch};
@@ -19,12 +19,12 @@ pub enum Duplicates {
     Error,
 }
 
-/// Whether an index may address filler: at least the size of its sample, but below
+/// Treatment of an index that addresses filler: it is at least the size of its sample, but below
 /// [`max_sample_size`](RaggedBatch::max_sample_size).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BeyondSample {
-    /// As in the padded tensor: reads return the filler value (0 by default), writes are dropped.
-    /// Negative indices count from the end of the padded axis.
+    /// Filler is addressed as in the padded tensor: reads return the filler value (0 by default),
+    /// writes are dropped. Negative indices count from the end of the padded axis.
     #[default]
     Filler,
     /// Such an index is out of range. Negative indices count from the end of the sample.
@@ -48,7 +48,7 @@ pub struct IndexOptions {
 }
 
 impl IndexOptions {
-    fn limit(self, width: usize) -> Limit {
+    fn limit_of(self, width: usize) -> Limit {
         Limit { width, strict: self.beyond == BeyondSample::Error }
     }
 }
@@ -157,11 +157,11 @@ pub fn batched_inverse_indexing_access(
     if entries.is_none() {
         return Err(Error::invalid("the result has more entries than memory can address"));
     }
-    let target = Target {
+    let target = ScatterTarget {
         layout: &Layout::Uniform { size: output_num_targets, lists },
         shape,
         before: Before::Fill(filler.as_bytes()),
-        limit: options.limit(output_num_targets),
+        limit: options.limit_of(output_num_targets),
         unique: options.duplicates == Duplicates::Error,
     };
     let values = scatter_entries(&from, &indices, target)?;
@@ -217,11 +217,11 @@ fn write_entries(
 ) -> Result<AnyBatch> {
     let own = EntryView::new(into, indices.batch_shape(), dim)?;
     check_same_entries(from, &own)?;
-    let target = Target {
+    let target = ScatterTarget {
         layout: &own.layout,
         shape: own.values.shape().to_vec(),
         before: Before::Copy(own.values.as_bytes()),
-        limit: options.limit(own.width),
+        limit: options.limit_of(own.width),
         unique: options.duplicates == Duplicates::Error,
     };
     let values = scatter_entries(from, indices, target)?;
@@ -270,7 +270,8 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
 /// let row = |v: Vec<i64>| DenseTensor::from_vec([1, v.len()], v);
 /// let indices = |v| RaggedBatch::from_full_tensor(&row(v)?, 1, 1);
 /// let (from, to) = (indices(vec![0, 2])?, indices(vec![1, 0])?);
-/// let out = batched_index_mapping(&row(vec![7, 8, 9])?, &from, &to, &row(vec![1, 2])?, &Default::default())?;
+/// let (source, target) = (row(vec![7, 8, 9])?, row(vec![1, 2])?);
+/// let out = batched_index_mapping(&source, &from, &to, &target, &Default::default())?;
 /// assert_eq!(out.to_tensor()?.to_string(), "int64[1, 2] [[9, 7]]");
 /// # Ok::<(), serrate::Error>(())
 /// ```

@@ -12,7 +12,7 @@ use super::structure::saturating_product;
 use crate::dense::{DType, DenseOptions, DenseTensor, Fill, Selection, element_count};
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::index::broadcast::{broadcast, for_each_broadcast};
+use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 
 impl RaggedBatch {
     /// Returns 1 for entries of the padded tensor and 0 for filler, in any type (for example
@@ -58,7 +58,7 @@ impl RaggedBatch {
         Ok(self.clone().with_filler(Some(filler)))
     }
 
-    /// Same as [`with_padded_set_to`](Self::with_padded_set_to), in place.
+    /// Sets the filler like [`with_padded_set_to`](Self::with_padded_set_to), in place.
     ///
     /// # Errors
     /// Same as [`with_padded_set_to`](Self::with_padded_set_to); the batch is then unchanged.
@@ -186,7 +186,7 @@ impl RaggedBatch {
         let extra = value.ndim().saturating_sub(selection.shape().len());
         let (ones, own) = value.shape().split_at(extra);
         let fits = ones.iter().all(|n| *n == 1)
-            && broadcast(own, selection.shape()).as_deref() == Some(selection.shape());
+            && broadcast_shapes(own, selection.shape()).as_deref() == Some(selection.shape());
         if !fits {
             return Err(Error::invalid(format!(
                 "a value of shape {:?} does not broadcast to items of shape {:?}",

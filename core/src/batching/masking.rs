@@ -5,16 +5,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::any::{EntryView, to_dense};
-use super::entries::{Entry, fill_buffer, for_each_part, repeat_value, with_entry};
+use super::entries::{EntryBytes, fill_buffer, for_each_part, repeat_value, with_entry};
 use super::indexing::check_same_entries;
 use super::masks::{Flags, count_true, for_each_true, mask_to_bool};
 use super::pad::convert_fill;
-use super::structure::{Structure, saturating_product};
+use super::structure::{SampleStructure, saturating_product};
 use super::{AnyBatch, RaggedBatch};
 use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
-use crate::index::broadcast::{broadcast, for_each_broadcast};
+use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 
 struct MaskedData {
     entries: EntryView,
@@ -89,7 +89,7 @@ impl MaskedData {
         DenseTensor::try_new_trusted(self.entries.values.dtype(), shape, buffer)
     }
 
-    fn filter_part<E: Entry>(&self, e: E, samples: Range<usize>, out: &mut [u8]) {
+    fn filter_part<E: EntryBytes>(&self, e: E, samples: Range<usize>, out: &mut [u8]) {
         let all = self.entries.values.as_bytes();
         let mut next = 0;
         for i in samples {
@@ -118,7 +118,7 @@ impl MaskedData {
         DenseTensor::try_new_trusted(values.dtype(), values.shape().to_vec(), buffer)
     }
 
-    fn write_part<E: Entry>(
+    fn write_part<E: EntryBytes>(
         &self,
         e: E,
         from: &RaggedBatch,
@@ -170,16 +170,16 @@ pub fn batched_bool_indexing(
     let masked = MaskedData::new(&input_data.into(), &input_mask.into())?;
     let values = masked.filter_entries()?;
     let dim = masked.entries.dim;
-    let structure = Structure::try_new(masked.batch_shape, masked.kept, None, DType::I64)?;
+    let structure = SampleStructure::try_new(masked.batch_shape, masked.kept, None, DType::I64)?;
     RaggedBatch::from_parts(structure.into(), values, dim)
 }
 
-/// The inverse of [`batched_bool_indexing`]: returns a copy of `to_write_into` in which the slots
-/// where the mask is true hold the entries of `to_write`, sample by sample and in order. The result
+/// Returns a copy of `to_write_into` in which the slots where the mask is true hold the entries of
+/// `to_write`, sample by sample and in order: the inverse of [`batched_bool_indexing`]. The result
 /// is a tensor if `to_write_into` is one, else a batch with its sample sizes.
 ///
-/// `to_write_into` and the mask relate as data and mask do there. Both data have the same type, and
-/// the same shape except for the non-uniform axis.
+/// `to_write_into` and the mask relate as data and mask do in [`batched_bool_indexing`]. Both data
+/// have the same type, and the same shape except for the non-uniform axis.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -269,7 +269,7 @@ pub fn apply_mask_to_tensor(
             data.shape()
         )));
     };
-    if broadcast(mask.shape(), own).as_deref() != Some(own) {
+    if broadcast_shapes(mask.shape(), own).as_deref() != Some(own) {
         return Err(Error::invalid(format!(
             "a mask of shape {:?} does not broadcast to the first axes of data of shape {:?}",
             mask.shape(),
@@ -444,7 +444,8 @@ pub fn get_compact_lists<T: CompactFields>(
     get_compact_from_named_tuple(mask, data)
 }
 
-/// Same as [`get_compact_lists`], for any type that visits its tensors: see [`CompactFields`].
+/// Converts tensors like [`get_compact_lists`], in any type that visits its tensors; see
+/// [`CompactFields`].
 ///
 /// # Errors
 /// Same as [`get_compact_lists`].
@@ -461,14 +462,14 @@ pub fn get_compact_from_named_tuple<T: CompactFields>(
             )));
         }
     };
-    let mut shared: Option<Arc<Structure>> = None;
+    let mut shared: Option<Arc<SampleStructure>> = None;
     data.compact(&mut |tensor| {
         let masked = MaskedData::new(&tensor.into(), &mask)?;
         let values = masked.filter_entries()?;
         let structure = match &shared {
             Some(structure) => Arc::clone(structure),
             None => {
-                let made = Structure::try_new(batch.to_vec(), masked.kept, None, DType::I64)?;
+                let made = SampleStructure::try_new(batch.to_vec(), masked.kept, None, DType::I64)?;
                 Arc::clone(shared.insert(made.into()))
             }
         };

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::gather::{Indices, mark_positions};
-use super::structure::{Structure, count_samples};
+use super::structure::{SampleStructure, count_samples};
 use super::{AnyBatch, RaggedBatch};
 use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor};
@@ -124,7 +124,7 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
         });
     }
     let values = DenseTensor::from_vec([positions.len()], positions)?;
-    let structure = Structure::try_new(vec![lists], offsets, None, DType::I64)?;
+    let structure = SampleStructure::try_new(vec![lists], offsets, None, DType::I64)?;
     RaggedBatch::from_parts(structure.into(), values, 1)
 }
 
@@ -136,8 +136,10 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
 /// # use serrate_core as serrate;
 /// use serrate::batching::{RaggedBatch, get_mask_from_indices};
 /// use serrate::dense::DenseTensor;
-/// let indices = RaggedBatch::from_full_tensor(&DenseTensor::from_vec([1, 3], vec![2, 0, 2])?, 1, 1)?;
-/// assert_eq!(get_mask_from_indices(4, &indices)?.to_string(), "bool[1, 4] [[true, false, true, false]]");
+/// let indices = DenseTensor::from_vec([1, 3], vec![2, 0, 2])?;
+/// let indices = RaggedBatch::from_full_tensor(&indices, 1, 1)?;
+/// let mask = get_mask_from_indices(4, &indices)?;
+/// assert_eq!(mask.to_string(), "bool[1, 4] [[true, false, true, false]]");
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///

@@ -4,7 +4,7 @@ use super::RaggedBatch;
 use super::entries::{fill_buffer, for_each_part, repeat_value, transpose_entries, with_entry};
 use super::structure::{check_bytes, saturating_product};
 use crate::array::{Layout, Offsets};
-use crate::dense::{BufferPool, Contents, DenseOptions, DenseTensor, Fill, Memory, Side};
+use crate::dense::{BlockContents, BufferPool, DenseOptions, DenseTensor, Fill, Memory, Side};
 use crate::error::{Error, Result};
 
 pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor> {
@@ -16,7 +16,7 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
     let dtype = batch.dtype();
     if options.dtype.is_some_and(|d| d != dtype) {
         return Err(Error::invalid(
-            "padding cannot change the convert_fill type; convert the batch with to_dtype first",
+            "padding cannot change the element type; convert the batch with to_dtype first",
         ));
     }
     let filler = match options.fill {
@@ -31,12 +31,12 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
     let width = batch.max_sample_size();
     let mut memory = match options.pool.as_ref() {
         Some(pool) => BufferPool::take(pool, bytes)?,
-        None => Memory::zeroed(bytes)?,
+        None => Memory::new_zeroed(bytes)?,
     };
     let (out, contents) = memory.take_contents();
     if bytes > 0 {
         let row = outer * width * run;
-        let fresh = matches!(contents, Contents::Zero) && filler.iter().all(|b| *b == 0);
+        let fresh = matches!(contents, BlockContents::Zero) && filler.iter().all(|b| *b == 0);
         let zero = [0u8];
         let filler = if filler.is_empty() { &zero[..] } else { &filler };
         let (offsets, values) = (batch.offsets(), batch.values().as_bytes());
@@ -66,14 +66,14 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
             Ok(())
         })?;
     }
-    memory.set_contents(|| Contents::Unknown);
+    memory.set_contents(|| BlockContents::Unknown);
     DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
 }
 
 /// Returns the entries of a padded tensor `[samples, before.., width, after..]` as
 /// `[entries, before.., after..]`. Samples are at most as large as the width. Shares the buffer if
 /// there is no filler.
-pub(super) fn unpad(
+pub(super) fn remove_padding(
     tensor: &DenseTensor,
     offsets: &Offsets,
     batch_dims: usize,

@@ -235,16 +235,19 @@ pub fn sum_over_targets(data: &RaggedBatch) -> Result<DenseTensor> {
 /// # Errors
 /// Never for a valid batch.
 pub fn average_over_targets(data: &RaggedBatch, nans_to_zero: bool) -> Result<DenseTensor> {
-    fn mean<T: Sum, R: Sum<Total = f64>>(data: &RaggedBatch, zero: bool) -> Result<DenseTensor> {
+    fn compute_mean<T: Sum, R: Sum<Total = f64>>(
+        data: &RaggedBatch,
+        zero: bool,
+    ) -> Result<DenseTensor> {
         reduce_samples::<T, R>(data, |total, size| {
             let mean = R::from_total(T::total_to_f64(total) / size as f64)?;
             Some(if zero && !mean.to_total().is_finite() { R::default() } else { mean })
         })
     }
     match data.dtype() {
-        DType::F16 => mean::<f16, f16>(data, nans_to_zero),
-        DType::BF16 => mean::<bf16, bf16>(data, nans_to_zero),
-        DType::F64 => mean::<f64, f64>(data, nans_to_zero),
-        dtype => with_type!(dtype, T => mean::<T, f32>(data, nans_to_zero)),
+        DType::F16 => compute_mean::<f16, f16>(data, nans_to_zero),
+        DType::BF16 => compute_mean::<bf16, bf16>(data, nans_to_zero),
+        DType::F64 => compute_mean::<f64, f64>(data, nans_to_zero),
+        dtype => with_type!(dtype, T => compute_mean::<T, f32>(data, nans_to_zero)),
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::batch::check_dim;
 use super::entries::swap_axes;
-use super::structure::{Structure, check_bytes, coordinates, count_samples, saturating_product};
+use super::structure::{
+    SampleStructure, check_bytes, count_samples, saturating_product, unravel_position,
+};
 use super::{AnyBatch, RaggedBatch};
 use crate::array::Offsets;
 use crate::dense::{DenseOptions, DenseTensor, element_count};
@@ -198,7 +200,7 @@ impl RaggedBatch {
         let samples = count_samples(&shape)?;
         let own = self.batch_shape();
         let source = |i: usize| {
-            let place = coordinates(&shape, i);
+            let place = unravel_position(&shape, i);
             own.iter().zip(place).fold(0, |at, (size, i)| at * size + i % (*size).max(1))
         };
         let sources: Vec<usize> = (0..samples).map(source).collect();
@@ -218,7 +220,7 @@ impl RaggedBatch {
         }
         let values = DenseTensor::try_new_trusted(self.dtype(), made, out.into())?;
         let (width, dtype) = (self.max_sample_size(), self.structure().sizes_dtype());
-        let structure = Structure::try_new(shape, offsets, Some(width), dtype)?;
+        let structure = SampleStructure::try_new(shape, offsets, Some(width), dtype)?;
         self.with_structure(structure, values, self.non_uniform_dim())
     }
 
@@ -275,7 +277,7 @@ impl RaggedBatch {
     /// If the position is among the batch axes or beyond the last axis.
     pub fn unsqueeze_data_dim(&self, dim: i64) -> Result<Self> {
         let (batch, ndim) = (self.num_batch_dims(), self.dim());
-        let at = crate::index::resolve(dim, ndim + 1).filter(|d| *d >= batch);
+        let at = crate::index::resolve_position(dim, ndim + 1).filter(|d| *d >= batch);
         let at = at.ok_or_else(|| {
             Error::invalid(format!(
                 "a new data axis can be inserted at {batch}..={ndim}, not at {dim}"

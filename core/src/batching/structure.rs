@@ -9,7 +9,7 @@ use crate::dense::{DType, DenseOptions, DenseTensor, Element, element_count};
 use crate::error::{Error, Result};
 
 #[derive(Clone, Debug)]
-pub(super) struct Structure {
+pub(super) struct SampleStructure {
     batch_shape: Vec<usize>,
     /// One list per sample, starting at zero.
     offsets: Offsets,
@@ -21,7 +21,7 @@ pub(super) struct Structure {
     sample_sizes: OnceLock<DenseTensor>,
 }
 
-impl Structure {
+impl SampleStructure {
     /// Creates a structure; `width` defaults to the size of the largest sample.
     ///
     /// # Errors
@@ -175,11 +175,11 @@ pub(super) fn saturating_product(shape: &[usize]) -> usize {
 pub(super) fn name_sample(batch_shape: &[usize], i: usize) -> String {
     match batch_shape.len() {
         0 | 1 => format!("sample {i}"),
-        _ => format!("sample {:?}", coordinates(batch_shape, i)),
+        _ => format!("sample {:?}", unravel_position(batch_shape, i)),
     }
 }
 
-pub(super) fn coordinates(batch_shape: &[usize], mut i: usize) -> Vec<usize> {
+pub(super) fn unravel_position(batch_shape: &[usize], mut i: usize) -> Vec<usize> {
     let mut place = vec![0; batch_shape.len()];
     for (place, size) in place.iter_mut().zip(batch_shape).rev() {
         let size = (*size).max(1);

@@ -14,9 +14,9 @@ pub(crate) const MAPPED: usize = 4 << 20;
 /// Size of a huge page; a mapping of a multiple of it starts on a huge-page boundary.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// What a block contains before it is written to.
+/// Contents of a block before the first write.
 #[derive(Debug)]
-pub(crate) enum Contents {
+pub(crate) enum BlockContents {
     Zero,
     /// Zeros except for the values that this plan wrote.
     Values(Plan),
@@ -25,16 +25,16 @@ pub(crate) enum Contents {
 
 /// A block of memory, aligned for every element type.
 #[derive(Debug)]
-pub(crate) enum Block {
+pub(crate) enum MemoryBlock {
     Heap(MutableBuffer),
     Mapped(MmapMut),
 }
 
-impl Block {
+impl MemoryBlock {
     /// Allocates `bytes` zeros. Large blocks are mapped because page faults are most of the cost of
     /// a padded tensor: huge pages make them 512 times fewer, and pages that hold only padding
     /// never fault.
-    pub(crate) fn zeroed(bytes: usize) -> Result<Self> {
+    pub(crate) fn new_zeroed(bytes: usize) -> Result<Self> {
         if bytes < MAPPED {
             return Ok(Self::Heap(MutableBuffer::from_len_zeroed(bytes)));
         }
@@ -69,22 +69,22 @@ impl Block {
 #[derive(Debug)]
 pub(crate) struct Memory {
     /// `None` once it is back in its pool.
-    block: Option<Block>,
+    block: Option<MemoryBlock>,
     len: usize,
-    contents: Contents,
+    contents: BlockContents,
     pool: Weak<PoolState>,
 }
 
 impl Memory {
-    pub(crate) fn zeroed(len: usize) -> Result<Self> {
-        let block = Some(Block::zeroed(len)?);
-        Ok(Self { block, len, contents: Contents::Zero, pool: Weak::new() })
+    pub(crate) fn new_zeroed(len: usize) -> Result<Self> {
+        let block = Some(MemoryBlock::new_zeroed(len)?);
+        Ok(Self { block, len, contents: BlockContents::Zero, pool: Weak::new() })
     }
 
     /// Returns the whole block, which may be longer than requested, and what it contains. The
     /// contents count as unknown until [`set_contents`](Self::set_contents) is called.
-    pub(crate) fn take_contents(&mut self) -> (&mut [u8], Contents) {
-        let contents = std::mem::replace(&mut self.contents, Contents::Unknown);
+    pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
+        let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
         let bytes = match &mut self.block {
             Some(b) => b.as_mut_slice(),
             None => &mut [],
@@ -93,7 +93,7 @@ impl Memory {
     }
 
     /// Records what was written, if the block will be reused.
-    pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> Contents) {
+    pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
         if self.pool.strong_count() > 0 {
             self.contents = contents();
         }
@@ -102,7 +102,8 @@ impl Memory {
     /// Converts to an Arrow buffer. The block returns to its pool when the last copy is dropped.
     pub(crate) fn into_buffer(mut self) -> Buffer {
         if self.pool.strong_count() == 0
-            && let Some(Block::Heap(b)) = self.block.take_if(|b| matches!(b, Block::Heap(_)))
+            && let Some(MemoryBlock::Heap(b)) =
+                self.block.take_if(|b| matches!(b, MemoryBlock::Heap(_)))
         {
             return Buffer::from(b);
         }
@@ -120,7 +121,7 @@ impl AsRef<[u8]> for Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if let (Some(pool), Some(block)) = (self.pool.upgrade(), self.block.take()) {
-            let contents = std::mem::replace(&mut self.contents, Contents::Unknown);
+            let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
             pool.give_back(block, contents);
         }
     }
@@ -129,16 +130,16 @@ impl Drop for Memory {
 #[derive(Debug)]
 struct PoolState {
     keep: usize,
-    free: Mutex<Vec<(Block, Contents)>>,
+    free: Mutex<Vec<(MemoryBlock, BlockContents)>>,
 }
 
 impl PoolState {
-    fn free(&self) -> MutexGuard<'_, Vec<(Block, Contents)>> {
+    fn free(&self) -> MutexGuard<'_, Vec<(MemoryBlock, BlockContents)>> {
         // No panic can leave the list half-changed, so a poisoned lock is still usable.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give_back(&self, block: Block, contents: Contents) {
+    fn give_back(&self, block: MemoryBlock, contents: BlockContents) {
         let mut free = self.free();
         free.push((block, contents));
         // Drop the oldest blocks first.
@@ -206,7 +207,7 @@ impl BufferPool {
         };
         let (block, contents) = match used {
             Some(found) => found,
-            None => (Block::zeroed(len.saturating_add(len / 8))?, Contents::Zero),
+            None => (MemoryBlock::new_zeroed(len.saturating_add(len / 8))?, BlockContents::Zero),
         };
         Ok(Memory { block: Some(block), len, contents, pool: Arc::downgrade(&self.0) })
     }
@@ -226,24 +227,24 @@ mod tests {
     #[test]
     fn fresh_memory_is_zero_and_aligned() {
         for len in [0, 1, 4095, MAPPED - 1, MAPPED, MAPPED + 1] {
-            let mut m = Memory::zeroed(len).unwrap();
+            let mut m = Memory::new_zeroed(len).unwrap();
             let (bytes, contents) = m.take_contents();
             assert!(bytes.len() >= len);
-            assert!(matches!(contents, Contents::Zero) && bytes.iter().all(|b| *b == 0));
+            assert!(matches!(contents, BlockContents::Zero) && bytes.iter().all(|b| *b == 0));
             bytes.fill(7);
             let buffer = m.into_buffer();
             assert_eq!(buffer.len(), len);
             assert!(buffer.iter().all(|b| *b == 7));
             assert_eq!(buffer.as_ptr().align_offset(8), 0);
         }
-        assert!(Memory::zeroed(isize::MAX.unsigned_abs()).is_err());
+        assert!(Memory::new_zeroed(isize::MAX.unsigned_abs()).is_err());
     }
 
     #[test]
     fn pooled_memory_returns_when_the_last_copy_is_dropped() {
         let pool = BufferPool::new(3 * MAPPED);
         let mut a = pool.take(MAPPED).unwrap();
-        assert!(matches!(a.take_contents().1, Contents::Zero));
+        assert!(matches!(a.take_contents().1, BlockContents::Zero));
         let a = a.into_buffer();
         let (part, at) = (a.slice(5), a.as_ptr());
         drop(a);
@@ -252,7 +253,7 @@ mod tests {
         assert!(pool.held() >= MAPPED);
         let mut again = pool.take(MAPPED - 100).unwrap();
         assert_eq!(again.as_ref().as_ptr(), at);
-        assert!(matches!(again.take_contents().1, Contents::Unknown));
+        assert!(matches!(again.take_contents().1, BlockContents::Unknown));
         assert_eq!(pool.held(), 0);
         // Small requests do not occupy large blocks, and the pool retains no more than its limit.
         drop(again);

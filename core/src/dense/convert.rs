@@ -23,7 +23,7 @@ fn share_primitive<T: ArrowPrimitiveType>(buffer: &Buffer) -> ArrayRef {
 }
 
 /// Writes each bit of `bits` as one byte, 0 or 1.
-pub(crate) fn unpack(bits: &BooleanBuffer, out: &mut [u8]) {
+pub(crate) fn unpack_bits(bits: &BooleanBuffer, out: &mut [u8]) {
     /// Expands each byte to the eight bytes of its bits.
     const BYTES: [[u8; 8]; 256] = {
         let mut table = [[0u8; 8]; 256];
@@ -77,7 +77,7 @@ impl DenseTensor {
         let dtype = DType::of_leaves(array.data_type(), what)?;
         let buffer = if let Some(b) = array.as_boolean_opt() {
             let mut bytes = vec![0u8; b.len()];
-            unpack(b.values(), &mut bytes);
+            unpack_bits(b.values(), &mut bytes);
             Buffer::from_vec(bytes)
         } else {
             let data = array.to_data();
@@ -118,6 +118,16 @@ impl DenseTensor {
     /// Returns an Arrow array with one value per row: a `FixedSizeList<T not null>` of all elements
     /// of the row, or flat values if there is only one axis. Numbers are not copied.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 3], vec![1u8, 2, 3, 4, 5, 6])?;
+    /// let array = t.to_arrow()?;
+    /// assert_eq!(array.len(), 2);
+    /// assert_eq!(DenseTensor::try_from_arrow(&array)?, t);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the tensor has no axes, or a row has more than 2^31 - 1 elements.
     pub fn to_arrow(&self) -> Result<ArrayRef> {
@@ -133,8 +143,8 @@ impl DenseTensor {
         Ok(Arc::new(FixedSizeListArray::try_new_with_length(item, size, values, None, *rows)?))
     }
 
-    /// Same as [`to_arrow`](Self::to_arrow), with one level of `FixedSizeList` per axis after the
-    /// rows.
+    /// Converts like [`to_arrow`](Self::to_arrow), with one level of `FixedSizeList` per axis after
+    /// the rows.
     ///
     /// # Errors
     /// If the tensor has no axes, or an axis is longer than 2^31 - 1.

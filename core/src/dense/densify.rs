@@ -6,7 +6,7 @@ use arrow::array::Array;
 use arrow::buffer::{Buffer, NullBuffer};
 
 use super::plan::{Plan, Sink};
-use super::{Contents, DType, DenseOptions, DenseTensor, Element, Fill, Memory};
+use super::{BlockContents, DType, DenseOptions, DenseTensor, Element, Fill, Memory};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -78,7 +78,7 @@ pub(crate) fn densify_named(
     })
 }
 
-/// Like [`densify`], into memory of the caller; returns the shape.
+/// Densifies like [`densify`], into memory of the caller; returns the shape.
 ///
 /// `out` must have exactly the length of the result, see [`dense_bytes`]. Every byte is
 /// overwritten, in native byte order; alignment is not required. A
@@ -86,7 +86,7 @@ pub(crate) fn densify_named(
 /// because it knows which values to clear.
 ///
 /// # Errors
-/// As [`densify`], and when `out` has another length.
+/// Same as [`densify`], and when `out` has another length.
 pub fn densify_into(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -105,14 +105,13 @@ pub(crate) fn densify_into_named(
     out: &mut [u8],
 ) -> Result<Vec<usize>> {
     let (dtype, plan) = make_plan(array, sizes, options, what)?;
-    check_room(&plan, dtype, what, out)?;
+    check_out_len(&plan, dtype, what, out)?;
     let leaves = LeafWriter::new(array, options, dtype, what)?;
     leaves.write(&plan, Padding::overwriting(leaves.fill()), out, options.parallel);
     Ok(plan.shape().to_vec())
 }
 
-/// Returns an error unless `out` has the length of the result.
-pub(crate) fn check_room(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -> Result<()> {
+pub(crate) fn check_out_len(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -> Result<()> {
     if out.len() == plan.bytes() {
         return Ok(());
     }
@@ -127,7 +126,7 @@ pub(crate) fn check_room(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -> R
 /// Returns type, shape and size in bytes of the result of [`densify`] without computing it.
 ///
 /// # Errors
-/// As [`densify`], except for errors that depend on values.
+/// Same as [`densify`], except for errors that depend on values.
 pub fn dense_bytes(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -217,16 +216,16 @@ impl Padding {
     }
 
     pub(super) fn write(self, out: &mut [u8]) {
-        fn repeat<const W: usize>(bytes: [u8; 8], out: &mut [u8]) {
+        fn repeat_element<const W: usize>(bytes: [u8; 8], out: &mut [u8]) {
             let Some(element) = bytes.first_chunk::<W>() else { return };
             out.as_chunks_mut::<W>().0.fill(*element);
         }
         match self {
             Self::Leave => {}
             Self::Byte(b) => out.fill(b),
-            Self::Element(bytes, 2) => repeat::<2>(bytes, out),
-            Self::Element(bytes, 4) => repeat::<4>(bytes, out),
-            Self::Element(bytes, _) => repeat::<8>(bytes, out),
+            Self::Element(bytes, 2) => repeat_element::<2>(bytes, out),
+            Self::Element(bytes, 4) => repeat_element::<4>(bytes, out),
+            Self::Element(bytes, _) => repeat_element::<8>(bytes, out),
         }
     }
 }
@@ -242,25 +241,25 @@ pub(crate) fn write(
     let zero = fill.iter().all(|b| *b == 0);
     let mut memory = match &options.pool {
         Some(pool) => pool.take(plan.bytes())?,
-        None => Memory::zeroed(plan.bytes())?,
+        None => Memory::new_zeroed(plan.bytes())?,
     };
     // The whole block, which may be longer than this result.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
         _ if !zero => Padding::overwriting(fill),
-        Contents::Zero => Padding::Leave,
-        Contents::Values(before) => {
-            before.walk(&ClearSink, block, options.parallel);
+        BlockContents::Zero => Padding::Leave,
+        BlockContents::Values(before) => {
+            before.walk_lists(&ClearSink, block, options.parallel);
             Padding::Leave
         }
-        Contents::Unknown => {
+        BlockContents::Unknown => {
             block[plan.bytes()..].fill(0);
             Padding::overwriting(fill)
         }
     };
     write(&plan, padding, &mut block[..plan.bytes()]);
     let shape = plan.shape().to_vec();
-    memory.set_contents(|| if zero { Contents::Values(plan) } else { Contents::Unknown });
+    memory.set_contents(|| if zero { BlockContents::Values(plan) } else { BlockContents::Unknown });
     DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
 }
 
@@ -350,7 +349,7 @@ impl LeafWriter {
         let fill = fill.to_tensor(dtype).map_err(named)?;
         let nulls = array.leaves().nulls().filter(|n| n.null_count() > 0).cloned();
         let mut values = DenseTensor::from_flat(array.leaves(), what)?;
-        if values.dtype() != dtype && !widens(values.dtype(), dtype) {
+        if values.dtype() != dtype && !is_widening(values.dtype(), dtype) {
             if let Some(nulls) = &nulls {
                 values = zero_nulls(&values, nulls)?;
             }
@@ -390,14 +389,15 @@ impl LeafWriter {
 
     fn walk_plan<S: Sink>(&self, plan: &Plan, inner: S, out: &mut [u8], parallel: bool) {
         match &self.nulls {
-            None => plan.walk(&inner, out, parallel),
-            Some(nulls) => plan.walk(&NullSink { inner, nulls, fill: self.fill() }, out, parallel),
+            None => plan.walk_lists(&inner, out, parallel),
+            Some(nulls) => {
+                plan.walk_lists(&NullSink { inner, nulls, fill: self.fill() }, out, parallel)
+            }
         }
     }
 }
 
-/// Whether elements are widened while they are written.
-fn widens(from: DType, to: DType) -> bool {
+fn is_widening(from: DType, to: DType) -> bool {
     to == DType::I64
         && matches!(
             from,

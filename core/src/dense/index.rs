@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::DenseTensor;
 use super::tensor::element_count;
 use crate::error::{Error, Result};
-use crate::index::broadcast::{broadcast, for_each_broadcast, strides};
-use crate::index::{Index, Span, resolve};
+use crate::index::broadcast::{broadcast_shapes, for_each_broadcast, strides};
+use crate::index::{Index, Span, resolve_position};
 use crate::limit::check_size;
 
 /// The elements that an index selects: the shape of the result, and runs of adjacent elements.
@@ -62,7 +62,7 @@ impl Selection {
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
         let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
         let any = items.iter().any(arrays);
-        // Where the combined axes of the index arrays are inserted, until they are.
+        // Position at which the combined axes of the index arrays are to be inserted.
         let (first, combined) = if any {
             let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
             let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
@@ -144,7 +144,8 @@ fn element_strides(shape: &[usize]) -> Vec<usize> {
 }
 
 fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
-    let index = Index::expand(index, shape.len(), &format!("a tensor with {} axes", shape.len()))?;
+    let index =
+        Index::expand_axes(index, shape.len(), &format!("a tensor with {} axes", shape.len()))?;
     let strides = element_strides(shape);
     let mut items = Vec::with_capacity(shape.len());
     let mut axis = 0;
@@ -152,8 +153,11 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
         match item {
             Index::At(i) => {
                 let size = shape[axis];
-                let position =
-                    resolve(*i, size).ok_or(Error::OutOfRange { axis, index: *i, size })?;
+                let position = resolve_position(*i, size).ok_or(Error::OutOfRange {
+                    axis,
+                    index: *i,
+                    size,
+                })?;
                 items.push(IndexItem::At { stride: strides[axis], position });
                 axis += 1;
             }
@@ -164,10 +168,9 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
             }
             Index::Array(array) => {
                 let size = shape[axis];
-                let positions = array
-                    .values()
-                    .iter()
-                    .map(|i| resolve(*i, size).ok_or(Error::OutOfRange { axis, index: *i, size }));
+                let positions = array.values().iter().map(|i| {
+                    resolve_position(*i, size).ok_or(Error::OutOfRange { axis, index: *i, size })
+                });
                 let positions = positions.collect::<Result<_>>()?;
                 let shape = array.shape().to_vec();
                 items.push(IndexItem::Array { stride: strides[axis], shape, positions });
@@ -207,7 +210,7 @@ fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
     let mut shape: Vec<usize> = Vec::new();
     for item in items {
         let IndexItem::Array { shape: own, .. } = item else { continue };
-        shape = broadcast(&shape, own).ok_or_else(|| {
+        shape = broadcast_shapes(&shape, own).ok_or_else(|| {
             Error::invalid(format!(
                 "an index array of shape {own:?} does not broadcast with the others, of shape {shape:?}"
             ))

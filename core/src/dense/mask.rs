@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 
-use super::densify::{Padding, check_room, densify_into_named, densify_named, plan_axes, write};
+use super::densify::{Padding, check_out_len, densify_into_named, densify_named, plan_axes, write};
 use super::plan::Sink;
 use super::{DType, DenseOptions, DenseTensor, Fill};
 use crate::array::{Layout, RaggedArray, resolve_axis};
@@ -76,7 +76,7 @@ pub(crate) fn mask_axes(
 ) -> Result<DenseTensor> {
     let plan = plan_axes(rows, layouts, sizes, DType::Bool, options, "mask")?;
     write(plan, DType::Bool, &[0], options, |plan, padding, out| {
-        plan.walk(&OneSink { padding }, out, options.parallel);
+        plan.walk_lists(&OneSink { padding }, out, options.parallel);
     })
 }
 
@@ -90,8 +90,8 @@ pub(crate) fn mask_axes_into(
     out: &mut [u8],
 ) -> Result<()> {
     let plan = plan_axes(rows, layouts, Some(sizes), DType::Bool, options, what)?;
-    check_room(&plan, DType::Bool, what, out)?;
-    plan.walk(&OneSink { padding: Padding::overwriting(&[0]) }, out, options.parallel);
+    check_out_len(&plan, DType::Bool, what, out)?;
+    plan.walk_lists(&OneSink { padding: Padding::overwriting(&[0]) }, out, options.parallel);
     Ok(())
 }
 
@@ -99,6 +99,20 @@ pub(crate) fn mask_axes_into(
 /// [`densify`](super::densify::densify), for leaves of any type.
 ///
 /// If no leaf is null, this is the [`mask`] of the innermost axis.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::dense::mask::validity_mask;
+/// // [[1, NULL], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![Some(1), None, Some(3)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let mask = validity_mask(&a, None, &Default::default())?;
+/// assert_eq!(mask.as_slice::<u8>()?, [1, 0, 1, 0]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the number of sizes is wrong, and when the result exceeds the byte limit.
@@ -111,10 +125,10 @@ pub fn validity_mask(
     densify_named(&valid, sizes, &options, "validity mask")
 }
 
-/// Like [`validity_mask`], into memory of the caller.
+/// Computes the mask like [`validity_mask`], into memory of the caller.
 ///
 /// # Errors
-/// As [`validity_mask`], and when `out` does not have the length of the result.
+/// Same as [`validity_mask`], and when `out` does not have the length of the result.
 pub fn validity_mask_into(
     array: &RaggedArray,
     sizes: Option<&[usize]>,

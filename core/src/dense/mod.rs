@@ -13,9 +13,9 @@ mod table;
 mod tensor;
 
 pub use buffer::BufferPool;
-pub(crate) use buffer::{Block, Contents, MAPPED, Memory};
+pub(crate) use buffer::{BlockContents, MAPPED, Memory, MemoryBlock};
 pub use convert::tensor_field;
-pub(crate) use convert::unpack;
+pub(crate) use convert::unpack_bits;
 pub use display::DenseDisplay;
 pub use dtype::{DType, Element};
 pub(crate) use index::Selection;

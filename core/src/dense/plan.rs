@@ -93,7 +93,7 @@ impl Plan {
     /// blocks.
     ///
     /// `out` has at least [`bytes`](Self::bytes) bytes; any further bytes stay unchanged.
-    pub(crate) fn walk<S: Sink>(&self, sink: &S, out: &mut [u8], parallel: bool) {
+    pub(crate) fn walk_lists<S: Sink>(&self, sink: &S, out: &mut [u8], parallel: bool) {
         let bytes = self.bytes();
         if bytes == 0 {
             return;

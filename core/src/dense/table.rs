@@ -125,7 +125,29 @@ impl RaggedTable {
         self.to_dense_with(&TableDenseOptions { dense: options.clone(), ..Default::default() })
     }
 
-    /// Same as [`to_dense`](Self::to_dense), for selected rows and columns and with chosen sizes.
+    /// Converts like [`to_dense`](Self::to_dense), for selected rows and columns and with chosen
+    /// sizes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::dense::{Size, TableDenseOptions};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let options = TableDenseOptions {
+    ///     rows: Some(0..1),
+    ///     sizes: vec![Size::Exactly(4)],
+    ///     masks: false,
+    ///     ..Default::default()
+    /// };
+    /// let dense = table.to_dense_with(&options)?;
+    /// assert_eq!(dense[0].1.as_slice::<u8>()?, [1, 2, 0, 0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`to_dense`](Self::to_dense); also for rows or columns that do not exist, and for
@@ -138,18 +160,33 @@ impl RaggedTable {
     /// Returns names, types and shapes of the result of [`to_dense_with`](Self::to_dense_with)
     /// without computing it.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// # use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let specs = table.dense_specs(&Default::default())?;
+    /// assert_eq!((specs[0].name.as_str(), specs[0].shape.as_slice()), ("x", &[2, 2][..]));
+    /// assert_eq!(specs[1].name, "dim1/mask");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`to_dense_with`](Self::to_dense_with), except for errors that depend on values.
     pub fn dense_specs(&self, options: &TableDenseOptions) -> Result<Vec<DenseSpec>> {
         Ok(TablePlan::new(self, options)?.specs.into_iter().map(|p| p.spec).collect())
     }
 
-    /// Same as [`to_dense_with`](Self::to_dense_with), but writes into `out`: one slice per tensor
-    /// of [`dense_specs`](Self::dense_specs), in that order, each exactly
+    /// Converts like [`to_dense_with`](Self::to_dense_with), but writes into `out`: one slice per
+    /// tensor of [`dense_specs`](Self::dense_specs), in that order, each exactly
     /// [`nbytes`](DenseSpec::nbytes) long. Overwrites every byte; slices need not be aligned.
     /// Returns the specs of the tensors.
     ///
-    /// With [`Size::Exactly`] for every axis and no column with nulls, the specs depend only on the
+    /// If every axis has [`Size::Exactly`] and no column has nulls, the specs depend only on the
     /// number of rows, so the same memory fits every batch.
     ///
     /// ```
@@ -213,7 +250,6 @@ impl RaggedTable {
     }
 }
 
-/// The source of one tensor.
 enum TensorSource {
     /// Values of a column (without axes for a scalar), and its name in error messages.
     Values { array: RaggedArray, dense: DenseOptions, what: String },

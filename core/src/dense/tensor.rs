@@ -75,6 +75,14 @@ impl DenseTensor {
 
     /// Creates a tensor from Rust values without copying them.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 3], vec![1u8, 2, 3, 4, 5, 6])?;
+    /// assert_eq!((t.ndim(), t.num_elements()), (2, 6));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the number of values is not the number of elements of the shape.
     pub fn from_vec<T: Element>(shape: impl Into<Vec<usize>>, values: Vec<T>) -> Result<Self> {
@@ -129,11 +137,10 @@ impl DenseTensor {
     }
 
     /// Returns an empty tensor of shape `[0]`.
-    pub(crate) fn none(dtype: DType) -> Self {
+    pub(crate) fn new_empty(dtype: DType) -> Self {
         Self { dtype, shape: vec![0], buffer: Buffer::from_vec(Vec::<u64>::new()) }
     }
 
-    /// Returns the buffer and drops the shape.
     pub(crate) fn into_buffer(self) -> Buffer {
         self.buffer
     }
@@ -144,6 +151,15 @@ impl DenseTensor {
     }
 
     /// Returns the elements, row-major; `u8` also reads `Bool` tensors, as 0 and 1.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1i32, 2, 3, 4])?;
+    /// assert_eq!(t.as_slice::<i32>()?, [1, 2, 3, 4]);
+    /// assert!(t.as_slice::<f32>().is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the tensor has another type.
@@ -161,6 +177,14 @@ impl DenseTensor {
     }
 
     /// Returns `length` rows (elements of the first axis) from `offset` on, sharing the buffer.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([3, 2], vec![1i32, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.slice(1, 2)?.as_slice::<i32>()?, [3, 4, 5, 6]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the tensor has no axes or the range exceeds the first one.
@@ -189,6 +213,14 @@ impl DenseTensor {
 
     /// Returns row `index` as a tensor with one axis less, sharing the buffer.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([3, 2], vec![1i32, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.row(1)?, DenseTensor::from_vec([2], vec![3, 4])?);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the tensor has no axes or the row does not exist.
     pub fn row(&self, index: usize) -> Result<Self> {
@@ -198,6 +230,15 @@ impl DenseTensor {
     }
 
     /// Returns the same elements in another shape, sharing the buffer.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([3, 2], vec![1i32, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.reshape([6])?.shape(), [6]);
+    /// assert!(t.reshape([4]).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the new shape has another number of elements.
@@ -216,6 +257,15 @@ impl DenseTensor {
     /// Converts every element: exactly if the type can hold it, floats to integers truncated
     /// towards zero, numbers to booleans as "not zero".
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let t = DenseTensor::from_vec([2], vec![1.7f32, -2.0])?;
+    /// assert_eq!(t.cast(DType::I64)?.as_slice::<i64>()?, [1, -2]);
+    /// assert!(t.cast(DType::U8).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If a value does not fit (300 as uint8, NaN as an integer).
     pub fn cast(&self, dtype: DType) -> Result<Self> {
@@ -227,7 +277,7 @@ impl DenseTensor {
 
     /// Formats element `i`, in row-major order.
     fn format_element(&self, i: usize) -> String {
-        fn show<T: Element + fmt::Debug>(t: &DenseTensor, i: usize) -> String {
+        fn show_element<T: Element + fmt::Debug>(t: &DenseTensor, i: usize) -> String {
             t.as_slice::<T>().ok().and_then(|v| v.get(i)).map_or("?".into(), |v| format!("{v:?}"))
         }
         match self.dtype {
@@ -235,18 +285,18 @@ impl DenseTensor {
                 Some(0) => "false".into(),
                 _ => "true".into(),
             },
-            DType::U8 => show::<u8>(self, i),
-            DType::U16 => show::<u16>(self, i),
-            DType::U32 => show::<u32>(self, i),
-            DType::U64 => show::<u64>(self, i),
-            DType::I8 => show::<i8>(self, i),
-            DType::I16 => show::<i16>(self, i),
-            DType::I32 => show::<i32>(self, i),
-            DType::I64 => show::<i64>(self, i),
-            DType::F16 => show::<half::f16>(self, i),
-            DType::BF16 => show::<half::bf16>(self, i),
-            DType::F32 => show::<f32>(self, i),
-            DType::F64 => show::<f64>(self, i),
+            DType::U8 => show_element::<u8>(self, i),
+            DType::U16 => show_element::<u16>(self, i),
+            DType::U32 => show_element::<u32>(self, i),
+            DType::U64 => show_element::<u64>(self, i),
+            DType::I8 => show_element::<i8>(self, i),
+            DType::I16 => show_element::<i16>(self, i),
+            DType::I32 => show_element::<i32>(self, i),
+            DType::I64 => show_element::<i64>(self, i),
+            DType::F16 => show_element::<half::f16>(self, i),
+            DType::BF16 => show_element::<half::bf16>(self, i),
+            DType::F32 => show_element::<f32>(self, i),
+            DType::F64 => show_element::<f64>(self, i),
         }
     }
 

@@ -17,7 +17,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use rayon::prelude::*;
 
 use super::Patients;
-use super::patients::{Chunk, PatientSource};
+use super::patients::{PatientChunk, PatientSource};
 use crate::error::{Error, Result};
 use crate::io::atomic::{AtomicFile, AtomicFiles};
 use crate::io::lease::is_temporary;
@@ -73,7 +73,7 @@ impl Patients {
             return Err(Error::Exists(folder.to_path_buf()));
         }
         let (source, patients, chunk_rows) = self.into_parts()?;
-        let codes = Codes::new(&source)?;
+        let codes = TokenNames::new(&source)?;
         let splits = split_patients(&patients);
 
         let staged = AtomicFiles::create(folder, options.files.overwrite)?;
@@ -105,7 +105,7 @@ impl Patients {
             let mut start = range.start;
             while start < range.end {
                 let end = start.saturating_add(step).min(range.end);
-                writer.write_batch(&codes.to_long(&source.draw(start..end))?)?;
+                writer.write_batch(&codes.to_long(&source.draw_patients(start..end))?)?;
                 progress(done.fetch_add(end - start, Ordering::Relaxed) + end - start);
                 start = end;
             }
@@ -161,7 +161,7 @@ fn write_splits(
 }
 
 /// Names of all tokens, in order.
-struct Codes {
+struct TokenNames {
     /// The name of token `t` is at `t - 1`; static facts come last.
     names: ArrayRef,
     first_static: u32,
@@ -169,7 +169,7 @@ struct Codes {
     schema: SchemaRef,
 }
 
-impl Codes {
+impl TokenNames {
     fn new(source: &PatientSource) -> Result<Self> {
         let mut names: Vec<String> = source
             .sampler
@@ -203,7 +203,7 @@ impl Codes {
 
     /// Converts to one row per measurement, with two static facts in front for each patient.
     #[expect(clippy::cast_precision_loss, reason = "a year")]
-    fn to_long(&self, chunk: &Chunk) -> Result<RecordBatch> {
+    fn to_long(&self, chunk: &PatientChunk) -> Result<RecordBatch> {
         let rows = chunk.code.len() + 2 * chunk.subject_id.len();
         let (mut ids, mut times) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
         let (mut keys, mut values) = (Vec::with_capacity(rows), Vec::with_capacity(rows));

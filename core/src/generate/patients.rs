@@ -92,7 +92,7 @@ impl Patients {
         Ok(self)
     }
 
-    /// Number of patients not yet returned.
+    /// Returns the number of patients not yet returned.
     pub fn remaining(&self) -> u64 {
         let ready: usize = self.ready.iter().flatten().map(RaggedTable::num_rows).sum();
         self.patients.end - self.patients.start + ready as u64
@@ -126,7 +126,7 @@ impl Patients {
             .collect();
         let source = &self.source;
         let tables: Vec<_> =
-            chunks.into_par_iter().map(|rows| source.draw(rows).into_table()).collect();
+            chunks.into_par_iter().map(|rows| source.draw_patients(rows).into_table()).collect();
         self.ready.extend(tables);
     }
 }
@@ -154,9 +154,8 @@ impl PatientSource {
         Self { sampler, seed }
     }
 
-    /// Draws the patients `patients` into memory.
-    pub(super) fn draw(&self, patients: Range<u64>) -> Chunk {
-        let mut chunk = Chunk::default();
+    pub(super) fn draw_patients(&self, patients: Range<u64>) -> PatientChunk {
+        let mut chunk = PatientChunk::default();
         for patient in patients {
             chunk.push(patient, &self.sampler, &mut patient_rng(self.seed, patient));
         }
@@ -177,13 +176,11 @@ fn draw_below(rng: &mut ChaCha8Rng, n: u32) -> i64 {
 
 /// Drawn patients as flat columns.
 #[derive(Debug, Default)]
-pub(super) struct Chunk {
+pub(super) struct PatientChunk {
     pub(super) subject_id: Vec<i64>,
     /// Whether the patient is female, and the year of birth.
     pub(super) facts: Vec<(bool, i32)>,
-    /// Events per patient.
     pub(super) events: Vec<u32>,
-    /// Measurements per event.
     pub(super) measurements: Vec<u32>,
     /// Time in microseconds since 1970.
     pub(super) time: Vec<i64>,
@@ -192,7 +189,7 @@ pub(super) struct Chunk {
     pub(super) numeric_value: Vec<f32>,
 }
 
-impl Chunk {
+impl PatientChunk {
     fn push(&mut self, patient: u64, sampler: &Sampler, rng: &mut ChaCha8Rng) {
         // There are fewer than 2^63 patients, so the id fits.
         self.subject_id.push(i64::try_from(patient).unwrap_or(i64::MAX - 1) + 1);
@@ -228,7 +225,7 @@ impl Chunk {
         }
     }
 
-    fn append(&mut self, mut other: Self) {
+    fn append_chunk(&mut self, mut other: Self) {
         self.subject_id.append(&mut other.subject_id);
         self.facts.append(&mut other.facts);
         self.events.append(&mut other.events);
@@ -298,13 +295,13 @@ fn to_days(seconds: i64) -> f32 {
 pub fn mimic_table(patients: usize, seed: u64) -> Result<RaggedTable> {
     let source = PatientSource::new(&Shape::mimic()?, seed);
     let step = DEFAULT_CHUNK_ROWS;
-    let parts: Vec<Chunk> = (0..patients.div_ceil(step))
+    let parts: Vec<PatientChunk> = (0..patients.div_ceil(step))
         .into_par_iter()
-        .map(|i| source.draw((i * step) as u64..((i + 1) * step).min(patients) as u64))
+        .map(|i| source.draw_patients((i * step) as u64..((i + 1) * step).min(patients) as u64))
         .collect();
-    let mut all = Chunk::default();
+    let mut all = PatientChunk::default();
     for part in parts {
-        all.append(part);
+        all.append_chunk(part);
     }
     all.build(|values| Ok(Float32Array::from(values)))
 }

@@ -60,31 +60,31 @@ impl Shape {
                 u32::from(u16::MAX) - RESERVED
             ));
         }
-        shape.events.check("events")?;
-        shape.measurements.check("measurements")?;
-        shape.frac_codes_with_value.check("frac_codes_with_value")?;
+        shape.events.check_frequencies("events")?;
+        shape.measurements.check_frequencies("measurements")?;
+        shape.frac_codes_with_value.check_frequencies("frac_codes_with_value")?;
         match shape.frac_codes_with_value.x.iter().find(|p| !(0.0..=1.0).contains(*p)) {
             Some(p) => Err(format!("frac_codes_with_value: {p} is outside the range 0 to 1")),
             None => Ok(shape),
         }
     }
 
-    /// Number of distinct codes; tokens are `1..=vocab_size`, 0 is padding.
+    /// Returns the number of distinct codes; tokens are `1..=vocab_size`, 0 is padding.
     pub fn vocab_size(&self) -> u32 {
         self.vocab_size
     }
 
-    /// Mean number of events per patient and of measurements per event.
+    /// Returns the mean number of events per patient and of measurements per event.
     pub fn means(&self) -> (f64, f64) {
         (self.events.mean(), self.measurements.mean())
     }
 }
 
-/// Tokens above the vocabulary, for the static facts of a MEDS data set.
+/// Number of tokens above the vocabulary, for the static facts of a MEDS data set.
 pub(super) const RESERVED: u32 = 3;
 
 impl<T> Frequencies<T> {
-    fn check(&self, name: &str) -> std::result::Result<(), String> {
+    fn check_frequencies(&self, name: &str) -> std::result::Result<(), String> {
         if self.x.len() != self.freq.len() {
             return Err(format!(
                 "{name}: x has {} values but freq has {}; both must have one per entry",
@@ -151,7 +151,7 @@ impl AliasTable {
     }
 
     #[inline]
-    fn draw(&self, random: u64) -> usize {
+    fn draw_index(&self, random: u64) -> usize {
         let (low, high) = (random & 0xffff_ffff, random >> 32);
         // `high < 2^32`, so the slot is in range.
         let slot = ((high * self.slots.len() as u64) >> 32) as usize;
@@ -188,7 +188,7 @@ impl Sampler {
         let fraction = AliasTable::new(&shape.frac_codes_with_value.weights());
         let values = (0..shape.vocab_size)
             .map(|_| {
-                let p = shape.frac_codes_with_value.x[fraction.draw(rng.next_u64())];
+                let p = shape.frac_codes_with_value.x[fraction.draw_index(rng.next_u64())];
                 let size = [0.1f32, 1.0, 10.0][rng.next_u32() as usize % 3];
                 let mean = size * (1 + rng.next_u32() % 99) as f32;
                 CodeValues { present: (p * 4_294_967_296.0) as u64, mean, spread: mean * 0.2 }
@@ -215,17 +215,17 @@ impl Sampler {
     }
 
     pub(super) fn draw_events(&self, rng: &mut ChaCha8Rng) -> u32 {
-        self.events.1[self.events.0.draw(rng.next_u64())]
+        self.events.1[self.events.0.draw_index(rng.next_u64())]
     }
 
     pub(super) fn draw_measurements(&self, rng: &mut ChaCha8Rng) -> u32 {
-        self.measurements.1[self.measurements.0.draw(rng.next_u64())]
+        self.measurements.1[self.measurements.0.draw_index(rng.next_u64())]
     }
 
     /// Draws a token in `1..=vocab_size` and its value, NaN if it has none.
     #[inline]
     pub(super) fn draw_measurement(&self, rng: &mut ChaCha8Rng) -> (u16, f32) {
-        let code = self.codes.draw(rng.next_u64());
+        let code = self.codes.draw_index(rng.next_u64());
         let values = &self.values[code];
         #[expect(clippy::cast_possible_truncation, reason = "vocab_size fits 16 bits")]
         let token = (code + 1) as u16;
@@ -257,7 +257,7 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(7);
         let mut seen = [0usize; 4];
         for _ in 0..100_000 {
-            seen[alias.draw(rng.next_u64())] += 1;
+            seen[alias.draw_index(rng.next_u64())] += 1;
         }
         assert_eq!(seen[1], 0);
         for (n, expected) in seen.iter().zip([10_000usize, 0, 30_000, 60_000]) {

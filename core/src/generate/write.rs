@@ -10,7 +10,7 @@ use crate::table::RaggedTable;
 impl Patients {
     /// Returns a table without rows that has the columns of every chunk.
     pub(super) fn empty_table(&self) -> Result<RaggedTable> {
-        self.source().draw(0..0).into_table()
+        self.source().draw_patients(0..0).into_table()
     }
 
     /// Writes the remaining patients as one `.nrt` file, with memory for a few chunks. `progress`

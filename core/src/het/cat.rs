@@ -95,6 +95,15 @@ impl HetTensor {
 
     /// Removes dim `dim` (negative dims count from the end), which has size 1.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::dense::DenseTensor;
+    /// use serrate::het::HetTensor;
+    /// let x = HetTensor::from_dense(&DenseTensor::from_vec([2, 1], vec![1i64, 2])?)?;
+    /// assert_eq!(x.squeeze(1)?.to_dense()?.shape(), [2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the dim does not exist, or one of its lists has another length.
     pub fn squeeze(&self, dim: i64) -> Result<HetValue> {

@@ -8,7 +8,7 @@ use arrow::array::Array;
 use super::HetTensor;
 use crate::array::{Layout, ListAxis};
 
-/// What indexing along a dim yields.
+/// Result of indexing along a dim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DimType {
     /// Slices of the same shape: the dim has one size, and everything below it is the same
@@ -52,10 +52,11 @@ impl HetTensor {
     pub fn dim_types(&self) -> Vec<DimType> {
         let leaves = self.array.leaves();
         // The structure below each element of the current axis, as a number; 0 means empty.
-        let mut below = Structure::Same;
+        let mut below = SliceStructure::Same;
         if leaves.null_count() > 0 {
-            below =
-                Structure::Each((0..leaves.len()).map(|i| u32::from(leaves.is_valid(i))).collect());
+            below = SliceStructure::Each(
+                (0..leaves.len()).map(|i| u32::from(leaves.is_valid(i))).collect(),
+            );
         }
         let mut types = Vec::with_capacity(self.ndim());
         for axis in self.array.axes().iter().rev() {
@@ -92,14 +93,14 @@ impl HetTensor {
 }
 
 /// The structure below the elements of an axis.
-enum Structure {
+enum SliceStructure {
     /// The same below all of them, and not empty.
     Same,
     /// One number per element, 0 for empty; equal numbers mean values at equal coordinates.
     Each(Vec<u32>),
 }
 
-impl Structure {
+impl SliceStructure {
     /// Returns the type of a dim, and the structure below each of its lists.
     fn classify_axis(&self, axis: &ListAxis) -> (DimType, Self) {
         let layout = axis.layout();

@@ -5,7 +5,7 @@ use arrow::array::UInt64Array;
 use super::{HetTensor, HetValue};
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
-use crate::index::{Index, resolve};
+use crate::index::{Index, resolve_position};
 use crate::kernels::filter::filter;
 use crate::kernels::gather::{take_rows, with_axis};
 use crate::kernels::index::{new_axis, slice};
@@ -25,10 +25,9 @@ impl HetTensor {
     /// If there are more items than dims; if an index exceeds every list (`OutOfRange`, whose axis
     /// is the dim); if a mask has another length; if there are several lists of positions, which
     /// NumPy would combine.
-    /// of another length; more than one list of positions, which numpy would take together.
     pub fn index(&self, index: &[Index]) -> Result<HetValue> {
         let dims = self.ndim();
-        let items = Index::expand(index, dims, &format!("a tensor with {dims} dims"))?;
+        let items = Index::expand_axes(index, dims, &format!("a tensor with {dims} dims"))?;
         if items.iter().filter(|i| matches!(i, Index::Array(_) | Index::Mask(_))).count() > 1 {
             return Err(Error::invalid(
                 "an index may contain only one index array or mask (NumPy would combine several element by element); apply them one after the other",
@@ -51,11 +50,11 @@ impl HetTensor {
                 }
                 Index::At(index) => out = pick_position(&out, axis, dim, *index)?,
                 Index::Array(positions) => {
-                    out = take_positions(&out, axis, dim, positions.flat()?)?;
+                    out = take_positions(&out, axis, dim, positions.as_flat()?)?;
                     axis += 1;
                 }
                 Index::Mask(keep) => {
-                    out = apply_mask(&out, axis, keep.flat()?)?;
+                    out = apply_mask(&out, axis, keep.as_flat()?)?;
                     axis += 1;
                 }
             }
@@ -77,7 +76,7 @@ impl HetTensor {
 /// Returns an error if no list has this index.
 fn check_index(array: &RaggedArray, axis: usize, dim: usize, index: i64) -> Result<()> {
     let size = array.axis(axis)?.layout().max_length();
-    match resolve(index, size) {
+    match resolve_position(index, size) {
         Some(_) => Ok(()),
         None => Err(Error::OutOfRange { axis: dim, index, size }),
     }
@@ -85,7 +84,7 @@ fn check_index(array: &RaggedArray, axis: usize, dim: usize, index: i64) -> Resu
 
 fn child_position(level: &ListAxis, list: usize, index: i64) -> Option<u64> {
     let range = level.layout().range(list);
-    resolve(index, range.len()).map(|i| (range.start + i) as u64)
+    resolve_position(index, range.len()).map(|i| (range.start + i) as u64)
 }
 
 fn pick_position(array: &RaggedArray, axis: usize, dim: usize, index: i64) -> Result<RaggedArray> {

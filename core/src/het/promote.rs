@@ -47,7 +47,6 @@ pub(super) fn promote_number(tensor: DType, number: DType) -> DType {
     }
 }
 
-/// Returns the type in which values are divided.
 pub(super) fn division_type(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::F32 }
 }

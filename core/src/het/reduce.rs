@@ -55,7 +55,7 @@ impl HetTensor {
 
     fn reduce_all(&self, how: Reduction) -> Result<DenseTensor> {
         let array = if self.ndim() == 0 {
-            // Treat a single value as a list of one.
+            // Reduce a scalar as a list of one element.
             crate::kernels::index::new_axis(&self.array, 1)?
         } else {
             self.array.clone()

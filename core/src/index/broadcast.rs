@@ -14,7 +14,7 @@ pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
 
 /// Returns the shape that both broadcast to, aligned at the last axis; `None` if they do not
 /// broadcast.
-pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
     (0..ndim)
@@ -83,9 +83,9 @@ mod tests {
 
     #[test]
     fn shapes_broadcast() {
-        assert_eq!(broadcast(&[2, 1], &[3]), Some(vec![2, 3]));
-        assert_eq!(broadcast(&[], &[0, 1]), Some(vec![0, 1]));
-        assert_eq!(broadcast(&[2], &[3]), None);
+        assert_eq!(broadcast_shapes(&[2, 1], &[3]), Some(vec![2, 3]));
+        assert_eq!(broadcast_shapes(&[], &[0, 1]), Some(vec![0, 1]));
+        assert_eq!(broadcast_shapes(&[2], &[3]), None);
         let walk = |from: &[usize], to: &[usize]| {
             let mut positions = Vec::new();
             for_each_broadcast(from, to, |at| positions.push(at));

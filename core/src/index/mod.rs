@@ -50,12 +50,12 @@ impl Index {
     /// A whole axis: `:`.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
 
-    /// Whether the item applies to an existing axis: all but `...` and `None` do.
+    /// Returns whether the item applies to an existing axis: all but `...` and `None` do.
     pub fn takes_axis(&self) -> bool {
         !matches!(self, Self::Rest | Self::NewAxis)
     }
 
-    /// Number of existing axes that the item applies to: those of its shape for a mask.
+    /// Returns the number of existing axes that the item applies to: those of its shape for a mask.
     pub(crate) fn count_axes(&self) -> usize {
         match self {
             Self::Mask(mask) => mask.shape().len(),
@@ -70,7 +70,7 @@ impl Index {
     /// # Errors
     /// For more items than axes (`what`, such as `a table with 2 axes`, names them), a second
     /// `...`, or a step of 0.
-    pub(crate) fn expand(index: &[Self], ndim: usize, what: &str) -> Result<Vec<Self>> {
+    pub(crate) fn expand_axes(index: &[Self], ndim: usize, what: &str) -> Result<Vec<Self>> {
         let given: usize = index.iter().map(Self::count_axes).sum();
         let Some(left) = ndim.checked_sub(given) else {
             return Err(Error::invalid(format!("{given} indices are too many for {what}")));
@@ -169,18 +169,18 @@ impl<T> IndexArray<T> {
         Ok(Self { shape, values })
     }
 
-    /// Size of every axis.
+    /// Returns the size of every axis.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
-    /// The values, row-major.
+    /// Returns the values, row-major.
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
     /// The values of a one-dimensional array, the only kind that ragged axes accept.
-    pub(crate) fn flat(&self) -> Result<&[T]> {
+    pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);
         }
@@ -203,7 +203,7 @@ pub(crate) fn positions_of(mask: &[bool]) -> Vec<i64> {
 }
 
 /// Resolves a position, negative from the end; `None` if out of range.
-pub(crate) fn resolve(index: i64, size: usize) -> Option<usize> {
+pub(crate) fn resolve_position(index: i64, size: usize) -> Option<usize> {
     if index < 0 {
         // A size may exceed i64.
         return size.checked_sub(usize::try_from(index.unsigned_abs()).ok()?);
@@ -269,16 +269,17 @@ mod tests {
     #[test]
     fn items_are_expanded_for_every_axis() {
         let all = |index: &str, ndim| {
-            Index::expand(&parse_index(index).unwrap(), ndim, "two axes").map_err(|e| e.to_string())
+            Index::expand_axes(&parse_index(index).unwrap(), ndim, "two axes")
+                .map_err(|e| e.to_string())
         };
         assert_eq!(all("1", 3).unwrap(), [1.into(), Index::ALL, Index::ALL]);
         assert_eq!(all("..., 1, None", 2).unwrap(), [Index::ALL, 1.into(), Index::NewAxis]);
         assert_eq!(all("0, ..., 1", 2).unwrap(), [0.into(), Index::Rest, 1.into()]);
         assert_eq!(all("0, 0, 0", 2).unwrap_err(), "3 indices are too many for two axes");
-        let twice = Index::expand(&[Index::Rest, Index::Rest], 2, "two axes");
+        let twice = Index::expand_axes(&[Index::Rest, Index::Rest], 2, "two axes");
         assert!(twice.unwrap_err().to_string().contains("at most one"));
         let zero = [Index::Slice { start: None, stop: None, step: Some(0) }];
-        assert!(Index::expand(&zero, 1, "one axis").is_err());
+        assert!(Index::expand_axes(&zero, 1, "one axis").is_err());
     }
 
     #[test]

@@ -176,7 +176,6 @@ impl AtomicFolder {
     }
 }
 
-/// Creates a folder under a temporary name.
 fn create_staging(folder: &Path) -> Result<(Lease, PathBuf)> {
     let io = |e| Error::io(folder, e);
     let lease = Lease::acquire(folder).map_err(io)?;
@@ -212,12 +211,12 @@ fn replace_folder(
     rename: &dyn Fn(&Path, &Path) -> Result<()>,
 ) -> Result<()> {
     // A rename cannot replace a folder that has entries.
-    let aside = lease.aside();
-    lease.record(&Commit::replace(target)).map_err(|e| Error::io(target, e))?;
+    let aside = lease.aside_path();
+    lease.record_commit(&Commit::replace(target)).map_err(|e| Error::io(target, e))?;
     rename(target, &aside)?;
     if let Err(e) = rename(staging, target) {
         if rename(&aside, target).is_err() {
-            lease.leave();
+            lease.leave_to_next_writer();
             let message = format!("{e}; the old folder is now at {}", aside.display());
             return Err(Error::file(target, message));
         }
@@ -292,7 +291,7 @@ impl AtomicFiles {
                 return Err(Error::Exists(place));
             }
         }
-        lease.record(&Commit::Spread).map_err(io)?;
+        lease.record_commit(&Commit::Spread).map_err(io)?;
         move_files(&staging, &target).map_err(io)?;
         sync_folder(&target)
     }

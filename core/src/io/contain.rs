@@ -1,4 +1,4 @@
-//! Turns panics of readers into errors that name the file.
+//! Conversion of panics in readers to errors that name the file.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// panic on invalid ones; such a panic becomes an error of the file.
 ///
 /// State left behind by a panic is not used: the reader is dropped.
-pub(crate) fn contained<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn contain_panics<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
         let reason = panic_text(panic.as_ref());
         let what = "the file is damaged: a length, an offset or a type in it is invalid";
@@ -33,9 +33,10 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error_of_the_file() {
-        let error = contained::<()>(Path::new("x.arrow"), || panic!("{} of 3", 4)).unwrap_err();
+        let error =
+            contain_panics::<()>(Path::new("x.arrow"), || panic!("{} of 3", 4)).unwrap_err();
         let text = error.to_string();
         assert!(text.contains("x.arrow") && text.contains("4 of 3"), "{text}");
-        assert_eq!(contained(Path::new("x"), || Ok(1)).unwrap(), 1);
+        assert_eq!(contain_panics(Path::new("x"), || Ok(1)).unwrap(), 1);
     }
 }

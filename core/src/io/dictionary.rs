@@ -107,7 +107,7 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
     dense::write(path, tensors.iter().map(|(name, t)| (name.as_str(), t)), &options)
 }
 
-/// Whether the metadata of a file marks it as a dictionary.
+/// Returns whether the metadata of a file marks it as a dictionary.
 ///
 /// # Errors
 /// If it is not a safetensors file.
@@ -125,7 +125,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Dictionary> {
     read_file(&SafetensorsFile::open(path, true)?, MapOptions::default())
 }
 
-/// Like [`read`], for an open file.
+/// Reads a dictionary from an open file, like [`read`].
 ///
 /// # Errors
 /// See [`read`].

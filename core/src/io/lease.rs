@@ -21,15 +21,14 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempPath;
 use walkdir::WalkDir;
 
-/// Prefix of all temporary names.
 const PREFIX: &str = ".serrate-";
 const LOCK: &str = ".lock";
 /// Ending of the data being written.
 const DATA: &str = ".tmp";
-/// Ending of a folder moved aside while it is replaced.
+/// Ending of a folder that was moved aside while it is replaced.
 const ASIDE: &str = ".old";
 
-/// How long this process does not sweep a folder again.
+/// Time during which this process does not sweep a folder again.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Names held by this process: some file systems do not exclude locks of the same process.
@@ -96,7 +95,7 @@ pub struct Lease {
 impl Lease {
     /// Acquires unused names in an existing folder.
     pub fn acquire(folder: &Path) -> io::Result<Self> {
-        sweep(folder);
+        sweep_folder(folder);
         loop {
             let mut builder = tempfile::Builder::new();
             builder.prefix(PREFIX).suffix(LOCK).rand_bytes(8);
@@ -129,7 +128,7 @@ impl Lease {
     /// If another writer has them.
     #[cfg(feature = "sql")]
     pub fn acquire_named(folder: &Path, stem: &str) -> io::Result<Self> {
-        sweep(folder);
+        sweep_folder(folder);
         let path = folder.join(format!("{stem}{LOCK}"));
         loop {
             let lock = create_lock(&path)?;
@@ -155,7 +154,7 @@ impl Lease {
             // name.
             Ok(()) | Err(_) => {}
         }
-        // A file of that name without a lock file is not ours to overwrite.
+        // A file of that name without a lock file belongs to somebody else and is not overwritten.
         match fs::symlink_metadata(lease.data()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Some(lease)),
             _ => {
@@ -176,12 +175,12 @@ impl Lease {
     }
 
     /// Returns the path to which a folder that is replaced is moved.
-    pub(super) fn aside(&self) -> PathBuf {
+    pub(super) fn aside_path(&self) -> PathBuf {
         self.path_with_ending(ASIDE)
     }
 
     /// Records the renames that are about to be made.
-    pub(super) fn record(&mut self, commit: &Commit) -> io::Result<()> {
+    pub(super) fn record_commit(&mut self, commit: &Commit) -> io::Result<()> {
         let text = serde_json::to_vec(commit)?;
         self.lock.rewind()?;
         self.lock.set_len(0)?;
@@ -190,7 +189,7 @@ impl Lease {
     }
 
     /// Leaves the data to the next writer, which finds the record.
-    pub(super) fn leave(mut self) {
+    pub(super) fn leave_to_next_writer(mut self) {
         self.left = true;
     }
 }
@@ -226,7 +225,10 @@ impl FileLock {
     ///
     /// # Errors
     /// If the folder cannot be written to, or its file system has no locks.
-    pub(crate) fn wait(target: &Path, is_given_up: &dyn Fn() -> bool) -> io::Result<Option<Self>> {
+    pub(crate) fn wait_for(
+        target: &Path,
+        is_given_up: &dyn Fn() -> bool,
+    ) -> io::Result<Option<Self>> {
         // The name has our prefix, so the sweep removes a killed process's lock file. File names
         // have at most 255 bytes.
         let name = target.file_name().unwrap_or_default().to_string_lossy();
@@ -320,7 +322,7 @@ pub(super) fn move_files(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Removes what dead writers left in a folder. Failures are ignored: they must not stop a new
 /// writer.
-fn sweep(folder: &Path) {
+fn sweep_folder(folder: &Path) {
     if !is_due(folder) {
         return;
     }
@@ -476,7 +478,7 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..50 {
-                        let _lock = FileLock::wait(&target, &|| false).unwrap().unwrap();
+                        let _lock = FileLock::wait_for(&target, &|| false).unwrap().unwrap();
                         let n: u32 = fs::read_to_string(&target).unwrap().parse().unwrap();
                         std::thread::yield_now();
                         fs::write(&target, (n + 1).to_string()).unwrap();
@@ -486,8 +488,8 @@ mod tests {
         });
         assert_eq!(fs::read_to_string(&target).unwrap(), "200");
         assert_eq!(entries(dir.path()), ["x"]);
-        let _lock = FileLock::wait(&target, &|| false).unwrap().unwrap();
-        assert!(FileLock::wait(&target, &|| true).unwrap().is_none());
+        let _lock = FileLock::wait_for(&target, &|| false).unwrap().unwrap();
+        assert!(FileLock::wait_for(&target, &|| true).unwrap().is_none());
     }
 
     #[test]

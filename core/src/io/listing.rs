@@ -1,14 +1,14 @@
-//! Tells data files from hidden names in a folder.
+//! Distinction of data files and hidden files in a folder.
 
 use std::path::Path;
 
-/// Whether a name is hidden from listings: it begins with `.` (temporary files among others) or
-/// with `_` (`_SUCCESS`, `_metadata`), unless it is a partition such as `_day=3`.
+/// Returns whether a name is hidden from listings: it begins with `.` (temporary files among
+/// others) or with `_` (`_SUCCESS`, `_metadata`), unless it is a partition such as `_day=3`.
 pub fn is_hidden_name(name: &str) -> bool {
     name.starts_with('.') || name.starts_with('_') && !name.contains('=')
 }
 
-/// Whether any component of a path, relative to the listed folder, is hidden.
+/// Returns whether any component of a path, relative to the listed folder, is hidden.
 pub fn is_hidden(relative: &Path) -> bool {
     relative.components().any(|c| is_hidden_name(&c.as_os_str().to_string_lossy()))
 }

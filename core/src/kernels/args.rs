@@ -1,5 +1,5 @@
-//! [`Count`]: an integer argument, one for all elements of an axis, or by an array; and what arguments are
-//! checked by.
+//! [`Count`]: an integer argument, for all elements of an axis or one per element; checks of
+//! arguments.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt64Array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Int64Type, UInt64Type};
 
-use super::elementwise::{Pair, pair};
+use super::elementwise::{Pair, pair_arrays};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -65,7 +65,7 @@ impl Count<'_> {
             Self::All(n) => return Ok(vec![Some(*n); elements]),
             Self::Each(given) => *given,
         };
-        let numbers = integers(what, given.leaves())?;
+        let numbers = cast_arg_integers(what, given.leaves())?;
         if given.axes().len() > axis {
             return Err(Error::invalid(format!(
                 "{what}: counts with {} level(s) of lists for axis {axis}; give counts with at most {axis}",
@@ -74,7 +74,8 @@ impl Count<'_> {
         }
         let ids: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..elements as u64));
         let indexed = RaggedArray::try_new(array.len(), array.axes()[..axis].to_vec(), ids)?;
-        let Pair { left, right, .. } = pair(&indexed, &given.with_leaves(Arc::new(numbers))?)?;
+        let Pair { left, right, .. } =
+            pair_arrays(&indexed, &given.with_leaves(Arc::new(numbers))?)?;
         let (ids, numbers) = (left.as_primitive::<UInt64Type>(), right.as_primitive::<Int64Type>());
         // Several counts for a list of one element would require repeating the element.
         if ids.values().windows(2).any(|w| w[0] == w[1]) {
@@ -86,7 +87,9 @@ impl Count<'_> {
         for (id, number) in ids.values().iter().zip(numbers.iter()) {
             let Some(number) = number else { continue };
             let count = usize::try_from(number).map_err(|_| {
-                Error::invalid(format!("{what}: {number} is not a number of elements"))
+                Error::invalid(format!(
+                    "{what}: {number} is not a number of elements; give 0 or more"
+                ))
             })?;
             if let Some(slot) = usize::try_from(*id).ok().and_then(|i| out.get_mut(i)) {
                 *slot = Some(count);
@@ -104,7 +107,7 @@ pub(crate) fn bits_of(data_type: &DataType) -> usize {
     }
 }
 
-pub(crate) fn integers(what: &str, values: &ArrayRef) -> Result<Int64Array> {
+pub(crate) fn cast_arg_integers(what: &str, values: &ArrayRef) -> Result<Int64Array> {
     if !values.data_type().is_integer() && !values.data_type().is_null() {
         return Err(Error::type_of(what, "integers", values.data_type()));
     }

@@ -1,4 +1,4 @@
-//! Single values by coordinates.
+//! Leaves by coordinates.
 
 use arrow::array::{Array, ArrayRef, Datum, Scalar, UInt64Array, make_array};
 use arrow::compute::kernels::zip::zip;
@@ -8,7 +8,7 @@ use super::RowArg;
 use super::args::cast_exactly;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
-use crate::index::resolve;
+use crate::index::resolve_position;
 
 /// Returns the leaf of every row at the coordinates `coords`: one per axis from axis 1, each the
 /// same for all rows or one per row. Negative coordinates count from the end of the list.
@@ -45,7 +45,7 @@ pub fn at(array: &RaggedArray, coords: &[RowArg], default: Option<&dyn Datum>) -
         )));
     }
     for (i, c) in coords.iter().enumerate().filter(|(_, c)| !c.is_constant()) {
-        c.check(&format!("coordinate {}", i + 1), rows)?;
+        c.check_rows(&format!("coordinate {}", i + 1), rows)?;
     }
     let mut found: Vec<Option<usize>> = (0..rows).map(Some).collect();
     for (axis, coord) in array.axes().iter().zip(coords) {
@@ -53,7 +53,7 @@ pub fn at(array: &RaggedArray, coords: &[RowArg], default: Option<&dyn Datum>) -
         for (row, slot) in found.iter_mut().enumerate() {
             *slot = slot.zip(coord.get(row)).and_then(|(list, index)| {
                 let range = layout.range(list);
-                resolve(index, range.len()).map(|i| range.start + i)
+                resolve_position(index, range.len()).map(|i| range.start + i)
             });
         }
     }
@@ -68,7 +68,10 @@ pub fn at(array: &RaggedArray, coords: &[RowArg], default: Option<&dyn Datum>) -
 fn replace_null(values: &ArrayRef, default: &dyn Datum, rows: usize) -> Result<ArrayRef> {
     let (given, one) = default.get();
     if !one && given.len() != rows {
-        return Err(Error::invalid(format!("default: {} values for {rows} rows", given.len())));
+        return Err(Error::invalid(format!(
+            "default: {} values for {rows} rows; give one value, or one per row",
+            given.len()
+        )));
     }
     if one && given.is_null(0) {
         return Ok(values.clone());

@@ -11,7 +11,7 @@ use super::search::{Side, searchsorted};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// Which ends a range includes.
+/// The ends that a range includes.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -57,7 +57,8 @@ impl FromStr for Closure {
 /// range open on that side. They compare with the elements like the needles of [`searchsorted`].
 ///
 /// # Errors
-/// As [`searchsorted`]: `times` has one level of lists, and the bounds compare with its elements.
+/// Same as [`searchsorted`]; `times` has one level of lists, and the bounds compare with its
+/// elements.
 pub fn range(
     times: &RaggedArray,
     low: Option<&dyn Datum>,
@@ -101,7 +102,7 @@ pub fn range(
 /// ```
 ///
 /// # Errors
-/// As [`range`], and when a row does not have one time per element.
+/// Same as [`range`], and when a row does not have one time per element.
 pub fn between(
     array: &RaggedArray,
     times: &RaggedArray,
@@ -110,7 +111,9 @@ pub fn between(
     closure: Closure,
 ) -> Result<RaggedArray> {
     if array.axes().is_empty() || times.axes().is_empty() {
-        return Err(Error::invalid("between needs lists, and lists of times with the same rows"));
+        return Err(Error::invalid(
+            "between needs an array of lists, and times in lists of the same rows",
+        ));
     }
     let (array, times) = aligned(array, times, 1)?;
     let (start, stop) = range(&times, low, high, closure)?;

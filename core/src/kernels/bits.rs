@@ -59,9 +59,9 @@ impl Rank {
     }
 
     /// Returns unaligned access to words, without copying the bitmap.
-    pub(crate) fn bits(&self) -> Words<'_> {
+    pub(crate) fn bits(&self) -> BitWords<'_> {
         let bytes = map_bytes(&self.bits);
-        Words {
+        BitWords {
             bytes: &bytes[..bytes.len().saturating_sub(1)],
             last: &self.last,
             shift: self.bits.offset() % 8,
@@ -82,14 +82,18 @@ impl Rank {
     }
 
     /// Returns the number of set bits before position `at`, which is at most the length.
-    pub(crate) fn rank(&self, at: usize) -> usize {
+    pub(crate) fn count_before(&self, at: usize) -> usize {
         rank_at(self.words(), self.before(), at)
     }
 
     /// Returns the number of set bits before each of `positions`, relative to the first one.
-    pub(crate) fn ranks<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
+    pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
-        fn each<O: OffsetSizeTrait>(words: &[u64], before: &[usize], positions: &[O]) -> Vec<O> {
+        fn rank_each<O: OffsetSizeTrait>(
+            words: &[u64],
+            before: &[usize],
+            positions: &[O],
+        ) -> Vec<O> {
             let base = positions.first().map_or(0, |first| first.as_usize());
             let mut out = vec![O::default(); positions.len()];
             for i in 0..out.len().min(positions.len()) {
@@ -100,7 +104,7 @@ impl Rank {
         }
         let (words, before) = (self.words(), self.before());
         for_avx2!(fn[O: OffsetSizeTrait](words: &[u64], before: &[usize], positions: &[O]) -> Vec<O>
-            = each(words, before, positions))
+            = rank_each(words, before, positions))
     }
 }
 
@@ -126,7 +130,7 @@ const LAST: usize = 2 * SPAN;
 
 /// Unaligned access to the words of a bitmap.
 #[derive(Clone, Copy)]
-pub(crate) struct Words<'a> {
+pub(crate) struct BitWords<'a> {
     /// All bytes of the bitmap except the last, which may contain bits past the end.
     bytes: &'a [u8],
     last: &'a [u8; LAST],
@@ -134,7 +138,7 @@ pub(crate) struct Words<'a> {
     shift: usize,
 }
 
-impl Words<'_> {
+impl BitWords<'_> {
     /// Returns the 64 bits from position `at`, the first one lowest; bits past the end are 0.
     #[inline(always)]
     pub(crate) fn at(self, at: usize) -> u64 {
@@ -159,7 +163,7 @@ impl Words<'_> {
 }
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-impl Words<'_> {
+impl BitWords<'_> {
     /// Positions below this may be passed to [`at_within`](Self::at_within).
     #[inline(always)]
     pub(crate) fn reach(self) -> usize {
@@ -185,7 +189,7 @@ impl Words<'_> {
 
 /// Returns the aligned words of a bitmap, the first bit lowest and bits past the end 0. Shares the
 /// buffer if the bitmap starts and ends at a word.
-pub(crate) fn words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
+pub(crate) fn align_words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
     collect_words(&Rank::new(bits))
 }
 
@@ -327,7 +331,7 @@ mod tests {
                 .slice(5, 285);
         let rank = Rank::new(&map);
         for at in 0..=285 {
-            assert_eq!(rank.rank(at), bits[..at].iter().filter(|b| **b).count());
+            assert_eq!(rank.count_before(at), bits[..at].iter().filter(|b| **b).count());
             for (i, expected) in bits[at..].iter().take(64).enumerate() {
                 assert_eq!(rank.bits().at(at) >> i & 1 == 1, *expected);
             }
@@ -335,13 +339,13 @@ mod tests {
         for (start, len) in [(0, 285), (3, 64), (8, 0), (3, 130), (11, 100), (8, 64), (200, 85)] {
             let part = map.slice(start, len);
             assert!(
-                words(&part)
+                align_words(&part)
                     .iter()
                     .copied()
                     .eq(part.bit_chunks().iter_padded().take(len.div_ceil(64)))
             );
             let rank = Rank::new(&part);
-            assert_eq!(rank.words(), &words(&part)[..]);
+            assert_eq!(rank.words(), &align_words(&part)[..]);
             assert_eq!(rank.total(), part.count_set_bits());
             assert_eq!(rank.bits().at((len.div_ceil(64) + 1) * 64), 0);
         }
@@ -352,14 +356,14 @@ mod tests {
             let part = whole.slice(start, len);
             let expected: Vec<u64> =
                 part.bit_chunks().iter_padded().take(len.div_ceil(64)).collect();
-            assert_eq!(words(&part)[..], expected, "{start} {len}");
+            assert_eq!(align_words(&part)[..], expected, "{start} {len}");
             let shared = start % 64 == 0 && len % 64 == 0;
-            let at = words(&part).as_ptr().cast::<u8>();
+            let at = align_words(&part).as_ptr().cast::<u8>();
             // A bitmap whose last word has no bits after its end is shared like a whole one.
             assert_eq!(at == whole.values()[start / 8..].as_ptr(), shared || len == 127);
         }
         assert_eq!(rank.bits().at(285), 0);
-        assert_eq!(Rank::new(&BooleanBuffer::new_unset(0)).rank(0), 0);
-        assert_eq!(Rank::new(&BooleanBuffer::new_set(128)).rank(128), 128);
+        assert_eq!(Rank::new(&BooleanBuffer::new_unset(0)).count_before(0), 0);
+        assert_eq!(Rank::new(&BooleanBuffer::new_set(128)).count_before(128), 128);
     }
 }

@@ -6,12 +6,12 @@ use arrow::array::{UInt64Array, UInt64Builder};
 use arrow::compute::take;
 
 use super::align::aligned;
-use super::elementwise::{Pair, pair};
+use super::elementwise::{Pair, pair_arrays};
 use super::levels::leaf_lists;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// Which elements below its position get a value.
+/// The elements below a position that get its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spread {
     /// All elements.
@@ -67,7 +67,7 @@ pub fn broadcast(outer: &RaggedArray, inner: &RaggedArray, how: Spread) -> Resul
         )));
     }
     let (outer, inner) = aligned(outer, inner, levels)?;
-    let Pair { shape, left, .. } = pair(&outer, &inner)?;
+    let Pair { shape, left, .. } = pair_arrays(&outer, &inner)?;
     if how == Spread::Repeat {
         return shape.with_leaves(left);
     }

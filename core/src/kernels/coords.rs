@@ -52,6 +52,22 @@ pub fn coord(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 
 /// Returns the [`coord`] of every leaf along every axis, from the rows to the innermost.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::coords::coords;
+/// // [[10, 20], [30]]
+/// let leaves = Arc::new(Int32Array::from(vec![10, 20, 30]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let [rows, columns]: [RaggedArray; 2] = coords(&a)?.try_into().unwrap_or_else(|_| panic!());
+/// # use arrow::array::Int64Array;
+/// assert_eq!(rows.leaves().as_ref(), &Int64Array::from(vec![0, 0, 1]));
+/// assert_eq!(columns.leaves().as_ref(), &Int64Array::from(vec![0, 1, 0]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// None for a valid array.
 pub fn coords(array: &RaggedArray) -> Result<Vec<RaggedArray>> {

@@ -98,12 +98,12 @@ pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<Boolean
 
 /// Reinterprets keys as unsigned integers of the same width. A negative key, which only a null may
 /// have, becomes larger than any table.
-fn to_unsigned<T: ArrowPrimitiveType, U: Key>(keys: &dyn Array) -> ScalarBuffer<U> {
+fn to_unsigned<T: ArrowPrimitiveType, U: UnsignedKey>(keys: &dyn Array) -> ScalarBuffer<U> {
     let keys = keys.as_primitive::<T>().values();
     ScalarBuffer::new(keys.inner().clone(), 0, keys.len())
 }
 
-trait Key: arrow::datatypes::ArrowNativeType {
+trait UnsignedKey: arrow::datatypes::ArrowNativeType {
     /// Number of possible keys, if a table of all of them is small.
     const ALL: Option<usize>;
 
@@ -114,7 +114,7 @@ trait Key: arrow::datatypes::ArrowNativeType {
 
 macro_rules! key {
     ($t:ty, $all:expr) => {
-        impl Key for $t {
+        impl UnsignedKey for $t {
             const ALL: Option<usize> = $all;
 
             #[inline]
@@ -134,7 +134,7 @@ key!(u16, Some(1 << 16));
 key!(u32, None);
 key!(u64, None);
 
-fn look_up_bits<K: Key>(keys: &[K], table: &BooleanBuffer) -> BooleanBuffer {
+fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuffer {
     let set = table.count_set_bits();
     if set == 0 {
         return BooleanBuffer::new_unset(keys.len());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn every_key_type<T: ArrowDictionaryKeyType>(of: impl Fn(usize) -> T::Native) {
-        // With a null value, unused values, sets of values with and without runs.
+        // One has a null value and unused values; the sets of values form runs or not.
         let dictionaries: [&[Option<&str>]; 5] = [
             &[Some("a"), Some("b1"), Some("b2"), Some("c")],
             &[Some("b1"), Some("a"), Some("b2"), None, Some("c")],

@@ -6,7 +6,7 @@
 /// The argument is split into a multiple of `ln 2` and a remainder of at most half of `ln 2` (Cody
 /// and Waite, "Software Manual for the Elementary Functions", 1980), whose Taylor series is summed
 /// up to the 13th power. No step branches on the value, so the loop vectorizes.
-pub(super) fn exp(values: &mut [f64]) {
+pub(super) fn compute_exp(values: &mut [f64]) {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
@@ -94,7 +94,7 @@ mod tests {
             }
         };
         let mut found = values.clone();
-        exp(&mut found);
+        compute_exp(&mut found);
         check(&found);
         let plain: Vec<f64> = values.iter().map(|x| exp_one(*x)).collect();
         check(&plain);

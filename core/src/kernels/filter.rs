@@ -6,8 +6,8 @@ use arrow::datatypes::DataType;
 
 use super::align::aligned;
 use super::bits::Rank;
+use super::filter_values::filter_values_by_rank;
 use super::gather::{filter_rows, with_axis};
-use super::kept::filter_values_by_rank;
 use super::reshape::flatten_all;
 use crate::array::nulls::true_bits;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
@@ -68,7 +68,7 @@ pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// As [`filter`].
+/// Same as [`filter`].
 pub fn compress(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
     let axis = masked_axis(array, mask)?;
     if axis < array.axes().len() {
@@ -78,7 +78,6 @@ pub fn compress(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> 
     filter_elements(flatten_all(&array)?, true_bits(mask.leaves().as_boolean()), 1)
 }
 
-/// Returns the axis whose elements a mask selects.
 fn masked_axis(array: &RaggedArray, mask: &RaggedArray) -> Result<usize> {
     if *mask.leaf_type() != DataType::Boolean {
         return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
@@ -124,5 +123,5 @@ pub(super) fn count_kept(layout: &Layout, rank: &Rank) -> Result<Offsets> {
 
 /// Translates offsets into numbers of set bits.
 fn rank_offsets<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, rank: &Rank) -> OffsetBuffer<O> {
-    OffsetBuffer::new(rank.ranks(offsets).into())
+    OffsetBuffer::new(rank.count_before_each(offsets).into())
 }

@@ -33,7 +33,7 @@ fn dispatch_words<T: Copy + Default, Q: Predicate<T>>(values: &[T], predicate: Q
 }
 
 /// # Safety
-/// As [`pack_flags`].
+/// Same as [`pack_flags`].
 #[inline(always)]
 unsafe fn collect_words<T: Copy + Default, Q: Predicate<T>, const WIDE: bool>(
     values: &[T],
@@ -56,7 +56,7 @@ unsafe fn collect_words<T: Copy + Default, Q: Predicate<T>, const WIDE: bool>(
 }
 
 /// # Safety
-/// As [`pack_flags`].
+/// Same as [`pack_flags`].
 #[inline(always)]
 unsafe fn collect_word<T: Copy, Q: Predicate<T>, const WIDE: bool>(
     values: &[T; WORD],
@@ -74,7 +74,7 @@ unsafe fn collect_word<T: Copy, Q: Predicate<T>, const WIDE: bool>(
 /// Packs bytes that are 0 or 1 into bits, the first byte lowest.
 ///
 /// # Safety
-/// With `WIDE`, the CPU has AVX2.
+/// The CPU has AVX2 if `WIDE` is set.
 #[inline(always)]
 pub(super) unsafe fn pack_flags<const WIDE: bool>(flags: &[u8; WORD]) -> u64 {
     #[cfg(target_arch = "x86_64")]

@@ -10,9 +10,9 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::take;
 use arrow::util::bit_iterator::BitSliceIterator;
 
-use super::kept::filter_values;
+use super::filter_values::filter_values;
 use crate::array::nulls::true_bits;
-use crate::array::ranges::{gather_bits, gather_layout, gather_values, joined, total};
+use crate::array::ranges::{count_values, gather_bits, gather_layout, gather_values, merge_ranges};
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 
@@ -20,6 +20,20 @@ use crate::error::{Error, Result};
 ///
 /// Adjacent ranges are merged first, and a single range copies nothing. Leaves of fixed width are
 /// copied as bytes, range by range.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::gather::take_ranges;
+/// // [[1, 2], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = take_ranges(&a, [1..2, 0..1])?;
+/// assert_eq!(found.lengths(1)?, [1, 2]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When a range is outside the rows.
@@ -33,7 +47,7 @@ pub fn take_ranges(
             outside.get_or_insert(r.start.max(r.end));
         }
     });
-    let ranges = joined(ranges);
+    let ranges = merge_ranges(ranges);
     if let Some(at) = outside {
         return Err(Error::OutOfRange {
             axis: 0,
@@ -41,7 +55,7 @@ pub fn take_ranges(
             size: array.len(),
         });
     }
-    gather(array, ranges)
+    gather_ranges(array, ranges)
 }
 
 /// Takes rows by position, in any order; a null position gives a null row.
@@ -90,12 +104,25 @@ pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray>
         }
         _ => lists_like(layout, rows.iter().map(|r| r.map_or(0, |r| layout.length(at(r)))))?,
     };
-    let ranges = joined(rows.iter().flatten().map(|r| axis.layout().range(at(r))));
-    let below = gather(&array.inner(1)?, ranges)?;
+    let ranges = merge_ranges(rows.iter().flatten().map(|r| axis.layout().range(at(r))));
+    let below = gather_ranges(&array.inner(1)?, ranges)?;
     with_axis(array, rows.len(), 1, ListAxis::try_new(layout, nulls)?, below)
 }
 
 /// Returns the rows for which `keep` is true; null is false.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{BooleanArray, Int32Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::gather::filter_rows;
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = filter_rows(&a, &BooleanArray::from(vec![false, true]))?;
+/// assert_eq!(found.leaves().as_ref(), &Int32Array::from(vec![3]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When `keep` does not have one value per row.
@@ -113,7 +140,7 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
         return RaggedArray::try_new(kept.len(), Vec::new(), kept);
     }
     let ranges = BitSliceIterator::new(bits.values(), bits.offset(), bits.len());
-    gather(array, joined(ranges.map(|(start, end)| start..end)))
+    gather_ranges(array, merge_ranges(ranges.map(|(start, end)| start..end)))
 }
 
 /// Combines `outer` down to axis `axis - 1`, the level `level`, and `below` as its children.
@@ -149,18 +176,21 @@ pub(crate) fn row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usiz
 }
 
 /// Gathers rows by ranges that are checked and merged.
-pub(super) fn gather(array: &RaggedArray, mut ranges: Vec<Range<usize>>) -> Result<RaggedArray> {
+pub(super) fn gather_ranges(
+    array: &RaggedArray,
+    mut ranges: Vec<Range<usize>>,
+) -> Result<RaggedArray> {
     match &ranges[..] {
         [] => return array.slice(0, 0),
         [r] => return array.slice(r.start, r.len()),
         _ => {}
     }
-    let rows = total(&ranges)?;
+    let rows = count_values(&ranges)?;
     let mut axes = Vec::with_capacity(array.axes().len());
     for axis in array.axes() {
-        let lists = total(&ranges)?;
+        let lists = count_values(&ranges)?;
         let nulls = axis.nulls().map(|n| NullBuffer::new(gather_bits(n.inner(), &ranges, lists)));
-        let below = joined(ranges.iter().map(|r| axis.layout().ranges(r.clone())));
+        let below = merge_ranges(ranges.iter().map(|r| axis.layout().ranges(r.clone())));
         let layout = gather_layout(axis.layout(), &ranges, &below)?;
         axes.push(ListAxis::try_new(layout, nulls)?);
         ranges = below;

@@ -8,7 +8,7 @@ use arrow::array::{
 use arrow::compute::{cast, concat, take};
 use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
-use super::native::reinterpret;
+use super::native::reinterpret_values;
 use super::sort::{Order, argsort, make_equality};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
@@ -65,7 +65,7 @@ impl Histogram {
         Ok(Self { values: values.clone(), table: Vec::new(), parts: Vec::new(), part_values: 0 })
     }
 
-    /// Type of the values that are counted.
+    /// Returns the type of the values that are counted.
     pub fn value_type(&self) -> &DataType {
         &self.values
     }
@@ -94,13 +94,17 @@ impl Histogram {
             DataType::UInt8 => count_in_table::<UInt8Type>(table, 1 << 8, values),
             DataType::UInt16 => count_in_table::<UInt16Type>(table, 1 << 16, values),
             DataType::Int8 => {
-                count_in_table::<UInt8Type>(table, 1 << 8, &reinterpret(values, &DataType::UInt8)?);
+                count_in_table::<UInt8Type>(
+                    table,
+                    1 << 8,
+                    &reinterpret_values(values, &DataType::UInt8)?,
+                );
             }
             DataType::Int16 => {
                 count_in_table::<UInt16Type>(
                     table,
                     1 << 16,
-                    &reinterpret(values, &DataType::UInt16)?,
+                    &reinterpret_values(values, &DataType::UInt16)?,
                 );
             }
             DataType::UInt32 => {
@@ -141,7 +145,7 @@ impl Histogram {
         self.check_type(values.data_type())?;
         if values.len() != counts.len() {
             return Err(Error::invalid(format!(
-                "{} counts for {} values",
+                "{} counts for {} values; give one count per value",
                 counts.len(),
                 values.len()
             )));
@@ -167,7 +171,7 @@ impl Histogram {
     /// by value.
     ///
     /// # Errors
-    /// As [`counts`](Self::counts).
+    /// Same as [`counts`](Self::counts).
     pub fn top(&self, n: usize) -> Result<(ArrayRef, UInt64Array)> {
         let (values, counts) = self.counts()?;
         let mut indices: Vec<u32> = (0..u32::try_from(counts.len()).unwrap_or(u32::MAX)).collect();
@@ -195,8 +199,12 @@ impl Histogram {
         let numbers = indices.iter().map(|i| u32::try_from(*i).unwrap_or(u32::MAX));
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(numbers));
         Ok(match &self.values {
-            DataType::Int8 => reinterpret(&cast(&numbers, &DataType::UInt8)?, &DataType::Int8)?,
-            DataType::Int16 => reinterpret(&cast(&numbers, &DataType::UInt16)?, &DataType::Int16)?,
+            DataType::Int8 => {
+                reinterpret_values(&cast(&numbers, &DataType::UInt8)?, &DataType::Int8)?
+            }
+            DataType::Int16 => {
+                reinterpret_values(&cast(&numbers, &DataType::UInt16)?, &DataType::Int16)?
+            }
             other => cast(&numbers, other)?,
         })
     }
@@ -223,6 +231,18 @@ impl Histogram {
 }
 
 /// Returns the distinct values of an array in ascending order, and their counts. See [`Histogram`].
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int32Array, UInt64Array};
+/// use serrate::kernels::histogram::value_counts;
+/// let values: ArrayRef = Arc::new(Int32Array::from(vec![Some(7), Some(5), None, Some(7)]));
+/// let (distinct, counts) = value_counts(&values)?;
+/// assert_eq!(distinct.as_ref(), &Int32Array::from(vec![5, 7]));
+/// assert_eq!(counts, UInt64Array::from(vec![1, 2]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the values cannot be compared.

@@ -6,11 +6,11 @@ use arrow::array::{OffsetSizeTrait, UInt64Array};
 use arrow::buffer::OffsetBuffer;
 
 use super::RowArg;
-use super::gather::{gather, row_of_list, rows_of_lists, take_ranges, take_rows, with_axis};
+use super::gather::{gather_ranges, row_of_list, rows_of_lists, take_ranges, take_rows, with_axis};
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::{Error, Result};
-use crate::index::{Index, Span, positions_of, resolve};
+use crate::index::{Index, Span, positions_of, resolve_position};
 use crate::with_offsets;
 
 /// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative
@@ -47,7 +47,7 @@ pub fn slice(
 ) -> Result<RaggedArray> {
     let axis = list_axis(array, axis)?;
     for (what, arg) in [("start", start), ("stop", stop), ("step", step)] {
-        arg.check(what, array.len())?;
+        arg.check_rows(what, array.len())?;
     }
     let constant = start.is_constant() && stop.is_constant() && step.is_constant();
     let level = array.axis(axis)?;
@@ -182,7 +182,7 @@ fn slice_by_bounds(
     if layout.children() == offsets.children() {
         return Ok(array.clone());
     }
-    let below = gather(&array.inner(axis)?, ranges)?;
+    let below = gather_ranges(&array.inner(axis)?, ranges)?;
     let level = ListAxis::try_new(layout, array.axis(axis)?.nulls().cloned())?;
     with_axis(array, array.len(), axis, level, below)
 }
@@ -190,8 +190,22 @@ fn slice_by_bounds(
 /// Returns the first `n` elements of every list of axis `axis`; for a negative `n`, all but the
 /// last `-n`.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::index::head;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// assert_eq!(head(&a, 1, &2.into())?.lengths(1)?, [2, 1]);
+/// assert_eq!(head(&a, 1, &(-1).into())?.lengths(1)?, [2, 0]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`slice`](fn@slice).
+/// Same as [`slice`](fn@slice).
 pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, n, &RowArg::NONE)
 }
@@ -199,8 +213,22 @@ pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 /// Returns the last `n` elements of every list of axis `axis`; for a negative `n`, all but the
 /// first `-n`.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::index::tail;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let last = tail(&a, 1, &1.into())?;
+/// assert_eq!(last.leaves().as_ref(), &Int32Array::from(vec![3, 4]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`slice`](fn@slice).
+/// Same as [`slice`](fn@slice).
 pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
     // `tail(0)` is empty; `-0` cannot express that, so start past the end.
     let start = |n: i64| if n == 0 { i64::MAX } else { n.checked_neg().unwrap_or(i64::MAX) };
@@ -214,6 +242,20 @@ pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 /// Returns the element at `index` of every list of axis `axis` and drops the axis. A null list
 /// gives null.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::index::pick;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// assert_eq!(pick(&a, 1, -1)?.leaves().as_ref(), &Int32Array::from(vec![3, 4]));
+/// assert!(pick(&a, 1, 1).is_err());
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the index is out of range for a list that is not null; otherwise as [`slice`](fn@slice).
 pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
@@ -225,7 +267,7 @@ pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
             return Ok(None);
         }
         let range = layout.range(list);
-        match resolve(index, range.len()) {
+        match resolve_position(index, range.len()) {
             Some(i) => Ok(Some((range.start + i) as u64)),
             None => Err(Error::OutOfRangeIn {
                 row: row_of_list(array, axis, list),
@@ -269,6 +311,20 @@ pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedA
 /// Returns the elements of every list of axis `axis` where `keep` is true. A null list stays null.
 /// See [`filter`](super::filter::filter) for a separate mask per list.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::index::mask;
+/// // [[1, 2], [3, 4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 2])?.into()], leaves)?;
+/// let second = mask(&a, 1, &[false, true])?;
+/// assert_eq!(second.leaves().as_ref(), &Int32Array::from(vec![2, 4]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When a list that is not null has another length; otherwise as [`slice`](fn@slice).
 pub fn mask(array: &RaggedArray, axis: i64, keep: &[bool]) -> Result<RaggedArray> {
@@ -291,13 +347,13 @@ fn take_positions(
         let range = layout.range(list);
         if let Some(length) = length.filter(|n| *n != range.len()) {
             return Err(Error::invalid(format!(
-                "a mask of {length} values for a list of {} on axis {axis} in row {}",
+                "a mask of {length} values for a list of {} on axis {axis} in row {}; a mask is as long as its lists",
                 range.len(),
                 row(list)
             )));
         }
         for index in positions {
-            let at = resolve(*index, range.len()).ok_or_else(|| Error::OutOfRangeIn {
+            let at = resolve_position(*index, range.len()).ok_or_else(|| Error::OutOfRangeIn {
                 row: row(list),
                 axis,
                 index: *index,
@@ -320,6 +376,19 @@ fn take_positions(
 /// Wraps every element of axis `axis - 1` in a list of its own: a new axis `axis` (1 up to the
 /// number of axes) of size 1. Null elements become the single element of their list. Copies
 /// nothing.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::index::new_axis;
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// assert_eq!(a.shape(), [2, -1]);
+/// assert_eq!(new_axis(&a, 1)?.shape(), [2, 1, -1]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When `axis` is 0 or past the innermost axis.
@@ -364,7 +433,7 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let lists = array.ndim() - 1;
     let what = format!("an array with {lists} axes of lists (the first index is axis 1)");
-    let items = Index::expand(index, lists, &what)?;
+    let items = Index::expand_axes(index, lists, &what)?;
     let arrays = items.iter().filter(|i| matches!(i, Index::Array(_) | Index::Mask(_))).count();
     let integers = items.iter().filter(|i| matches!(i, Index::At(_))).count();
     if arrays > 0 && arrays + integers > 1 {
@@ -388,8 +457,8 @@ pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
             Index::Slice { start, stop, step } => {
                 slice(&out, at, &(*start).into(), &(*stop).into(), &(*step).into()).map(Some)
             }
-            Index::Array(positions) => take(&out, at, positions.flat()?).map(Some),
-            Index::Mask(keep) => mask(&out, at, keep.flat()?).map(Some),
+            Index::Array(positions) => take(&out, at, positions.as_flat()?).map(Some),
+            Index::Mask(keep) => mask(&out, at, keep.as_flat()?).map(Some),
             Index::At(i) => pick(&out, at, *i).map(Some),
         };
         let next = next.map_err(|e| match e {

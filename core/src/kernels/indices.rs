@@ -6,7 +6,7 @@ use arrow::array::{Array, AsArray, BooleanArray, BooleanBufferBuilder, Int64Arra
 use arrow::datatypes::DataType;
 
 use super::Count;
-use super::args::integers;
+use super::args::cast_arg_integers;
 use super::bits::Rank;
 use super::filter::count_kept;
 use super::gather::{row_of_list, with_axis};
@@ -14,7 +14,7 @@ use super::scatter::new_lists;
 use crate::array::nulls::true_bits;
 use crate::array::{ListAxis, RaggedArray};
 use crate::error::{Error, Result};
-use crate::index::resolve;
+use crate::index::resolve_position;
 use crate::limit::check_size;
 
 /// Returns the positions at which each innermost list of a mask is true, ascending, as `Int64`.
@@ -69,6 +69,21 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
 /// the indices, or fewer levels). Indices count from 0, negative ones from the end, and may repeat;
 /// null indices are ignored. A null list or a null size gives a null list.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{BooleanArray, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::{Count, indices::mask_from_indices};
+/// // [[0, 2], [1]]
+/// let leaves = Arc::new(Int64Array::from(vec![0, 2, 1]));
+/// let at = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let mask = mask_from_indices(&at, Count::All(3))?;
+/// let expected = BooleanArray::from(vec![true, false, true, false, true, false]);
+/// assert_eq!(mask.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
 /// size), when indices or sizes are not integers, and when the result is larger than
@@ -79,21 +94,22 @@ pub fn mask_from_indices(indices: &RaggedArray, sizes: Count<'_>) -> Result<Ragg
     check_size(WHAT, layout.children(), 1)?;
     let axis = indices.axes().len();
     let from = indices.axis(axis)?.layout();
-    let at = integers("the indices", indices.leaves())?;
+    let at = cast_arg_integers("the indices", indices.leaves())?;
     let mut bits = BooleanBufferBuilder::new(layout.children());
     bits.append_n(layout.children(), false);
     for list in (0..from.lists()).filter(|l| nulls.as_ref().is_none_or(|n| n.is_valid(*l))) {
         let target = layout.range(list);
         for (position, i) in from.range(list).enumerate().filter(|(_, i)| at.is_valid(*i)) {
             let index = at.value(i);
-            let place = resolve(index, target.len()).ok_or_else(|| Error::OutOfRangeAt {
-                what: WHAT,
-                row: row_of_list(indices, axis, list),
-                list,
-                position,
-                index,
-                size: target.len(),
-            })?;
+            let place =
+                resolve_position(index, target.len()).ok_or_else(|| Error::OutOfRangeAt {
+                    what: WHAT,
+                    row: row_of_list(indices, axis, list),
+                    list,
+                    position,
+                    index,
+                    size: target.len(),
+                })?;
             bits.set_bit(target.start + place, true);
         }
     }

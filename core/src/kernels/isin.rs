@@ -27,13 +27,13 @@ macro_rules! among_primitives {
 /// Limit of unsigned integers that are looked up in a bitmap.
 const BITMAP_LIMIT: u32 = 1 << 20;
 
-/// `IN`: returns whether each leaf is one of the given values, a flat array. The lists of the array
-/// are shared.
+/// Returns whether each leaf is one of the given values, a flat array (`IN` of SQL). The lists of
+/// the array are shared.
 ///
-/// As in SQL, a null leaf gives null, and so does a leaf that is not found if there is a null among
-/// the values. The values are converted to the type of the leaves. Numbers and times that this type
-/// cannot represent (1.5 or 300 for `uint8` leaves) match nothing; integers and floats compare as
-/// floats, as with `=`; strings are parsed. NaN matches NaN, and 0.0 matches -0.0. Dictionaries are
+/// A null leaf gives null, and so does a leaf that is not found if the values contain a null, as in
+/// SQL. The values are converted to the type of the leaves. Numbers and times that this type cannot
+/// represent (1.5 or 300 for `uint8` leaves) match nothing; integers and floats compare as floats,
+/// as with `=`; strings are parsed. NaN matches NaN, and 0.0 matches -0.0. Dictionaries are
 /// searched once per value.
 ///
 /// ```

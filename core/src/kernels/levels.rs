@@ -30,7 +30,7 @@ pub(super) fn merge_levels(outer: &ListAxis, inner: &ListAxis) -> Result<ListAxi
 
 /// Composes offsets; the result has the width of the inner ones.
 fn compose_offsets(outer: &Layout, inner: &Offsets) -> Result<Layout> {
-    fn compose<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Offsets {
+    fn compose_offsets<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Offsets {
         let base = inner[0];
         let mut out = Vec::with_capacity(outer.lists() + 1);
         out.push(O::zero());
@@ -45,7 +45,7 @@ fn compose_offsets(outer: &Layout, inner: &Offsets) -> Result<Layout> {
         }
         Offsets::from(OffsetBuffer::new(out.into()))
     }
-    let offsets = with_offsets!(inner, o => compose(outer, o));
+    let offsets = with_offsets!(inner, o => compose_offsets(outer, o));
     Ok(match outer {
         Layout::Ragged(Offsets::I64(_)) => Offsets::I64(offsets.to_i64()),
         _ => offsets,

@@ -44,7 +44,7 @@ pub struct Lookup {
 #[derive(Debug)]
 enum KeyIndex {
     Strings(HashMap<Box<str>, u32>),
-    /// Indexed by the distance from `first`; [`ABSENT`] for missing keys.
+    /// Maps the distance from `first` to a row; [`ABSENT`] marks missing keys.
     Dense {
         first: i64,
         table: Vec<u32>,
@@ -235,7 +235,7 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
 /// ```
 ///
 /// # Errors
-/// As [`Lookup::places`].
+/// Same as [`Lookup::places`].
 pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Result<RaggedArray> {
     let rows = keys.places(array.leaves())?;
     array.with_leaves(take(values, &rows, None)?)

@@ -41,13 +41,13 @@ pub mod times;
 pub mod unary;
 
 pub(crate) mod align;
+mod allocate;
 mod args;
 pub(crate) mod bits;
+mod filter_values;
 mod flags;
-mod kept;
 pub(crate) mod levels;
 mod native;
-mod room;
 mod row_arg;
 pub(crate) mod seeded;
 pub(crate) mod side;

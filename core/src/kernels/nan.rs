@@ -42,8 +42,8 @@ pub fn nan_to_null(values: &ArrayRef) -> Result<ArrayRef> {
 }
 
 impl RaggedTable {
-    /// The same table with null where a float is NaN: what SQL makes of an `.nrt` file, which has no
-    /// nulls and says NaN for them. Values stay where they are.
+    /// Returns the table with null where a float is NaN, as SQL reads an `.nrt` file: the format
+    /// has no nulls and stores NaN instead. Values are not copied.
     ///
     /// ```
     /// # use serrate_core as serrate;

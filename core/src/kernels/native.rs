@@ -18,7 +18,7 @@ pub(super) fn native_int(t: &DataType) -> Option<DataType> {
 }
 
 /// Reinterprets numbers as another type of the same width, without a copy.
-pub(super) fn reinterpret(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if values.data_type() == to {
         return Ok(values.clone());
     }

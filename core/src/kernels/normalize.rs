@@ -11,9 +11,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use half::f16;
 
+use super::allocate::allocate_values;
 use super::elementwise::each_length;
-use super::exp::exp;
-use super::room::allocate_values;
+use super::exp::compute_exp;
 use super::shape::list_axis;
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
@@ -57,7 +57,7 @@ pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
 pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     apply_to_groups("softmax", array, axis, |values| {
         subtract_largest(values);
-        exp(values);
+        compute_exp(values);
         let sum = sum_lanes(values);
         values.iter_mut().for_each(|v| *v /= sum);
     })
@@ -65,15 +65,29 @@ pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 
 /// Returns the logarithm of the [`softmax`], exact where the softmax underflows.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Float64Array, types::Float64Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::normalize::log_softmax;
+/// let leaves = Arc::new(Float64Array::from(vec![0., 0., 5.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = log_softmax(&a, 1)?;
+/// let found = found.leaves().as_primitive::<Float64Type>().values();
+/// assert!((found[0] + 2f64.ln()).abs() < 1e-15 && found[2] == 0.);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`softmax`].
+/// Same as [`softmax`].
 pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let mut powers = Vec::new();
     apply_to_groups("log_softmax", array, axis, |values| {
         subtract_largest(values);
         powers.clear();
         powers.extend_from_slice(values);
-        exp(&mut powers);
+        compute_exp(&mut powers);
         let log = sum_lanes(&powers).ln();
         values.iter_mut().for_each(|v| *v -= log);
     })
@@ -84,8 +98,22 @@ pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 ///
 /// `p` may be infinite (the largest absolute value) or 0 (the number of nonzero values).
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Float64Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::normalize::normalize;
+/// // [[3, 4], [0]]
+/// let leaves = Arc::new(Float64Array::from(vec![3., 4., 0.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = normalize(&a, 1, 2., 1e-12)?;
+/// assert_eq!(found.leaves().as_ref(), &Float64Array::from(vec![0.6, 0.8, 0.]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`softmax`], and for a `p` that is negative or NaN.
+/// Same as [`softmax`], and for a `p` that is negative or NaN.
 pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<RaggedArray> {
     if p.is_nan() || p < 0.0 {
         return Err(Error::invalid(format!(
@@ -156,7 +184,7 @@ impl LeafGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // The slot that each element of the current axis shares with others.
+        // The slot of each element of the current axis; several elements may share one.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);
@@ -196,14 +224,14 @@ impl LeafGroups {
     }
 }
 
-trait Float: ArrowPrimitiveType {
+trait NormalizedFloat: ArrowPrimitiveType {
     fn widen(value: Self::Native) -> f64;
     fn narrow(value: f64) -> Self::Native;
 }
 
 macro_rules! float {
     ($($t:ty: $wide:expr, $narrow:expr;)*) => {$(
-        impl Float for $t {
+        impl NormalizedFloat for $t {
             fn widen(value: Self::Native) -> f64 {
                 $wide(value)
             }
@@ -233,7 +261,7 @@ fn apply_to_groups(
     axis: i64,
     work: impl FnMut(&mut [f64]),
 ) -> Result<RaggedArray> {
-    fn apply_typed<T: Float>(
+    fn apply_typed<T: NormalizedFloat>(
         leaves: &PrimitiveArray<T>,
         groups: &LeafGroups,
         mut work: impl FnMut(&mut [f64]),

@@ -7,7 +7,7 @@ use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{DataType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
 use super::isin::isin;
-use super::native::reinterpret;
+use super::native::reinterpret_values;
 use super::reduce::{AxisGroups, Reduction, group_along_axis, reduce};
 use super::reshape::flatten_all;
 use crate::array::{Layout, ListAxis, RaggedArray};
@@ -18,8 +18,23 @@ use crate::error::Result;
 ///
 /// Equality is that of [`isin`]; null leaves equal no value. A null list gives null.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::occurrences::count_values;
+/// // [[1, 2, 1], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 1, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let ones: ArrayRef = Arc::new(Int32Array::from(vec![1]));
+/// let found = count_values(&a, &ones, None)?;
+/// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![2, 0]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`isin`], and when the array has no such axis.
+/// Same as [`isin`], and when the array has no such axis.
 pub fn count_values(
     array: &RaggedArray,
     values: &ArrayRef,
@@ -49,7 +64,7 @@ pub fn count_values(
 /// ```
 ///
 /// # Errors
-/// As [`isin`], and when the array has no such axis.
+/// Same as [`isin`], and when the array has no such axis.
 pub fn any_value(array: &RaggedArray, values: &ArrayRef, axis: Option<i64>) -> Result<RaggedArray> {
     let Some(wanted) = Needle::new(array.leaves(), values)? else {
         return reduce(&isin(array, values)?, Reduction::Any, axis);
@@ -92,7 +107,7 @@ impl Needle {
             return Ok(None);
         }
         if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-            // The only key of the value, if there is just one.
+            // The only key of the value, if exactly one key has it.
             let found = RaggedArray::try_new(
                 dictionary.values().len(),
                 Vec::new(),
@@ -108,7 +123,7 @@ impl Needle {
         if !t.is_integer() {
             return Ok(None);
         }
-        // The value in the type of the leaves, if that can represent it.
+        // Converts the value to the type of the leaves; null if that type cannot represent it.
         let options = arrow::compute::CastOptions { safe: true, ..Default::default() };
         if !values.data_type().is_integer() {
             return Ok(None);
@@ -123,7 +138,7 @@ impl Needle {
     fn find_in_lists(&self, leaves: &ArrayRef, lists: &Layout) -> Result<BooleanBuffer> {
         let keys = leaves.as_any_dictionary_opt().map(|d| d.keys().slice(0, leaves.len()));
         let leaves = keys.as_ref().unwrap_or(leaves);
-        let same = |t: &DataType| reinterpret(leaves, t);
+        let same = |t: &DataType| reinterpret_values(leaves, t);
         Ok(match leaves.data_type().primitive_width() {
             Some(1) => search_lists::<UInt8Type>(&same(&DataType::UInt8)?, self.bits, lists),
             Some(2) => search_lists::<UInt16Type>(&same(&DataType::UInt16)?, self.bits, lists),
@@ -135,15 +150,15 @@ impl Needle {
 
 /// Returns the bits of the first integer, zero-extended.
 fn first_value_bits(values: &ArrayRef) -> Result<u64> {
-    fn first<T: ArrowPrimitiveType<Native: Into<u64>>>(values: &ArrayRef) -> u64 {
+    fn read_first<T: ArrowPrimitiveType<Native: Into<u64>>>(values: &ArrayRef) -> u64 {
         values.as_primitive::<T>().values().first().map_or(0, |v| (*v).into())
     }
-    let same = |t: &DataType| reinterpret(values, t);
+    let same = |t: &DataType| reinterpret_values(values, t);
     Ok(match values.data_type().primitive_width() {
-        Some(1) => first::<UInt8Type>(&same(&DataType::UInt8)?),
-        Some(2) => first::<UInt16Type>(&same(&DataType::UInt16)?),
-        Some(4) => first::<UInt32Type>(&same(&DataType::UInt32)?),
-        _ => first::<UInt64Type>(&same(&DataType::UInt64)?),
+        Some(1) => read_first::<UInt8Type>(&same(&DataType::UInt8)?),
+        Some(2) => read_first::<UInt16Type>(&same(&DataType::UInt16)?),
+        Some(4) => read_first::<UInt32Type>(&same(&DataType::UInt32)?),
+        _ => read_first::<UInt64Type>(&same(&DataType::UInt64)?),
     })
 }
 

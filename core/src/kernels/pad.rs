@@ -31,8 +31,8 @@ impl Default for PadOptions {
     }
 }
 
-/// Contiguous elements of one axis: elements of the input from `source`, or new ones.
-struct Run {
+/// Contiguous elements of one axis: elements of the input from `source`, or new elements.
+struct ElementRun {
     source: Option<usize>,
     len: usize,
     /// Row of all of them (0 if sizes are the same for all rows).
@@ -64,8 +64,8 @@ struct Run {
 /// ```
 ///
 /// # Errors
-/// When the number of sizes is wrong, a size is negative, the fill is not a single value of the
-/// type of the leaves, or the result exceeds the byte limit.
+/// When the number of sizes is wrong, a size is negative, the fill is not one value of the type of
+/// the leaves, or the result exceeds the byte limit.
 pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Result<RaggedArray> {
     if sizes.len() != array.axes().len() {
         return Err(Error::invalid(format!(
@@ -75,7 +75,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
         )));
     }
     for size in sizes {
-        size.check("pad", array.len())?;
+        size.check_rows("pad", array.len())?;
     }
     let fill = options.fill.as_ref().map(|f| convert_fill(f, array)).transpose()?;
     if sizes.iter().all(|s| matches!(s, RowArg::All(None))) {
@@ -83,10 +83,10 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
     }
 
     let by_row = sizes.iter().any(|s| !s.is_constant());
-    let mut runs: Vec<Run> = if by_row {
-        (0..array.len()).map(|row| Run { source: Some(row), len: 1, row }).collect()
+    let mut runs: Vec<ElementRun> = if by_row {
+        (0..array.len()).map(|row| ElementRun { source: Some(row), len: 1, row }).collect()
     } else {
-        vec![Run { source: Some(0), len: array.len(), row: 0 }]
+        vec![ElementRun { source: Some(0), len: array.len(), row: 0 }]
     };
     let mut axes = Vec::with_capacity(array.axes().len());
     let check = |bytes: u128, elements: u128, axis: usize| {
@@ -105,7 +105,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
         check(made.saturating_add(lists.saturating_mul(own as u128)), lists, k)?;
         let lengths = compute_lengths(level, &runs, size, options, k + 1)?;
         made = made.saturating_add(lists.saturating_mul(OFFSET as u128));
-        let count = LevelTotals::sum(&lengths);
+        let count = LevelTotals::from_lengths(&lengths);
         let below = match array.axes().get(k + 1) {
             Some(_) => count.total().saturating_mul(OFFSET as u128),
             None => estimate_leaf_bytes(array.leaves(), fill.as_ref(), &count),
@@ -114,7 +114,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
         let pieces = (runs.len() as u128).saturating_add(count.changed.saturating_mul(2));
         let working = lists
             .saturating_mul(size_of::<PaddedLength>() as u128)
-            .saturating_add(pieces.saturating_mul(size_of::<Run>() as u128));
+            .saturating_add(pieces.saturating_mul(size_of::<ElementRun>() as u128));
         check(made.saturating_add(below).saturating_add(working), count.total(), k + 1)?;
         axes.push(pad_level(level, &runs, &lengths)?);
         runs = list_child_runs(level, &runs, &lengths, options.side);
@@ -148,7 +148,7 @@ struct LevelTotals {
 }
 
 impl LevelTotals {
-    fn sum(lengths: &[PaddedLength]) -> Self {
+    fn from_lengths(lengths: &[PaddedLength]) -> Self {
         let mut count = Self { kept: 0, new: 0, changed: 0 };
         for length in lengths {
             count.kept = count.kept.saturating_add(length.kept as u128);
@@ -187,7 +187,7 @@ fn estimate_leaf_bytes(leaves: &ArrayRef, fill: Option<&ArrayRef>, count: &Level
 
 fn compute_lengths(
     level: &ListAxis,
-    runs: &[Run],
+    runs: &[ElementRun],
     size: &RowArg,
     options: &PadOptions,
     axis: usize,
@@ -229,7 +229,7 @@ fn compute_lengths(
     Ok(out)
 }
 
-fn pad_level(level: &ListAxis, runs: &[Run], lengths: &[PaddedLength]) -> Result<ListAxis> {
+fn pad_level(level: &ListAxis, runs: &[ElementRun], lengths: &[PaddedLength]) -> Result<ListAxis> {
     let total = |l: &PaddedLength| l.kept.saturating_add(l.new_elements());
     let layout = lists_like(level.layout(), lengths.iter().map(total))?;
     let nulls = level.nulls().map(|n| {
@@ -244,11 +244,11 @@ fn pad_level(level: &ListAxis, runs: &[Run], lengths: &[PaddedLength]) -> Result
 
 fn list_child_runs(
     level: &ListAxis,
-    runs: &[Run],
+    runs: &[ElementRun],
     lengths: &[PaddedLength],
     side: Side,
-) -> Vec<Run> {
-    let mut out: Vec<Run> = Vec::with_capacity(runs.len());
+) -> Vec<ElementRun> {
+    let mut out: Vec<ElementRun> = Vec::with_capacity(runs.len());
     let mut push = |source: Option<usize>, len: usize, row: usize| match out.last_mut() {
         _ if len == 0 => {}
         Some(last)
@@ -261,7 +261,7 @@ fn list_child_runs(
         {
             last.len += len;
         }
-        _ => out.push(Run { source, len, row }),
+        _ => out.push(ElementRun { source, len, row }),
     };
     let mut lengths = lengths.iter();
     for run in runs {
@@ -297,7 +297,7 @@ fn convert_fill(fill: &ArrayRef, array: &RaggedArray) -> Result<ArrayRef> {
     cast_exactly("pad: the fill value", fill, array.leaf_type())
 }
 
-fn pad_leaves(leaves: &ArrayRef, runs: &[Run], fill: Option<&ArrayRef>) -> Result<ArrayRef> {
+fn pad_leaves(leaves: &ArrayRef, runs: &[ElementRun], fill: Option<&ArrayRef>) -> Result<ArrayRef> {
     const PIECE: usize = 1024;
     let total: usize = runs.iter().map(|r| r.len).sum();
     let longest = runs.iter().filter(|r| r.source.is_none()).map(|r| r.len).max().unwrap_or(0);

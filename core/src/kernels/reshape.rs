@@ -46,6 +46,19 @@ pub fn flatten(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// Merges all levels into one: every row becomes one list of its leaves.
 ///
 /// An array with at most one level is returned unchanged.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reshape::flatten_all;
+/// // [[[1], [2, 3]], [[4]]]
+/// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([1, 2, 1])?.into()];
+/// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))?;
+/// assert_eq!(flatten_all(&a)?.lengths(1)?, [3, 1]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
     match leaf_lists(array)? {
         Some(lists) if array.axes().len() > 1 => {
@@ -59,6 +72,19 @@ pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
 /// element each, which replaces its list. A null list becomes a null element.
 ///
 /// Copies nothing if no list is null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reshape::{squeeze, unsqueeze};
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// assert_eq!(squeeze(&unsqueeze(&a, 1)?, 1)?, a);
+/// assert!(squeeze(&a, 1).is_err());
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the array has no such axis, `axis` is 0, or a list that is not null does not have exactly
@@ -80,6 +106,19 @@ pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 
 /// Adds an axis of size 1 that becomes axis `axis` of the result: 1 wraps the content of each row
 /// in a list, -1 wraps each leaf. Copies nothing.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reshape::unsqueeze;
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// assert_eq!(unsqueeze(&a, 1)?.shape(), [2, 1, -1]);
+/// assert_eq!(unsqueeze(&a, -1)?.shape(), [2, -1, 1]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When `axis` is 0, and when the result would not have such an axis.

@@ -36,17 +36,18 @@ impl RowArg {
         }
     }
 
-    /// Whether the argument is the same for all rows.
+    /// Returns whether the argument is the same for all rows.
     pub fn is_constant(&self) -> bool {
         matches!(self, Self::All(_))
     }
 
     /// Returns an error unless an argument per row has `rows` values.
-    pub(crate) fn check(&self, what: &str, rows: usize) -> Result<()> {
+    pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         match self {
-            Self::Each(a) if a.len() != rows => {
-                Err(Error::invalid(format!("{what}: {} values for {rows} rows", a.len())))
-            }
+            Self::Each(a) if a.len() != rows => Err(Error::invalid(format!(
+                "{what}: {} values for {rows} rows; give one value, or one per row",
+                a.len()
+            ))),
             _ => Ok(()),
         }
     }

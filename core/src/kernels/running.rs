@@ -20,11 +20,11 @@ use arrow::datatypes::{
 };
 use arrow::util::bit_util;
 
+use super::allocate::allocate_values;
 use super::args::cast_exactly;
 use super::elementwise::each_length;
-use super::native::{native_int, reinterpret};
+use super::native::{native_int, reinterpret_values};
 use super::reduce::{AxisGroups, Reduction, group_along_axis};
-use super::room::allocate_values;
 use crate::array::nulls::with_nulls;
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
@@ -118,28 +118,54 @@ pub fn running(array: &RaggedArray, how: Running, axis: i64) -> Result<RaggedArr
     };
     let array = array.with_leaves(leaves.clone())?;
     apply_in_lists(&array, axis, |leaves, lists| {
-        let found = accumulate(how, leaves, lists, axis, &out)?;
+        let found = accumulate_lists(how, leaves, lists, axis, &out)?;
         if *found.data_type() == out { Ok(found) } else { Ok(cast(&found, &out)?) }
     })
 }
 
 /// Returns the [`running`] sums.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::running::cumsum;
+/// // [[1, NULL, 2], [5]]
+/// let leaves = Arc::new(Int32Array::from(vec![Some(1), None, Some(2), Some(5)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let expected = Int64Array::from(vec![Some(1), None, Some(3), Some(5)]);
+/// assert_eq!(cumsum(&a, 1)?.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`running`].
+/// Same as [`running`].
 pub fn cumsum(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     running(array, Running::Sum, axis)
 }
 
 /// Returns the [`running`] products.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::running::cumprod;
+/// let leaves = Arc::new(Int32Array::from(vec![2, 3, 4, 5]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// assert_eq!(cumprod(&a, 1)?.leaves().as_ref(), &Int64Array::from(vec![2, 6, 24, 5]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`running`].
+/// Same as [`running`].
 pub fn cumprod(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     running(array, Running::Prod, axis)
 }
 
-fn accumulate(
+fn accumulate_lists(
     how: Running,
     leaves: &ArrayRef,
     lists: &Layout,
@@ -185,14 +211,14 @@ fn accumulate(
     }
     // Signed integers, booleans and durations; overflow counts at valid leaves only.
     let leaves = match leaves.data_type() {
-        DataType::Duration(_) => reinterpret(leaves, &DataType::Int64)?,
+        DataType::Duration(_) => reinterpret_values(leaves, &DataType::Int64)?,
         DataType::Boolean => cast(&cast(leaves, &DataType::Int8)?, &DataType::Int64)?,
         _ => cast(leaves, &DataType::Int64)?,
     };
     let step = |acc: i64, v: i64| if product { acc.checked_mul(v) } else { acc.checked_add(v) };
     let leaves = leaves.as_primitive::<Int64Type>();
     let found = scan_lists::<_, Int64Type, _>(leaves, lists, i64::from(product), step, |acc| acc);
-    reinterpret(&found.map_err(overflow)?, out)
+    reinterpret_values(&found.map_err(overflow)?, out)
 }
 
 /// Scans list by list. The error is the first leaf of the list where `step` failed.
@@ -260,7 +286,7 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
     let native = native_type(given).unwrap_or_else(|| given.clone());
     let same = match given {
         DataType::Boolean | DataType::Null => cast(leaves, &native)?,
-        _ => reinterpret(leaves, &native)?,
+        _ => reinterpret_values(leaves, &native)?,
     };
     macro_rules! by_type {
         ($($t:ident => $arrow:ty),*) => {
@@ -278,7 +304,7 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
     );
     match given {
         DataType::Boolean | DataType::Null => Ok(cast(&found, given)?),
-        _ => reinterpret(&found, given),
+        _ => reinterpret_values(&found, given),
     }
 }
 
@@ -305,7 +331,7 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, or `fill` is not a single value of the type of the leaves.
+/// When the array has no such axis, or `fill` is not one value of the type of the leaves.
 pub fn shift(
     array: &RaggedArray,
     n: i64,
@@ -381,7 +407,7 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
         ($($width:literal => $t:ty),*) => {
             match leaves.data_type().primitive_width() {
                 $(Some($width) if leaves.null_count() == 0 => {
-                    let same = reinterpret(leaves, &<$t>::DATA_TYPE)?;
+                    let same = reinterpret_values(leaves, &<$t>::DATA_TYPE)?;
                     let flat = same.as_primitive::<$t>().values();
                     let mut out = allocate_values(len);
                     if back {
@@ -392,7 +418,7 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
                         out.extend_from_slice(&flat[..len - far]);
                     }
                     let out: ArrayRef = Arc::new(PrimitiveArray::<$t>::new(out.into(), None));
-                    return reinterpret(&out, leaves.data_type());
+                    return reinterpret_values(&out, leaves.data_type());
                 })*
                 _ => {}
             }
@@ -416,6 +442,20 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
 ///
 /// Integers and booleans give `Int64`, with an error on overflow; floats keep their type; times
 /// give durations. A null on either side gives null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::running::diff;
+/// // [[1, 4, 9], [7]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 4, 9, 7]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let expected = Int64Array::from(vec![None, Some(3), Some(5), None]);
+/// assert_eq!(diff(&a, 1, 1)?.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the array has no such axis, for leaves that cannot be subtracted, and on integer overflow.
@@ -516,6 +556,20 @@ fn diff_unsigned(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> 
 ///
 /// Shares all buffers if no leaf is null.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::running::forward_fill;
+/// // [[NULL, 1, NULL], [NULL]]
+/// let leaves = Arc::new(Int32Array::from(vec![None, Some(1), None, None]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let expected = Int32Array::from(vec![None, Some(1), Some(1), None]);
+/// assert_eq!(forward_fill(&a, 1)?.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the array has no such axis.
 pub fn forward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
@@ -524,6 +578,20 @@ pub fn forward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 
 /// Replaces null leaves by the next valid leaf after them along axis `axis`; nulls after the last
 /// valid leaf stay null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::running::backward_fill;
+/// // [[NULL, 1, NULL], [2]]
+/// let leaves = Arc::new(Int32Array::from(vec![None, Some(1), None, Some(2)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let expected = Int32Array::from(vec![Some(1), Some(1), None, Some(2)]);
+/// assert_eq!(backward_fill(&a, 1)?.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the array has no such axis.
@@ -564,7 +632,7 @@ fn fill_lists(
         ($($width:literal => $t:ty),*) => {
             match leaves.data_type().primitive_width() {
                 $(Some($width) => {
-                    let same = reinterpret(leaves, &<$t>::DATA_TYPE)?;
+                    let same = reinterpret_values(leaves, &<$t>::DATA_TYPE)?;
                     let mut out = allocate_values(leaves.len());
                     out.extend_from_slice(same.as_primitive::<$t>().values());
                     for_each_gap(nulls, lists, back, |nulls, source| {
@@ -572,7 +640,7 @@ fn fill_lists(
                         out[nulls].fill(value);
                     });
                     let out: ArrayRef = Arc::new(PrimitiveArray::<$t>::try_new(out.into(), valid)?);
-                    reinterpret(&out, leaves.data_type())
+                    reinterpret_values(&out, leaves.data_type())
                 })*
                 _ => {
                     let mut sources: Vec<u64> = (0..leaves.len() as u64).collect();

@@ -12,17 +12,17 @@ use arrow::downcast_primitive_array;
 
 use super::Count;
 use super::align::aligned;
-use super::args::{bits_of, cast_exactly, integers};
+use super::allocate::allocate_values;
+use super::args::{bits_of, cast_arg_integers, cast_exactly};
 use super::concat::concat;
 use super::gather::{row_of_list, take_rows, with_axis};
-use super::room::allocate_values;
 use super::take::{align_indices, merge_outer_nulls};
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
-use crate::index::resolve;
+use crate::index::resolve_position;
 use crate::limit::check_size;
 
-/// What to do when two values have the same target.
+/// Treatment of two values that have the same target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
     /// The last one, in the order of the indices, wins.
@@ -86,7 +86,7 @@ pub fn scatter(
     let into = merge_outer_nulls(&into, &values, axis)?;
     let (axis, into, indices, _) = align_indices("scatter", &into, &indices)?;
     let (indices, values) = aligned(&indices, &values, axis)?;
-    let at = integers("the indices of scatter", indices.leaves())?;
+    let at = cast_arg_integers("the indices of scatter", indices.leaves())?;
     let values = values.with_leaves(cast_exactly(
         "a value of scatter",
         values.leaves(),
@@ -154,7 +154,7 @@ impl ScatterWrite<'_> {
                 if !plain && self.at.is_null(i) {
                     continue;
                 }
-                let Some(target_index) = resolve(*index, size) else {
+                let Some(target_index) = resolve_position(*index, size) else {
                     return Err(Error::OutOfRangeAt {
                         what: "scatter",
                         row: self.row_of(list),
@@ -167,7 +167,7 @@ impl ScatterWrite<'_> {
                 let target_index = target.start + target_index;
                 if refuse && std::mem::replace(&mut seen[target_index], true) {
                     return Err(Error::invalid(format!(
-                        "scatter: index {index} at position {position} of list {list} (row {}) occurs twice",
+                        "scatter: index {index} at position {position} of list {list} (row {}) occurs twice; make the indices distinct, or let the last one win",
                         self.row_of(list)
                     )));
                 }
@@ -203,8 +203,8 @@ impl ScatterWrite<'_> {
 /// Elements that are lists are null where nothing is written.
 ///
 /// # Errors
-/// As [`scatter`], when the fill is not a single value that the type of the leaves can represent,
-/// and when the result is larger than
+/// Same as [`scatter`]; also when the fill is not one value that the type of the leaves can
+/// represent, and when the result is larger than
 /// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn scatter_new(
     indices: &RaggedArray,

@@ -18,7 +18,7 @@ use super::times::{compare_exactly, exact_seconds};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Which position among equal elements is returned.
+/// The position that is returned among equal elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Before them: the number of elements less than the needle.
@@ -65,7 +65,7 @@ pub fn searchsorted(array: &RaggedArray, needles: &dyn Datum, side: Side) -> Res
     let (given, one) = needles.get();
     if !one && given.len() != array.len() {
         return Err(Error::invalid(format!(
-            "searchsorted: {} needles for {} rows",
+            "searchsorted: {} needles for {} rows; give one needle, or one per row",
             given.len(),
             array.len()
         )));
@@ -121,7 +121,7 @@ pub fn searchsorted_lists(
     let which = match needles.axes().get(levels - 1) {
         Some(lists) if lists.layout().lists() != level.layout().lists() => {
             return Err(Error::invalid(format!(
-                "searchsorted: {} lists of needles for {} lists",
+                "searchsorted: {} lists of needles for {} lists; give one list of needles per list",
                 lists.layout().lists(),
                 level.layout().lists()
             )));
@@ -142,7 +142,7 @@ fn find_positions(
     side: Side,
 ) -> Result<Int64Array> {
     let (leaves, needles) = (unpack_dictionary(leaves)?, unpack_dictionary(needles)?);
-    let search = Search { level, which, side };
+    let search = ListSearch { level, which, side };
     let (leaf, needle) = (leaves.data_type().clone(), needles.data_type().clone());
     if needle.is_null() || leaf.is_null() {
         return search.run(needles.logical_nulls(), |_, _| Ordering::Greater);
@@ -201,13 +201,13 @@ enum NeedleLayout<'a> {
     Lists(&'a Layout),
 }
 
-struct Search<'a> {
+struct ListSearch<'a> {
     level: &'a ListAxis,
     which: NeedleLayout<'a>,
     side: Side,
 }
 
-impl Search<'_> {
+impl ListSearch<'_> {
     /// Runs one binary search per needle; `compare` takes the indices of a leaf and of a needle.
     fn run(
         &self,

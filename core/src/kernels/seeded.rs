@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
 
 /// Mixes 64 bits (splitmix64).
-pub(crate) fn mix(x: u64) -> u64 {
+pub(crate) fn mix_bits(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -14,7 +14,7 @@ pub(crate) fn mix(x: u64) -> u64 {
 
 /// Multiplies and combines both halves of the product by exclusive or.
 #[inline(always)]
-pub(crate) fn fold(a: u64, b: u64) -> u64 {
+pub(crate) fn fold_product(a: u64, b: u64) -> u64 {
     let wide = u128::from(a) * u128::from(b);
     #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
     let (low, high) = (wide as u64, (wide >> 64) as u64);
@@ -35,9 +35,9 @@ pub struct Seeded {
 
 impl Seeded {
     fn new(seed: u64) -> Self {
-        let a = mix(seed);
-        let b = mix(a);
-        let c = mix(b);
+        let a = mix_bits(seed);
+        let b = mix_bits(a);
+        let c = mix_bits(b);
         // Odd factors are invertible, and the top bit spreads every input over the upper half.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
@@ -67,7 +67,7 @@ pub struct NumberHasher {
 
 impl Hasher for NumberHasher {
     fn finish(&self) -> u64 {
-        fold(self.state, self.seeded.last)
+        fold_product(self.state, self.seeded.last)
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -79,7 +79,7 @@ impl Hasher for NumberHasher {
     }
 
     fn write_u64(&mut self, number: u64) {
-        self.state = fold(self.state ^ number, self.seeded.step);
+        self.state = fold_product(self.state ^ number, self.seeded.step);
     }
 
     fn write_i64(&mut self, number: i64) {

@@ -5,7 +5,7 @@ use arrow::compute::kernels::zip::zip;
 use arrow::compute::{CastOptions, cast_with_options, is_not_null};
 use arrow::datatypes::DataType;
 
-use super::elementwise::{Op, Operand, OperandType, Pair, Types, pair};
+use super::elementwise::{Op, Operand, OperandType, Pair, Types, pair_arrays};
 use crate::array::RaggedArray;
 use crate::array::nulls::true_bits;
 use crate::error::{Error, Result};
@@ -61,26 +61,28 @@ pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<R
     let mut shape = mask.clone();
     for side in [yes, no] {
         if let Operand::Array(a) = side {
-            let Pair { shape: all, left, .. } = pair(&shape, a)?;
+            let Pair { shape: all, left, .. } = pair_arrays(&shape, a)?;
             shape = all.with_leaves(left)?;
         }
     }
     let broadcast = |side: Operand<'_>| match side {
-        Operand::Array(a) => Ok(Side::Each(cast_leaves(&pair(&shape, a)?.right, &to)?)),
-        Operand::Scalar(v) => Ok::<_, Error>(Side::One(Scalar::new(cast_leaves(v, &to)?))),
+        Operand::Array(a) => {
+            Ok(ChoiceSide::Each(cast_leaves(&pair_arrays(&shape, a)?.right, &to)?))
+        }
+        Operand::Scalar(v) => Ok::<_, Error>(ChoiceSide::One(Scalar::new(cast_leaves(v, &to)?))),
     };
     let (yes, no) = (broadcast(yes)?, broadcast(no)?);
     let bits = BooleanArray::new(true_bits(shape.leaves().as_boolean()), None);
-    shape.with_leaves(zip(&bits, yes.datum(), no.datum())?)
+    shape.with_leaves(zip(&bits, yes.as_datum(), no.as_datum())?)
 }
 
-enum Side {
+enum ChoiceSide {
     Each(ArrayRef),
     One(Scalar<ArrayRef>),
 }
 
-impl Side {
-    fn datum(&self) -> &dyn Datum {
+impl ChoiceSide {
+    fn as_datum(&self) -> &dyn Datum {
         match self {
             Self::Each(v) => v,
             Self::One(v) => v,
@@ -100,6 +102,20 @@ fn cast_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
 ///
 /// Shares all buffers if no leaf is null and the type does not change.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Int32Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::{elementwise::Operand, select::fill_null};
+/// let leaves = Arc::new(Int32Array::from(vec![Some(1), None, Some(3)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let zero: ArrayRef = Arc::new(Int32Array::from(vec![0]));
+/// let found = fill_null(&a, Operand::Scalar(&zero))?;
+/// assert_eq!(found.leaves().as_ref(), &Int32Array::from(vec![1, 0, 3]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the types are incompatible or lists differ in length.
 pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray> {
@@ -117,6 +133,21 @@ pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray>
 /// Casts the leaves to another type; the lists are shared.
 ///
 /// Floats are truncated to integers, as by casts of Arrow and SQL engines.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, UInt8Array};
+/// # use arrow::datatypes::DataType;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::select::cast;
+/// let leaves = Arc::new(Int32Array::from(vec![1, 300, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// assert!(cast(&a, &DataType::UInt8, false).is_err());
+/// let found = cast(&a, &DataType::UInt8, true)?;
+/// assert_eq!(found.leaves().as_ref(), &UInt8Array::from(vec![Some(1), None, Some(3)]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the type cannot represent a value (300 as uint8, a string that is not a number); with

@@ -57,6 +57,19 @@ pub fn lengths(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 ///
 /// Unlike [`lengths`], which counts elements of one level including nulls, this counts values of
 /// all levels together, as SQL's `count` does.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::shape::count;
+/// // [[1, NULL], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![Some(1), None, Some(3)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// assert_eq!(count(&a)?, Int64Array::from(vec![1, 1]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub fn count(array: &RaggedArray) -> Result<Int64Array> {
     let nulls = array.leaves().logical_nulls().filter(|n| n.null_count() > 0);
     let Some(lists) = leaf_lists(array)? else {
@@ -68,7 +81,8 @@ pub fn count(array: &RaggedArray) -> Result<Int64Array> {
         None => (0..layout.lists()).map(|i| to_i64(layout.length(i))).collect(),
         Some(n) => {
             let rank = Rank::new(n.inner());
-            let count = |r: Range<usize>| to_i64(rank.rank(r.end) - rank.rank(r.start));
+            let count =
+                |r: Range<usize>| to_i64(rank.count_before(r.end) - rank.count_before(r.start));
             (0..layout.lists()).map(|i| count(layout.range(i))).collect()
         }
     };
@@ -95,6 +109,20 @@ pub fn row_shapes(array: &RaggedArray) -> Result<RaggedArray> {
 
 /// Returns the padded shape of every row as a list of `ndim - 1` numbers: its own length, then the
 /// length of its longest list on each deeper axis (0 if it has none). Null for a null row.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::shape::row_max_shapes;
+/// // [[[1], [2, 3]], [[4]]]
+/// let axes = vec![Offsets::from_lengths([2, 1])?.into(), Offsets::from_lengths([1, 2, 1])?.into()];
+/// let a = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 2, 3, 4])))?;
+/// let found = row_max_shapes(&a)?;
+/// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![2, 2, 1, 1]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub fn row_max_shapes(array: &RaggedArray) -> Result<RaggedArray> {
     // Per level, the length of the longest list of each row.
     let mut columns: Vec<Vec<i64>> = Vec::new();

@@ -21,7 +21,7 @@ use arrow::datatypes::{
 
 use super::align::aligned;
 use super::gather::{take_rows, with_axis};
-use super::native::{native_int, reinterpret};
+use super::native::{native_int, reinterpret_values};
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 
@@ -75,8 +75,22 @@ pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// Returns the positions within each innermost list in sorted order, as `Int64`; the lists are
 /// shared.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::sort::{Order, argsort};
+/// // [[30, 10, 20], [7]]
+/// let leaves = Arc::new(Int32Array::from(vec![30, 10, 20, 7]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = argsort(&a, Order::ASCENDING)?;
+/// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![1, 2, 0, 0]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`sort`].
+/// Same as [`sort`].
 pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     let lists = innermost_level(array)?.layout();
     let positions = argsort_leaves(array.leaves(), lists, order)?;
@@ -91,8 +105,22 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// Returns the position of every leaf in its [`sort`]ed innermost list, counted from 0; null for a
 /// null leaf.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::sort::{Order, rank};
+/// // [[30, 10, 20], [7]]
+/// let leaves = Arc::new(Int32Array::from(vec![30, 10, 20, 7]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = rank(&a, Order::ASCENDING)?;
+/// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![2, 0, 1, 0]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`sort`].
+/// Same as [`sort`].
 pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     let lists = innermost_level(array)?.layout();
     let leaves = array.leaves();
@@ -154,8 +182,23 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
 ///
 /// All NaN are one value. A null list stays null.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::sort::unique;
+/// // [[2, 1, 2], [NULL]]
+/// let leaves = Arc::new(Int32Array::from(vec![Some(2), Some(1), Some(2), None]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = unique(&a)?;
+/// assert_eq!(found.lengths(1)?, [2, 0]);
+/// assert_eq!(found.leaves().as_ref(), &Int32Array::from(vec![1, 2]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`sort`].
+/// Same as [`sort`].
 pub fn unique(array: &RaggedArray) -> Result<RaggedArray> {
     let level = innermost_level(array)?;
     let leaves = array.leaves();
@@ -293,8 +336,10 @@ macro_rules! dispatch_native {
             DataType::Float16 => run!(Float32Type, &cast(given, &DataType::Float32)?),
             DataType::Boolean => run!(UInt8Type, &cast(given, &DataType::UInt8)?),
             t => match native_int(t) {
-                Some(DataType::Int32) => run!(Int32Type, &reinterpret(given, &DataType::Int32)?),
-                Some(_) => run!(Int64Type, &reinterpret(given, &DataType::Int64)?),
+                Some(DataType::Int32) => {
+                    run!(Int32Type, &reinterpret_values(given, &DataType::Int32)?)
+                }
+                Some(_) => run!(Int64Type, &reinterpret_values(given, &DataType::Int64)?),
                 None => $other,
             },
         }
@@ -333,7 +378,7 @@ fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option
     let given = leaves.data_type();
     Ok(Some(match given {
         DataType::Float16 | DataType::Boolean => cast(&sorted, given)?,
-        _ => reinterpret(&sorted, given)?,
+        _ => reinterpret_values(&sorted, given)?,
     }))
 }
 
@@ -483,8 +528,22 @@ pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize
 ///
 /// One value per innermost list, null for a null list.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{BooleanArray, Int32Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::sort::{Order, is_sorted};
+/// // [[1, 3, 2], [7]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 3, 2, 7]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = is_sorted(&a, Order::ASCENDING)?;
+/// assert_eq!(found.leaves().as_ref(), &BooleanArray::from(vec![false, true]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`sort`].
+/// Same as [`sort`].
 pub fn is_sorted(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     let level = innermost_level(array)?;
     let positions = argsort_leaves(array.leaves(), level.layout(), order)?;

@@ -8,14 +8,14 @@ use arrow::downcast_primitive_array;
 
 use super::RowArg;
 use super::align::aligned;
-use super::args::integers;
+use super::allocate::allocate_values;
+use super::args::cast_arg_integers;
 use super::gather::{row_of_list, take_rows, with_axis};
 use super::index::slice;
-use super::room::allocate_values;
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
-use crate::index::resolve;
+use crate::index::resolve_position;
 
 /// Takes the elements of every list at the indices in the list of `indices` for it, in that order
 /// (numpy's `take`, list by list).
@@ -52,16 +52,29 @@ pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     take_elements("take", array, indices)
 }
 
-/// [`take`] under its name for batches: takes the entries of every sample at the indices for it.
+/// Takes the entries of every sample at the indices for it: [`take`] under its name for batches.
 ///
 /// # Errors
-/// As [`take`].
+/// Same as [`take`].
 pub fn gather(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     take_elements("gather", array, indices)
 }
 
 /// Reverses the elements of every list of axis `axis` (1 or more, negative axes count from the
 /// innermost); null lists stay null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::take::reverse;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// assert_eq!(reverse(&a, 1)?.leaves().as_ref(), &Int32Array::from(vec![3, 2, 1, 4]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// When the array has no such axis or `axis` is 0.
@@ -85,7 +98,7 @@ pub(super) fn align_indices(
         )));
     }
     let (array, indices) = aligned(array, indices, axis - 1)?;
-    let at = integers(&format!("the indices of {what}"), indices.leaves())?;
+    let at = cast_arg_integers(&format!("the indices of {what}"), indices.leaves())?;
     Ok((axis, array, indices, at))
 }
 
@@ -129,7 +142,7 @@ fn take_elements(
             positions.push(if at.is_null(i) {
                 None
             } else {
-                match resolve(at.value(i), source.len()) {
+                match resolve_position(at.value(i), source.len()) {
                     Some(p) => Some((source.start + p) as u64),
                     None => return Err(outside(list, position)),
                 }
@@ -179,7 +192,7 @@ fn take_primitive<T: ArrowPrimitiveType>(
         let mut outside = None;
         let wanted = &indices[to.range(list)];
         out.extend(wanted.iter().enumerate().map(|(position, index)| {
-            match resolve(*index, source.len()).and_then(|i| source.get(i)) {
+            match resolve_position(*index, source.len()).and_then(|i| source.get(i)) {
                 Some(value) => *value,
                 None => {
                     outside = outside.or(Some(position));

@@ -83,7 +83,7 @@ fn extract_explanation(error: &str) -> String {
     lines.take_while(|line| !is_rule(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether leaves of this type are strings: plain, large, view, or a dictionary of these.
+/// Returns whether leaves of this type are strings: plain, large, view, or a dictionary of these.
 pub fn is_text(leaf: &DataType) -> bool {
     match leaf {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,

@@ -24,7 +24,7 @@ pub const INTERVAL_NANOSECONDS: DataType = DataType::Decimal128(38, 0);
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
-/// Whether [`exact_seconds`] converts values of a type: instants and lengths of time.
+/// Returns whether [`exact_seconds`] converts values of a type: instants and lengths of time.
 pub fn is_instant_or_span(t: &DataType) -> bool {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_) | Interval(_))
@@ -62,16 +62,16 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
     Ok(cast(&counts, to)?)
 }
 
-/// Like [`exactly_in`]; `None` if any value is not a multiple of the unit.
+/// Converts like [`exactly_in`]; `None` if any value is not a multiple of the unit.
 ///
 /// # Errors
-/// As [`exactly_in`].
+/// Same as [`exactly_in`].
 pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
     let converted = exactly_in(values, to)?;
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
 }
 
-/// Whether two types are both instants or both lengths of time, and compare exactly.
+/// Returns whether two types are both instants or both lengths of time, and compare exactly.
 pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     let span = |t: &DataType| matches!(t, Duration(_) | Interval(_));

@@ -17,8 +17,8 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use half::f16;
 
+use super::allocate::map_values;
 use super::elementwise;
-use super::room::map_values;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -187,8 +187,21 @@ shorthand! {
 
 /// Rounds every leaf to a number of decimals, halves to even.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Float64Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::unary::round;
+/// let leaves = Arc::new(Float64Array::from(vec![1.25, 2.5, 17.0]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// assert_eq!(round(&a, 1)?.leaves().as_ref(), &Float64Array::from(vec![1.2, 2.5, 17.]));
+/// assert_eq!(round(&a, -1)?.leaves().as_ref(), &Float64Array::from(vec![0., 0., 20.]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`unary`] with [`Unary::Round`].
+/// Same as [`unary`] with [`Unary::Round`].
 pub fn round(array: &RaggedArray, decimals: i32) -> Result<RaggedArray> {
     unary(Unary::Round(decimals), array)
 }
@@ -266,7 +279,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
 
 /// Rounds to a multiple of `10^digits`, halves to even.
 fn round_tens(value: i128, digits: u32) -> i128 {
-    // With more than 38 digits, half a unit exceeds every 64-bit value.
+    // Half a unit of more than 38 digits exceeds every 64-bit value.
     let Some(unit) = 10i128.checked_pow(digits) else { return 0 };
     let (whole, rest) = (value.div_euclid(unit), value.rem_euclid(unit));
     let up = match (rest * 2).cmp(&unit) {
@@ -334,7 +347,7 @@ impl FromDouble for f64 {
 fn round_to(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals.saturating_abs());
     if scale.is_infinite() {
-        // No float has digits that far right, and none reaches half a unit that far left.
+        // No float has digits that far right, and no value reaches half a unit that far left.
         let none = decimals < 0 && value.is_finite();
         return if none { 0f64.copysign(value) } else { value };
     }

@@ -34,33 +34,33 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Number of the batch in the epoch (in the loader's [part](super::LoaderOptions::part)), from
-    /// 0.
+    /// Returns the number of the batch in the epoch (in the loader's
+    /// [part](super::LoaderOptions::part)), from 0.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Whether the batch is padded or packed.
+    /// Returns whether the batch is padded or packed.
     pub fn form(&self) -> Form {
         self.form
     }
 
-    /// Number of items: the length of the first axis of padded tensors.
+    /// Returns the number of items: the length of the first axis of padded tensors.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether the batch has no items, which no batch of an epoch is.
+    /// Returns whether the batch has no items, which no batch of an epoch is.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The items and their source rows.
+    /// Returns the items and their source rows.
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
-    /// The tensors with their names: columns in order, then masks or offsets.
+    /// Returns the tensors with their names: columns in order, then masks or offsets.
     pub fn tensors(&self) -> &[(Arc<str>, DenseTensor)] {
         &self.tensors
     }
@@ -81,7 +81,7 @@ impl Batch {
         })
     }
 
-    /// Number of elements of an axis in all items, before cutting; axis 0 is the items.
+    /// Returns the number of elements of an axis in all items, before cutting; axis 0 is the items.
     ///
     /// # Errors
     /// When no tensor of the batch lives on that axis or a deeper one.
@@ -89,10 +89,11 @@ impl Batch {
         Ok(self.axis(axis)?.0)
     }
 
-    /// Largest number of elements of an axis in one item: the `max_seqlen` for `dim{d}/cu_seqlens`.
+    /// Returns the largest number of elements of an axis in one item: the `max_seqlen` for
+    /// `dim{d}/cu_seqlens`.
     ///
     /// # Errors
-    /// As [`axis_len`](Self::axis_len).
+    /// Same as [`axis_len`](Self::axis_len).
     pub fn max_seqlen(&self, axis: usize) -> Result<usize> {
         Ok(self.axis(axis)?.1)
     }
@@ -105,12 +106,12 @@ impl Batch {
         })
     }
 
-    /// Bytes of all tensors.
+    /// Returns the bytes of all tensors.
     pub fn nbytes(&self) -> usize {
         self.tensors.iter().map(|(_, t)| t.nbytes()).sum()
     }
 
-    /// Bytes of the cells that are not padding.
+    /// Returns the bytes of the cells that are not padding.
     pub fn occupied_bytes(&self) -> usize {
         self.occupied
     }

@@ -9,24 +9,24 @@ use crate::dense::DType;
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
 /// A number that is read from and written to the bytes of a tensor.
-trait Native: Copy {
+trait NativeNumber: Copy {
     const SIZE: usize;
     fn read(bytes: &[u8]) -> Self;
     fn write(self, out: &mut [u8]);
 }
 
-/// Exact conversion where possible; integers become the nearest float.
+/// A conversion that is exact where possible; integers become the nearest float.
 trait FromNumber<S>: Sized {
     fn from_number(value: S) -> Option<Self>;
 }
 
 macro_rules! native {
     ($($t:ty),*) => {$(
-        impl Native for $t {
+        impl NativeNumber for $t {
             const SIZE: usize = size_of::<$t>();
             #[inline(always)]
             fn read(bytes: &[u8]) -> Self {
-                // An array, because copying a slice is a function call.
+                // A function call would copy a slice; an array compiles to one load.
                 Self::from_ne_bytes(bytes.first_chunk().copied().unwrap_or_default())
             }
             #[inline(always)]
@@ -103,7 +103,10 @@ impl FromNumber<f32> for f64 {
     }
 }
 
-fn convert_all<S: Native, D: Native + FromNumber<S>>(from: &[u8], out: &mut [u8]) -> bool {
+fn convert_all<S: NativeNumber, D: NativeNumber + FromNumber<S>>(
+    from: &[u8],
+    out: &mut [u8],
+) -> bool {
     let mut fits = true;
     for (from, out) in from.chunks_exact(S::SIZE).zip(out.chunks_exact_mut(D::SIZE)) {
         match D::from_number(S::read(from)) {
@@ -118,7 +121,7 @@ fn convert_all<S: Native, D: Native + FromNumber<S>>(from: &[u8], out: &mut [u8]
 /// Booleans are the bytes 0 and 1.
 pub(super) fn find_converter(from: DType, to: DType) -> Option<Convert> {
     use DType as T;
-    fn to_number<S: Native>(to: DType) -> Option<Convert>
+    fn to_number<S: NativeNumber>(to: DType) -> Option<Convert>
     where
         u16: FromNumber<S>,
         u32: FromNumber<S>,

@@ -1,4 +1,4 @@
-//! [`Draft`]: everything about a batch but its values.
+//! [`BatchDraft`]: everything about a batch but its values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::frame::Frame;
 use super::grid::Grid;
 use super::items::Item;
 use super::options::{Form, LoaderOptions};
-use super::output::{Output, TensorContent};
+use super::output::{TensorContent, TensorOutput};
 use super::plan::EpochPlan;
 use super::source::LoaderSource;
 use super::timeline::EventSpan;
@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
     let mut shape = vec![options.batch_size];
     for axis in 1..source.ndim {
-        let mut longest = source.longest(axis);
+        let mut longest = source.longest_list(axis);
         if axis == 1
             && let Some(window) = options.window_len()
         {
@@ -34,7 +34,6 @@ pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> V
     shape
 }
 
-/// The lists of a batch, and its size.
 pub(super) struct BatchDraft {
     pub(super) items: Vec<Item>,
     /// Per item, filled only if a tensor needs it: its base, the number of windows of that base,
@@ -68,7 +67,8 @@ impl EpochPlan {
         let own = depth(false).unwrap_or(0);
         let (mut frame, items) =
             Frame::new(&inner.source, self.items(batch), own).map_err(named)?;
-        let elements = (0..=own).map(|d| (frame.elements(d), frame.longest_item(d))).collect();
+        let elements =
+            (0..=own).map(|d| (frame.count_elements(d), frame.longest_item(d))).collect();
         let grid = padded.then(|| Arc::new(Grid::new(&mut frame, &options.sizes, options.side)));
         let lists = BatchLists { frame, grid };
         let facts = match (&inner.source.facts, depth(true)) {
@@ -97,14 +97,15 @@ impl EpochPlan {
             occupied: 0,
         };
         draft.collect_item_data(self, batch);
-        let bytes = inner.outputs.iter().map(|o| draft.cells(o).saturating_mul(o.size() as u128));
+        let bytes =
+            inner.outputs.iter().map(|o| draft.count_cells(o).saturating_mul(o.size() as u128));
         let total = bytes.fold(0u128, u128::saturating_add);
         let check = DenseOptions { limit: options.limit, ..DenseOptions::default() };
         draft.bytes = check.check_bytes(
             total,
             || format!("batch {batch} of {} items", draft.items.len()),
             || {
-                let shape = inner.outputs.iter().map(|o| (draft.cells(o), &o.name)).max();
+                let shape = inner.outputs.iter().map(|o| (draft.count_cells(o), &o.name)).max();
                 let largest = shape.map_or("", |(_, name)| name.as_ref());
                 format!(
                     "the largest tensor is {largest:?}; use smaller batches, shorter windows, \
@@ -117,11 +118,11 @@ impl EpochPlan {
                 // Counting walks over the lists, so count once per axis and not once per tensor.
                 let count = |lists: &BatchLists, depth: usize| -> Vec<usize> {
                     let grid = lists.grid.as_ref();
-                    (0..=depth).map(|d| grid.map_or(0, |grid| grid.occupied(d))).collect()
+                    (0..=depth).map(|d| grid.map_or(0, |grid| grid.count_occupied(d))).collect()
                 };
                 let own = count(&draft.lists, own);
                 let facts = draft.facts.as_ref().map(|f| count(f, 1)).unwrap_or_default();
-                let cells = |o: &Output| {
+                let cells = |o: &TensorOutput| {
                     let per_axis = if o.facts { &facts } else { &own };
                     per_axis.get(o.axis).copied().unwrap_or(0)
                 };
@@ -179,13 +180,13 @@ impl BatchDraft {
     }
 
     /// Number of elements of a tensor; `u128` because it may not fit memory.
-    fn cells(&self, output: &Output) -> u128 {
+    fn count_cells(&self, output: &TensorOutput) -> u128 {
         let (axis, lists) = (output.axis, self.lists(output.facts));
         match (&lists.grid, output.what) {
             (Some(grid), _) => count_bytes(grid.shape(axis), DType::U8),
             (None, TensorContent::CuSeqlens) => lists.frame.items() as u128 + 1,
-            (None, TensorContent::Offsets) => lists.frame.elements(axis - 1) as u128 + 1,
-            (None, _) => lists.frame.elements(axis) as u128,
+            (None, TensorContent::Offsets) => lists.frame.count_elements(axis - 1) as u128 + 1,
+            (None, _) => lists.frame.count_elements(axis) as u128,
         }
     }
 }

@@ -87,12 +87,12 @@ impl Epoch {
         epoch.skip_to(first)
     }
 
-    /// The plan of the epoch.
+    /// Returns the plan of the epoch.
     pub fn plan(&self) -> &EpochPlan {
         &self.plan
     }
 
-    /// Number of the next batch.
+    /// Returns the number of the next batch.
     pub fn position(&self) -> usize {
         self.next
     }
@@ -113,7 +113,7 @@ impl Epoch {
         if let Some(workers) = &mut self.workers
             && !workers.shared.skip_to(batch)
         {
-            workers.shared.stop();
+            workers.shared.stop_workers();
             workers.shared = Arc::new(EpochState::new(Arc::clone(&self.plan), batch));
         }
     }
@@ -153,7 +153,7 @@ impl std::iter::FusedIterator for Epoch {}
 impl Drop for Epoch {
     fn drop(&mut self) {
         if let Some(workers) = &self.workers {
-            workers.shared.stop();
+            workers.shared.stop_workers();
         }
     }
 }
@@ -270,7 +270,7 @@ impl EpochState {
     }
 
     /// Starts no more batches, and waits for those being made.
-    fn stop(&self) {
+    fn stop_workers(&self) {
         let mut state = self.lock_state();
         state.limit = 0;
         while state.running > 0 {

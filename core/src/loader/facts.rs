@@ -1,13 +1,12 @@
-//! Where facts are put that hold of a row without being one of its events.
+//! Places for facts about a row that are not events.
 
-/// Where facts go in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactsPlace {
-    /// Into tensors of their own.
+    /// In tensors of their own.
     Beside,
     /// Before the elements of axis 1, at most this many.
     Elements(usize),
-    /// Into one leading element of axis 1, as its list on axis 2.
+    /// In one leading element of axis 1, as its list on axis 2.
     List,
 }
 

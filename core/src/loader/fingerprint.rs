@@ -4,7 +4,7 @@ use super::facts::FactsPlace;
 use super::items::Bases;
 use super::options::{Form, LoaderOptions, Sampling};
 use super::plan::EpochPlan;
-use super::random::mix;
+use super::random::mix_bits;
 use super::source::LoaderSource;
 use crate::dense::{Fill, Side, Size};
 
@@ -13,7 +13,7 @@ struct Fingerprint(u64);
 
 impl Fingerprint {
     fn add(&mut self, number: u64) {
-        self.0 = mix(self.0 ^ number);
+        self.0 = mix_bits(self.0 ^ number);
     }
 
     fn add_count(&mut self, n: usize) {

@@ -86,7 +86,7 @@ impl Frame {
         self.starts[0].len()
     }
 
-    pub(super) fn elements(&self, axis: usize) -> usize {
+    pub(super) fn count_elements(&self, axis: usize) -> usize {
         last_offset(&self.rows[axis])
     }
 
@@ -96,7 +96,7 @@ impl Frame {
     }
 
     /// Number of facts in front of the item's elements on an axis.
-    pub(super) fn before(&self, axis: usize, item: usize) -> usize {
+    pub(super) fn facts_before(&self, axis: usize, item: usize) -> usize {
         match (axis, self.before.get(item)) {
             (1, Some(prefix)) => prefix.elements,
             (2, Some(prefix)) => prefix.list.unwrap_or(0),
@@ -107,11 +107,10 @@ impl Frame {
     /// The item's elements without facts, as positions in its shard.
     pub(super) fn in_shard(&self, axis: usize, item: usize) -> Range<usize> {
         let start = self.starts[axis][item];
-        start..start + self.range(axis, item).len() - self.before(axis, item)
+        start..start + self.range(axis, item).len() - self.facts_before(axis, item)
     }
 
-    /// Length of the longest list of an axis (1..).
-    pub(super) fn longest(&self, axis: usize) -> usize {
+    pub(super) fn longest_list(&self, axis: usize) -> usize {
         longest_list(&self.offsets[axis - 1])
     }
 

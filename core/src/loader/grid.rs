@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::frame::Frame;
-use crate::array::ahead::prefetch_for_write;
+use crate::array::prefetch::prefetch_for_write;
 use crate::dense::{Side, Size};
 
 /// Offsets and sizes of all axes, which determine the slots of every tensor of a batch. Kept with a
@@ -37,8 +37,8 @@ impl Grid {
         let mut shape = vec![frame.items()];
         for axis in 1..=frame.offsets.len() {
             shape.push(match sizes.get(axis - 1).copied().unwrap_or_default() {
-                Size::Longest => frame.longest(axis),
-                Size::AtMost(n) => frame.longest(axis).min(n),
+                Size::Longest => frame.longest_list(axis),
+                Size::AtMost(n) => frame.longest_list(axis).min(n),
                 Size::Exactly(n) => n,
             });
         }
@@ -50,7 +50,7 @@ impl Grid {
     }
 
     /// Number of elements in a tensor of an axis, without those that are cut.
-    pub(super) fn occupied(&self, axis: usize) -> usize {
+    pub(super) fn count_occupied(&self, axis: usize) -> usize {
         self.count_kept(1, axis, 0..self.shape[0])
     }
 

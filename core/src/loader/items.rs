@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::options::{LoaderOptions, Sampling};
 use super::source::LoaderSource;
-use super::window::Window;
+use super::window::RowWindows;
 use crate::error::{Error, Result};
 
 /// One item of a batch: a range of events of one row.
@@ -29,7 +29,7 @@ pub(super) struct EpochItems {
 /// The bases: what items are windows of.
 #[derive(Debug)]
 pub(super) enum Bases {
-    /// This number of whole rows.
+    /// The number of whole rows.
     Rows(usize),
     /// Rows that end early, in any order and with repeats.
     Cuts(Cuts),
@@ -68,8 +68,8 @@ impl EpochItems {
         }
         let (mut of, mut steps) = (Vec::new(), Vec::new());
         for base in 0..n {
-            let (row, len) = items.base(source, base);
-            let Some(window) = Window::for_row(source, options, row) else { continue };
+            let (row, len) = items.row_and_len(source, base);
+            let Some(window) = RowWindows::for_row(source, options, row) else { continue };
             if window.is_stuck() {
                 return Err(Error::invalid(format!(
                     "row {row}: the facts before its window leave no elements to step through; \
@@ -106,7 +106,7 @@ impl EpochItems {
     }
 
     /// Returns the row of a base over all shards, and its number of elements on axis 1.
-    pub(super) fn base(&self, source: &LoaderSource, base: usize) -> (usize, usize) {
+    pub(super) fn row_and_len(&self, source: &LoaderSource, base: usize) -> (usize, usize) {
         match &self.bases {
             Bases::Rows(_) => (base, source.len(base)),
             Bases::Cuts(cuts) => (cuts.rows[base] as usize, cuts.ends[base] as usize),

@@ -1,4 +1,4 @@
-//! Making of one batch: values are copied from the shards straight into its tensors.
+//! Assembly of one batch: copies values from the shards into its tensors.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use rayon::prelude::*;
 use super::batch::Batch;
 use super::draft::BatchDraft;
 use super::grid::Grid;
-use super::inner::LoaderState;
-use super::output::{Output, TensorContent};
+use super::output::{TensorContent, TensorOutput};
 use super::plan::EpochPlan;
-use super::put::{Copied, Finite, Numbers, Ones, write_finite, write_is_number};
+use super::put::{Copied, Finite, NumberFlags, Ones, write_finite, write_is_number};
+use super::state::LoaderState;
 use super::values::WorkBuffers;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
@@ -21,7 +21,7 @@ impl EpochPlan {
     pub(super) fn make_batch(&self, batch: usize, together: bool) -> Result<Batch> {
         let inner = &self.inner;
         let draft = self.draft_batch(batch)?;
-        let tensor = |output: &Output, work: &mut WorkBuffers| {
+        let tensor = |output: &TensorOutput, work: &mut WorkBuffers| {
             let tensor = match &draft.lists(output.facts).grid {
                 Some(grid) => output.make_padded(inner, &draft, grid, work),
                 None => output.make_packed(inner, &draft, work),
@@ -55,7 +55,7 @@ impl EpochPlan {
     }
 }
 
-impl Output {
+impl TensorOutput {
     /// Whether values are made finite when they are written.
     fn is_finite(&self, inner: &LoaderState) -> bool {
         matches!(self.what, TensorContent::Column(column) if self.source(inner).columns[column].finite)
@@ -83,13 +83,13 @@ impl Output {
             let row = shape.get(1).copied().unwrap_or(0);
             let mut bytes = vec![0u8; slots.bytes()];
             for (item, out) in bytes.chunks_exact_mut(row.max(1)).enumerate() {
-                let before = draft.frame(self.facts).before(1, item);
+                let before = draft.frame(self.facts).facts_before(1, item);
                 out[..before.min(row)].fill(1);
             }
             return DenseTensor::try_new_trusted(self.dtype, shape, Buffer::from_vec(bytes));
         }
-        let mut memory = self.shelf.take(slots.bytes(), largest)?;
-        let out = memory.padded(grid);
+        let mut memory = self.shelf.take_block(slots.bytes(), largest)?;
+        let out = memory.clear_for_grid(grid);
         if self.what == TensorContent::Mask {
             slots.write_all(out, &mut Ones);
             return DenseTensor::try_new_trusted(self.dtype, shape, memory.into_buffer(Some(grid)));
@@ -101,7 +101,7 @@ impl Output {
             let values = self.values(inner, draft, item, work)?;
             match (self.what, self.size()) {
                 (TensorContent::Number(_), _) => {
-                    slots.write_item(item, out, &mut Numbers { values, first })
+                    slots.write_item(item, out, &mut NumberFlags { values, first })
                 }
                 (_, 4) if is_finite => slots.write_item(item, out, &mut Finite { values, first }),
                 (_, 1) => slots.write_item(item, out, &mut Copied::<1> { values, first }),
@@ -130,9 +130,9 @@ impl Output {
             TensorContent::Offsets => return copied(&frame.offsets[self.axis - 1]),
             _ => {}
         }
-        let (n, size) = (frame.elements(self.axis), self.size());
-        let mut memory = self.shelf.take(n * size, n * size + n * size / 4)?;
-        let mut rest = memory.any();
+        let (n, size) = (frame.count_elements(self.axis), self.size());
+        let mut memory = self.shelf.take_block(n * size, n * size + n * size / 4)?;
+        let mut rest = memory.as_uninit_slice();
         let is_finite = self.is_finite(inner);
         for item in 0..draft.items.len() {
             let (out, after) = rest.split_at_mut(frame.range(self.axis, item).len() * size);

@@ -65,7 +65,6 @@ mod facts;
 mod fingerprint;
 mod frame;
 mod grid;
-mod inner;
 mod items;
 mod make;
 pub mod meds;
@@ -77,6 +76,7 @@ mod random;
 pub(crate) mod save;
 mod shelf;
 mod source;
+mod state;
 mod stats;
 mod timeline;
 mod values;
@@ -95,15 +95,15 @@ pub use plan::EpochPlan;
 pub use save::{BatchFolder, BatchStream};
 pub use stats::EpochStats;
 
-use self::inner::{LoaderState, LoaderTarget};
 use self::items::{Bases, EpochItems};
-use self::output::Output;
+use self::output::TensorOutput;
 use self::source::LoaderSource;
+use self::state::{LoaderState, LoaderTarget};
 use crate::error::{Error, Result};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
 
-/// Makes epochs of batches from shards; the [module](self) explains how.
+/// Makes epochs of batches from shards; see the [module](self).
 ///
 /// Clones share shards, threads and memory. A loader has at most 2^32 - 1 items, and a batch at
 /// most 2^31 - 1 elements per axis.
@@ -120,6 +120,23 @@ impl Loader {
     /// All shards must have the same columns on the same axes. Numbers of different types are
     /// converted to their common type (as by [`RaggedTable::concat`]) while they are copied. Shards
     /// are not copied.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1, 3])?
+    ///     .column("x", 1, Arc::new(Int32Array::from_iter_values(1..7)))
+    ///     .build()?;
+    /// let loader = Loader::try_new(vec![table], LoaderOptions::new(2))?;
+    /// assert_eq!((loader.num_rows(), loader.num_items()), (3, 3));
+    /// let batch = loader.epoch(0)?.next().transpose()?;
+    /// assert_eq!(batch.map(|b| b.len()), Some(2));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there are no shards; shards differ in depth or columns, or have types without a common
@@ -143,7 +160,7 @@ impl Loader {
         options: LoaderOptions,
         items: EpochItems,
         targets: Vec<LoaderTarget>,
-        outputs: Vec<Output>,
+        outputs: Vec<TensorOutput>,
     ) -> Self {
         let largest_shape = draft::largest_shape(&source, &options);
         let inner = LoaderState {
@@ -202,7 +219,7 @@ impl Loader {
     /// later. If [`ReadOptions::large_lists`] is not set, it is chosen by size.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         options: LoaderOptions,
@@ -230,12 +247,12 @@ impl Loader {
         Self::try_new(shards, options)
     }
 
-    /// The options.
+    /// Returns the options.
     pub fn options(&self) -> &LoaderOptions {
         &self.inner.options
     }
 
-    /// Rows of all shards.
+    /// Returns the rows of all shards.
     pub fn num_rows(&self) -> usize {
         self.inner.source.rows()
     }
@@ -258,20 +275,52 @@ impl Loader {
     /// Iterates over an epoch like [`epoch`](Self::epoch), from batch number `batch` on; earlier
     /// batches are not made.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1, 3])?
+    ///     .column("x", 1, Arc::new(Int32Array::from_iter_values(1..7)))
+    ///     .build()?;
+    /// let loader = Loader::try_new(vec![table], LoaderOptions::new(2))?;
+    /// let rest: Vec<_> = loader.epoch_from(0, 1)?.collect();
+    /// assert_eq!(rest.len(), 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// As [`epoch`](Self::epoch).
+    /// Same as [`epoch`](Self::epoch).
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         Ok(Epoch::new(self.plan(epoch), batch, self.start_threads()?))
     }
 
-    /// Number of items (windows to step through, or rows) of every epoch, over all parts and before
-    /// any are [dropped](LoaderOptions::drop_last).
+    /// Returns the number of items (windows to step through, or rows) of every epoch, over all
+    /// parts and before any are [dropped](LoaderOptions::drop_last).
     pub fn num_items(&self) -> usize {
         self.inner.items.len()
     }
 
     /// Makes one batch of items given by their numbers in source order, in any order, for callers
     /// with their own sampler. Random windows are those of epoch number `epoch`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1, 3])?
+    ///     .column("x", 1, Arc::new(Int32Array::from_iter_values(1..7)))
+    ///     .build()?;
+    /// let loader = Loader::try_new(vec![table], LoaderOptions::new(2))?;
+    /// let batch = loader.batch_of(0, &[2, 0])?;
+    /// assert_eq!(batch.tensor("x")?.as_slice::<i32>()?, [4, 5, 6, 1, 2, 0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there are no items, an item does not exist, or the batch cannot be made.

@@ -157,8 +157,8 @@ impl LoaderOptions {
         self
     }
 
-    /// Whether to drop the items at the end of the order that do not fill a batch and, with
-    /// [`part`](Self::part), the last batches that do not give every part one.
+    /// Sets whether the items at the end of the order that do not fill a batch are dropped and,
+    /// with [`part`](Self::part), the last batches that do not give every part one.
     pub fn drop_last(mut self, drop_last: bool) -> Self {
         self.drop_last = drop_last;
         self
@@ -194,7 +194,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Whether each column with null leaves gets a validity mask (the default).
+    /// Sets whether each column with null leaves gets a validity mask (the default).
     pub fn validity(mut self, validity: bool) -> Self {
         self.validity = validity;
         self
@@ -228,7 +228,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Whether integer columns are converted to int64, the type of embedding layers.
+    /// Sets whether integer columns are converted to int64, the type of embedding layers.
     pub fn tokens_as_i64(mut self, tokens_as_i64: bool) -> Self {
         self.tokens_as_i64 = tokens_as_i64;
         self

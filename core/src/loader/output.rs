@@ -1,4 +1,4 @@
-//! [`Output`]: a tensor of every batch.
+//! [`TensorOutput`]: a tensor of every batch.
 
 use std::sync::Arc;
 
@@ -8,9 +8,8 @@ use super::source::LoaderSource;
 use crate::dense::DType;
 use crate::error::{Error, Result};
 
-/// A tensor of every batch.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,
     /// Axis of its innermost lists, in the source or in its facts.
     pub(super) axis: usize,
@@ -39,8 +38,8 @@ pub(super) enum TensorContent {
     PositionIds,
     /// Whether an element of axis 1 is a fact in front of the values.
     Fact,
-    /// As many true elements of axis 1 as there are facts in front, even if the facts are
-    /// elsewhere.
+    /// True at the first elements of axis 1, one for each fact in front, even if the facts are in
+    /// other tensors.
     Leading,
     /// One value per event, at its first measurement.
     Spread,
@@ -57,7 +56,7 @@ pub(super) enum TensorContent {
 /// Collects the tensors of one loader.
 pub(super) struct Outputs<'a> {
     options: &'a LoaderOptions,
-    all: Vec<Output>,
+    all: Vec<TensorOutput>,
 }
 
 impl<'a> Outputs<'a> {
@@ -83,7 +82,7 @@ impl<'a> Outputs<'a> {
     /// Adds a tensor of the facts.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Same as [`push`](Self::push).
     pub(super) fn push_fact(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -111,17 +110,20 @@ impl<'a> Outputs<'a> {
             )));
         }
         let shelf = Shelf::new(axis, dtype.size(), fill, self.options.in_flight());
-        self.all.push(Output { name, axis, dtype, what, facts, shelf });
+        self.all.push(TensorOutput { name, axis, dtype, what, facts, shelf });
         Ok(())
     }
 
-    pub(super) fn into_outputs(self) -> Vec<Output> {
+    pub(super) fn into_outputs(self) -> Vec<TensorOutput> {
         self.all
     }
 }
 
 /// Lists the tensors of every batch, in order.
-pub(super) fn list_outputs(source: &LoaderSource, options: &LoaderOptions) -> Result<Vec<Output>> {
+pub(super) fn list_outputs(
+    source: &LoaderSource,
+    options: &LoaderOptions,
+) -> Result<Vec<TensorOutput>> {
     let mut out = Outputs::new(options);
     for (i, c) in source.columns.iter().enumerate() {
         out.push(Arc::clone(&c.name), c.axis, c.dtype, c.fill, TensorContent::Column(i))?;
@@ -204,7 +206,7 @@ pub(super) fn push_position_ids(
     }
 }
 
-impl Output {
+impl TensorOutput {
     pub(super) fn name(&self) -> &str {
         &self.name
     }

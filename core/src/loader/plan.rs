@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::inner::LoaderState;
 use super::items::Item;
-use super::random::{derive_random, epoch_rng, shuffle};
-use super::window::Window;
+use super::random::{derive_random, epoch_rng, shuffle_items};
+use super::state::LoaderState;
+use super::window::RowWindows;
 use crate::error::{Error, Result};
 
 /// The batches of one epoch: a function of the options, the lengths of the rows and the number of
@@ -63,7 +63,7 @@ impl EpochPlan {
         if options.shuffle || options.bucket.is_some() {
             let mut own: Vec<u32> = (0..number(all)).collect();
             if options.shuffle {
-                shuffle(&mut own, &mut rng);
+                shuffle_items(&mut own, &mut rng);
             }
             own.truncate(items);
             order = Some(own);
@@ -75,7 +75,7 @@ impl EpochPlan {
             plan.sort_pools(order, pool.saturating_mul(size));
             if options.shuffle {
                 let mut parts: Vec<u32> = (0..number(items.div_ceil(size))).collect();
-                shuffle(&mut parts, &mut rng);
+                shuffle_items(&mut parts, &mut rng);
                 plan.parts = Some(parts);
             }
         }
@@ -99,13 +99,13 @@ impl EpochPlan {
         }
     }
 
-    /// Number of the epoch.
+    /// Returns the number of the epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Number of batches of this [part](super::LoaderOptions::part); the other methods, too, cover this
-    /// part only.
+    /// Returns the number of batches of this [part](super::LoaderOptions::part); the other methods,
+    /// too, cover this part only.
     pub fn num_batches(&self) -> usize {
         let (rank, world) = self.part;
         let all = self.items.div_ceil(self.size);
@@ -116,7 +116,7 @@ impl EpochPlan {
         }
     }
 
-    /// Number of items in all batches of this part.
+    /// Returns the number of items in all batches of this part.
     pub fn num_items(&self) -> usize {
         (0..self.num_batches()).map(|batch| self.positions(batch).len()).sum()
     }
@@ -125,7 +125,7 @@ impl EpochPlan {
     pub fn items(&self, batch: usize) -> impl ExactSizeIterator<Item = Item> + '_ {
         self.positions(batch).map(|position| {
             let (row, events) = self.window_of(self.item_at(position));
-            let (shard, row) = self.inner.source.locate(row);
+            let (shard, row) = self.inner.source.locate_row(row);
             Item { shard, row, events }
         })
     }
@@ -150,8 +150,8 @@ impl EpochPlan {
     fn window_of(&self, item: u32) -> (usize, Range<usize>) {
         let inner = &self.inner;
         let (base, step) = inner.items.locate_item(item);
-        let (row, len) = inner.items.base(&inner.source, base);
-        let Some(window) = Window::for_row(&inner.source, &inner.options, row) else {
+        let (row, len) = inner.items.row_and_len(&inner.source, base);
+        let Some(window) = RowWindows::for_row(&inner.source, &inner.options, row) else {
             return (row, 0..len);
         };
         let random = || derive_random(inner.options.seed, self.epoch, base as u64);
@@ -166,8 +166,9 @@ impl EpochPlan {
     /// Number of items (windows) made from one base.
     pub(super) fn count_windows(&self, base: usize) -> usize {
         let inner = &self.inner;
-        let (row, len) = inner.items.base(&inner.source, base);
-        Window::for_row(&inner.source, &inner.options, row).map_or(1, |window| window.count(len))
+        let (row, len) = inner.items.row_and_len(&inner.source, base);
+        RowWindows::for_row(&inner.source, &inner.options, row)
+            .map_or(1, |window| window.count(len))
     }
 
     fn item_at(&self, position: usize) -> u32 {

@@ -32,12 +32,12 @@ impl WriteSlots for Finite<'_> {
 }
 
 /// Writes whether float32 values of one item are numbers.
-pub(super) struct Numbers<'a> {
+pub(super) struct NumberFlags<'a> {
     pub(super) values: &'a [u8],
     pub(super) first: usize,
 }
 
-impl WriteSlots for Numbers<'_> {
+impl WriteSlots for NumberFlags<'_> {
     #[inline]
     fn put(&mut self, first: usize, cell: &mut [u8]) {
         let at = (first - self.first) * 4;
@@ -45,7 +45,6 @@ impl WriteSlots for Numbers<'_> {
     }
 }
 
-/// Writes 1 to every slot.
 pub(super) struct Ones;
 
 impl WriteSlots for Ones {

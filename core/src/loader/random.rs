@@ -4,7 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};
 
 /// Mixes 64 bits into 64 bits (the last steps of splitmix64).
-pub(super) fn mix(x: u64) -> u64 {
+pub(super) fn mix_bits(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -13,7 +13,7 @@ pub(super) fn mix(x: u64) -> u64 {
 
 /// Derives a random number from three others.
 pub(super) fn derive_random(seed: u64, epoch: u64, item: u64) -> u64 {
-    mix(mix(mix(seed) ^ epoch) ^ item)
+    mix_bits(mix_bits(mix_bits(seed) ^ epoch) ^ item)
 }
 
 /// Scales 64 random bits to a number below `n`; 0 if `n` is 0.
@@ -24,7 +24,7 @@ pub(super) fn scale_below(random: u64, n: u64) -> u64 {
 pub(super) fn epoch_rng(seed: u64, epoch: u64) -> ChaCha8Rng {
     let mut key = [0; 32];
     for (i, part) in key.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        *part = mix(mix(seed).wrapping_add(i as u64)).to_le_bytes();
+        *part = mix_bits(mix_bits(seed).wrapping_add(i as u64)).to_le_bytes();
     }
     let mut rng = ChaCha8Rng::from_seed(key);
     rng.set_stream(epoch);
@@ -32,7 +32,7 @@ pub(super) fn epoch_rng(seed: u64, epoch: u64) -> ChaCha8Rng {
 }
 
 /// Shuffles uniformly (Fisher-Yates).
-pub(super) fn shuffle(items: &mut [u32], rng: &mut ChaCha8Rng) {
+pub(super) fn shuffle_items(items: &mut [u32], rng: &mut ChaCha8Rng) {
     for i in (1..items.len()).rev() {
         // The draw is at most `i`.
         let j = usize::try_from(draw_below(rng, i as u64 + 1)).unwrap_or(0);
@@ -60,20 +60,20 @@ mod tests {
     #[test]
     fn numbers_are_fixed() {
         // splitmix64 from 0, as published.
-        assert_eq!(mix(0), 0xe220_a839_7b1d_cdaf);
+        assert_eq!(mix_bits(0), 0xe220_a839_7b1d_cdaf);
         assert_eq!(scale_below(u64::MAX, 10), 9);
         assert_eq!(scale_below(0, 10), 0);
         assert_eq!(scale_below(u64::MAX, 0), 0);
         let mut items: Vec<u32> = (0..10).collect();
-        shuffle(&mut items, &mut epoch_rng(7, 0));
+        shuffle_items(&mut items, &mut epoch_rng(7, 0));
         assert_eq!(items, [9, 3, 2, 6, 1, 0, 7, 5, 8, 4]);
         assert_eq!(derive_random(7, 1, 42), 0xce0f_ffa7_9a80_923f);
         assert_eq!(epoch_rng(7, 1).next_u64(), 0x5bcc_d224_6ce1_7bce);
         let mut again: Vec<u32> = (0..10).collect();
-        shuffle(&mut again, &mut epoch_rng(7, 0));
+        shuffle_items(&mut again, &mut epoch_rng(7, 0));
         assert_eq!(items, again);
         let mut other: Vec<u32> = (0..10).collect();
-        shuffle(&mut other, &mut epoch_rng(7, 1));
+        shuffle_items(&mut other, &mut epoch_rng(7, 1));
         assert_ne!(items, other);
         items.sort_unstable();
         assert_eq!(items, (0..10).collect::<Vec<_>>());
@@ -84,7 +84,7 @@ mod tests {
         let mut counts = [[0u32; 6]; 6];
         for epoch in 0..6000 {
             let mut items: Vec<u32> = (0..6).collect();
-            shuffle(&mut items, &mut epoch_rng(1, epoch));
+            shuffle_items(&mut items, &mut epoch_rng(1, epoch));
             for (place, item) in items.into_iter().enumerate() {
                 counts[place][item as usize] += 1;
             }

@@ -13,7 +13,6 @@ use crate::io::atomic::AtomicFolder;
 use crate::io::lease::is_temporary;
 use crate::io::safetensors::dense;
 
-/// Index file of a folder of batches.
 const INDEX: &str = "batches.json";
 
 /// A folder of batches, one safetensors file each, named `batch-000000.safetensors`,
@@ -160,7 +159,7 @@ fn encode_batch<'a>(
 /// Refuses a target folder that must be kept, before any input is read.
 ///
 /// # Errors
-/// As [`BatchFolder::create`].
+/// Same as [`BatchFolder::create`].
 pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     if !target.exists() {
         return Ok(());

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use arrow::buffer::Buffer;
 
 use super::grid::{Grid, WriteSlots};
-use crate::dense::{Block, MAPPED};
+use crate::dense::{MAPPED, MemoryBlock};
 use crate::error::Result;
 
 /// Blocks for one tensor of successive batches. A block records what a batch wrote to it, so that
@@ -16,14 +16,13 @@ pub(super) struct Shelf {
     axis: usize,
     size: usize,
     fill: [u8; 8],
-    /// Largest number of free blocks.
     keep: usize,
     free: Mutex<Vec<ShelfBlock>>,
 }
 
 #[derive(Debug)]
 struct ShelfBlock {
-    block: Block,
+    block: MemoryBlock,
     /// Length in bytes of the prefix that is padding, except for what was written.
     padded: usize,
     written: Option<Arc<Grid>>,
@@ -41,7 +40,7 @@ impl Shelf {
 
     /// Returns `len` bytes of undefined content, from a block sized for batches of up to `largest`
     /// bytes.
-    pub(super) fn take(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
+    pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
         let (fitting, outgrown) = {
             let mut free = self.free();
             // Best fit; among equals the one used last, whose pages are likely resident.
@@ -57,7 +56,7 @@ impl Shelf {
         let used = match fitting {
             Some(used) => used,
             None => {
-                let block = Block::zeroed(choose_capacity(len, largest))?;
+                let block = MemoryBlock::new_zeroed(choose_capacity(len, largest))?;
                 ShelfBlock { block, padded: 0, written: None }.with_zeros(self)
             }
         };
@@ -107,7 +106,6 @@ impl ShelfBlock {
     }
 }
 
-/// Writer of padding.
 #[derive(Clone, Copy)]
 enum Fill {
     /// Bytes that are all the same.
@@ -118,7 +116,6 @@ enum Fill {
 }
 
 impl Fill {
-    /// Builds a writer from one element.
     fn new(element: &[u8]) -> Self {
         match element {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
@@ -156,7 +153,7 @@ pub(super) struct LentBlock {
 
 impl LentBlock {
     /// Returns the bytes, all padding except for the slots of `grid`, which the caller must write.
-    pub(super) fn padded(&mut self, grid: &Grid) -> &mut [u8] {
+    pub(super) fn clear_for_grid(&mut self, grid: &Grid) -> &mut [u8] {
         match (&mut self.used, self.home.upgrade()) {
             (Some(used), Some(home)) => {
                 used.clear(&home, self.len, grid);
@@ -166,8 +163,8 @@ impl LentBlock {
         }
     }
 
-    /// Returns the bytes with undefined content.
-    pub(super) fn any(&mut self) -> &mut [u8] {
+    /// Returns the bytes, whose content is undefined.
+    pub(super) fn as_uninit_slice(&mut self) -> &mut [u8] {
         match &mut self.used {
             Some(used) => &mut used.block.as_mut_slice()[..self.len],
             None => &mut [],

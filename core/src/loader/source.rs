@@ -21,7 +21,7 @@ use crate::table::{Column, RaggedTable, promote_types};
 #[derive(Debug)]
 pub(super) struct LoaderSource {
     pub(super) columns: Vec<SourceColumn>,
-    pub(super) shards: Vec<Shard>,
+    pub(super) shards: Vec<SourceShard>,
     /// First row of each shard over all shards, followed by the total.
     firsts: Vec<usize>,
     /// Number of axes, rows included: all of them, or those that the options use if columns are
@@ -51,7 +51,7 @@ pub(super) struct SourceColumn {
 
 /// One shard: the layouts of its axes, and its columns in the order of [`LoaderSource::columns`].
 #[derive(Debug)]
-pub(super) struct Shard {
+pub(super) struct SourceShard {
     pub(super) rows: usize,
     pub(super) layouts: Vec<Layout>,
     pub(super) values: Vec<ColumnValues>,
@@ -72,9 +72,7 @@ pub(super) struct ColumnValues {
 
 #[derive(Debug)]
 enum ColumnCells {
-    /// Numbers, in place.
     Bytes(Buffer),
-    /// Booleans.
     Bits(BooleanBuffer),
 }
 
@@ -84,7 +82,6 @@ enum ColumnCells {
 pub(super) struct Facts {
     /// Shards of one axis after the rows.
     pub(super) source: LoaderSource,
-    /// Where facts go in a batch.
     pub(super) place: FactsPlace,
 }
 
@@ -123,8 +120,10 @@ impl LoaderSource {
         for (name, _) in &options.fills {
             first.column(name)?;
         }
-        let shards =
-            selected.iter().map(|t| Shard::new(t, depth, &columns)).collect::<Result<Vec<_>>>()?;
+        let shards = selected
+            .iter()
+            .map(|t| SourceShard::new(t, depth, &columns))
+            .collect::<Result<Vec<_>>>()?;
         let mut firsts = vec![0];
         for shard in &shards {
             let end = firsts[firsts.len() - 1] + shard.rows;
@@ -138,7 +137,7 @@ impl LoaderSource {
     }
 
     /// Returns the shard of a row, and the row within it.
-    pub(super) fn locate(&self, row: usize) -> (usize, usize) {
+    pub(super) fn locate_row(&self, row: usize) -> (usize, usize) {
         // Empty shards start at the same row as their successor, so take the last.
         let shard = self.firsts.partition_point(|first| *first <= row).saturating_sub(1);
         (shard, row - self.firsts[shard])
@@ -146,16 +145,16 @@ impl LoaderSource {
 
     /// Number of elements of a row on axis 1; 0 in a table of flat columns.
     pub(super) fn len(&self, row: usize) -> usize {
-        let (shard, row) = self.locate(row);
+        let (shard, row) = self.locate_row(row);
         self.shards[shard].layouts.first().map_or(0, |l| l.length(row))
     }
 
     /// Number of elements of axis 1 that are put before a window of a row.
-    pub(super) fn before(&self, row: usize) -> usize {
+    pub(super) fn events_before(&self, row: usize) -> usize {
         if self.facts.is_none() {
             return 0;
         }
-        let (shard, row) = self.locate(row);
+        let (shard, row) = self.locate_row(row);
         self.prefix(shard, row).elements
     }
 
@@ -175,7 +174,7 @@ impl LoaderSource {
     }
 
     /// Length of the longest list on an axis (1..) over all shards.
-    pub(super) fn longest(&self, axis: usize) -> usize {
+    pub(super) fn longest_list(&self, axis: usize) -> usize {
         self.shards.iter().map(|s| s.layouts[axis - 1].max_length()).max().unwrap_or(0)
     }
 }
@@ -319,7 +318,7 @@ fn unify_column(
     Ok(SourceColumn { name, axis, dtype, fill, null, nulls, finite: false, fact: None })
 }
 
-impl Shard {
+impl SourceShard {
     fn new(table: &RaggedTable, depth: usize, columns: &[SourceColumn]) -> Result<Self> {
         let values = columns
             .iter()
@@ -365,7 +364,7 @@ impl ColumnValues {
         &'a self,
         range: Range<usize>,
         fill: &[u8; 8],
-        scratch: &'a mut Scratch,
+        scratch: &'a mut RowScratch,
     ) -> Option<&'a [u8]> {
         let stored: &[u8] = match &self.cells {
             ColumnCells::Bytes(b) => {
@@ -402,7 +401,11 @@ impl ColumnValues {
     }
 
     /// Returns one byte per leaf of `range`: 1 if it is valid.
-    pub(super) fn validity<'a>(&self, range: Range<usize>, scratch: &'a mut Scratch) -> &'a [u8] {
+    pub(super) fn validity<'a>(
+        &self,
+        range: Range<usize>,
+        scratch: &'a mut RowScratch,
+    ) -> &'a [u8] {
         match &self.nulls {
             Some(nulls) => unpack_bits(nulls.inner(), range, &mut scratch.bits),
             None => {
@@ -416,7 +419,7 @@ impl ColumnValues {
 
 /// Buffers for leaves, reused for every row.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct RowScratch {
     bits: Vec<u8>,
     values: Vec<u8>,
 }
@@ -429,9 +432,8 @@ pub(super) fn resize_buffer(bytes: &mut Vec<u8>, len: usize) -> &mut [u8] {
     &mut bytes[..len]
 }
 
-/// Unpacks to one byte per bit.
 fn unpack_bits<'a>(bits: &BooleanBuffer, range: Range<usize>, out: &'a mut Vec<u8>) -> &'a [u8] {
     let out = resize_buffer(out, range.len());
-    crate::dense::unpack(&bits.slice(range.start, range.len()), out);
+    crate::dense::unpack_bits(&bits.slice(range.start, range.len()), out);
     out
 }

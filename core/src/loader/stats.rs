@@ -38,7 +38,7 @@ pub struct EpochStats {
 }
 
 impl EpochStats {
-    /// Share of the bytes that is not padding; 1 without bytes.
+    /// Returns the share of the bytes that is not padding; 1 without bytes.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub fn occupied_share(&self) -> f64 {
         if self.bytes == 0 { 1.0 } else { self.occupied as f64 / self.bytes as f64 }

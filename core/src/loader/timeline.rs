@@ -14,9 +14,7 @@ use crate::with_offsets;
 /// at its first measurement.
 #[derive(Debug)]
 pub(super) struct Timeline {
-    /// Events of each row.
     rows: Layout,
-    /// Measurements of each event.
     events: Offsets,
     /// One number per event, if requested.
     values: Option<ScalarBuffer<f32>>,

@@ -1,20 +1,20 @@
-//! Where the values of one item of a tensor are from.
+//! Values of one item of a tensor.
 
 use super::draft::BatchDraft;
-use super::inner::LoaderState;
-use super::output::{Output, TensorContent};
-use super::source::{LoaderSource, Scratch, resize_buffer};
+use super::output::{TensorContent, TensorOutput};
+use super::source::{LoaderSource, RowScratch, resize_buffer};
+use super::state::LoaderState;
 use crate::error::{Error, Result};
 
 /// Buffers for values, reused for every item.
 #[derive(Debug, Default)]
 pub(super) struct WorkBuffers {
-    pub(super) scratch: Scratch,
+    pub(super) scratch: RowScratch,
     /// Facts followed by values.
     pub(super) combined: Vec<u8>,
 }
 
-impl Output {
+impl TensorOutput {
     /// Returns the source that the tensor's columns refer to.
     pub(super) fn source<'a>(&self, inner: &'a LoaderState) -> &'a LoaderSource {
         match (&inner.source.facts, self.facts) {
@@ -34,7 +34,7 @@ impl Output {
         let (source, frame) = (self.source(inner), draft.frame(self.facts));
         let Some(source_item) = draft.items.get(item) else { return Ok(&[]) };
         let range = frame.in_shard(self.axis, item);
-        let before = frame.before(self.axis, item);
+        let before = frame.facts_before(self.axis, item);
         let shard = &source.shards[source_item.shard];
         let misfit = || Error::invalid(format!("a value does not fit {}", self.dtype));
         match self.what {

@@ -1,4 +1,4 @@
-//! [`Window`]: the windows of one row on axis 1.
+//! [`RowWindows`]: the windows of one row on axis 1.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::source::LoaderSource;
 
 /// The windows of one row, and how one is chosen.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct RowWindows {
     /// Largest number of elements of a window.
     len: usize,
     sampling: Sampling,
@@ -18,7 +18,7 @@ pub(super) struct Window {
     over: usize,
 }
 
-impl Window {
+impl RowWindows {
     /// Returns the windows of a row, if the options have windows. Facts before a window count as
     /// part of it.
     pub(super) fn for_row(
@@ -27,7 +27,7 @@ impl Window {
         row: usize,
     ) -> Option<Self> {
         let (most, mut sampling) = options.window?;
-        let before = source.before(row);
+        let before = source.events_before(row);
         let len = most.saturating_sub(before);
         if let (Sampling::Step { stride }, Some(overlap)) = (&mut sampling, options.overlap) {
             *stride = len.saturating_sub(overlap);
@@ -91,8 +91,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    fn steps(len: usize, stride: usize, full: bool) -> Window {
-        Window { len, sampling: Sampling::Step { stride }, full, over: 0 }
+    fn steps(len: usize, stride: usize, full: bool) -> RowWindows {
+        RowWindows { len, sampling: Sampling::Step { stride }, full, over: 0 }
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
     fn balanced_windows_hold_every_element_as_often() {
         for len in 0..12usize {
             for window in 1..8usize {
-                let windows = Window {
+                let windows = RowWindows {
                     len: window,
                     sampling: Sampling::BalancedRandom,
                     full: false,
@@ -150,7 +150,7 @@ mod tests {
                 assert!(held.iter().all(|n| *n == window), "{len} {window}: {held:?}");
             }
         }
-        let none = Window { len: 0, sampling: Sampling::BalancedRandom, full: true, over: 3 };
+        let none = RowWindows { len: 0, sampling: Sampling::BalancedRandom, full: true, over: 3 };
         assert_eq!(none.range(5, 0, || 7), 0..0);
     }
 
@@ -162,7 +162,6 @@ mod tests {
                     let windows = steps(window, stride, true);
                     let found: Vec<_> =
                         (0..windows.count(len)).map(|k| windows.range(len, k, || 0)).collect();
-                    // Reference: the obvious loop.
                     let mut expected = vec![];
                     let mut end = window;
                     while end < len {

@@ -31,7 +31,7 @@ pub(crate) struct Incoming {
 
 /// Builds a table: compares the levels of all columns, keeps each axis once, and names a column by
 /// its path if its plain name is not unique.
-pub(crate) fn assemble(
+pub(crate) fn assemble_table(
     rows: usize,
     names: &[Option<Arc<str>>],
     incoming: Vec<Incoming>,
@@ -147,7 +147,6 @@ fn open_column(
     }
 }
 
-/// Adds the nulls of the enclosing struct to an array.
 fn add_struct_nulls(array: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef> {
     let union = NullBuffer::union(array.logical_nulls().as_ref(), Some(nulls));
     if array.data_type().is_null() || union.as_ref() == array.nulls() {
@@ -190,7 +189,12 @@ impl AxisOffsets {
         })
     }
 
-    fn wrap(&self, item: FieldRef, child: ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
+    fn wrap_child(
+        &self,
+        item: FieldRef,
+        child: ArrayRef,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
         Ok(match self {
             Self::List(o) => Arc::new(ListArray::try_new(item, o.clone(), child, nulls)?),
             Self::LargeList(o) => Arc::new(LargeListArray::try_new(item, o.clone(), child, nulls)?),
@@ -272,7 +276,7 @@ impl RaggedTable {
         }
         let declared = read_axis_names(schema);
         let names = if declared.is_empty() { named } else { declared };
-        assemble(batch.num_rows(), &names, incoming)
+        assemble_table(batch.num_rows(), &names, incoming)
     }
 
     /// Returns the schema of [`to_batch`](Self::to_batch).
@@ -291,6 +295,22 @@ impl RaggedTable {
     /// once if this is a slice whose offsets do not start at zero. Null lists are restored per
     /// column. An axis that no column reaches is not represented.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let batch = table.to_batch()?;
+    /// assert_eq!((batch.num_rows(), batch.num_columns()), (2, 2));
+    /// assert_eq!(RaggedTable::try_from_batch(&batch)?, table);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the table has [`scalars`](Self::scalars), which a batch cannot hold.
     pub fn to_batch(&self) -> Result<RecordBatch> {
@@ -304,7 +324,8 @@ impl RaggedTable {
         for column in self.columns() {
             let mut array = column.values().clone();
             for (axis, nulls) in shared[..column.axis()].iter().zip(column.list_nulls()).rev() {
-                array = axis.wrap(item_field(array.data_type().clone()), array, nulls.clone())?;
+                array =
+                    axis.wrap_child(item_field(array.data_type().clone()), array, nulls.clone())?;
             }
             arrays.push(array);
         }
@@ -343,6 +364,22 @@ impl RaggedTable {
     /// structs hold the columns of axis 1 and, last, the list of axis 2. Values are not copied.
     /// Axes below the deepest column are left out.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let named = table.with_axis_names(["patient", "event"])?;
+    /// let batch = named.to_struct_batch()?;
+    /// assert_eq!(batch.schema().field(1).name(), "event");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When an axis has the name of a column on the axis above it, or columns differ in which of
     /// their lists are null, because a list of structs is null for all of its fields
@@ -380,7 +417,7 @@ impl RaggedTable {
             let structs = StructArray::try_new_with_length(fields.into(), arrays, None, length)?;
             let structs: ArrayRef = Arc::new(structs);
             let item = item_field(structs.data_type().clone());
-            let list = AxisOffsets::new(layout)?.wrap(item, structs, nulls)?;
+            let list = AxisOffsets::new(layout)?.wrap_child(item, structs, nulls)?;
             let field = Field::new(self.list_name(axis), list.data_type().clone(), true);
             inner = Some((Arc::new(field), list));
         }
@@ -389,6 +426,20 @@ impl RaggedTable {
     }
 
     /// Replaces every null list by an empty one.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::{array::Int32Array, buffer::NullBuffer};
+    /// use serrate::table::{Column, RaggedTable};
+    /// // x: NULL, [1]
+    /// let x = Column::new("x", 1, Arc::new(Int32Array::from(vec![1])))
+    ///     .with_list_nulls(vec![Some(NullBuffer::from(vec![false, true]))]);
+    /// let table = RaggedTable::builder().lengths([0, 1])?.push(x).build()?;
+    /// let plain = table.without_null_lists();
+    /// assert!(plain.array("x")?.axis(1)?.nulls().is_none());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn without_null_lists(&self) -> Self {
         let columns =
             self.columns().iter().map(|c| c.clone().with_list_nulls(Vec::new())).collect();

@@ -47,6 +47,19 @@ impl RaggedTableBuilder {
 
     /// Adds the next axis from cumulative ends without a leading zero, as an `.nrt` file stores
     /// them.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .bounds([2, 2, 3])?
+    ///     .column("x", 1, Arc::new(Int32Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// assert_eq!(table.array("x")?.lengths(1)?, [2, 0, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn bounds(mut self, bounds: impl IntoIterator<Item = i64>) -> Result<Self> {
         let what = format!("dim{}/bounds", self.layouts.len() + 1);
         self.layouts.push(Offsets::from_bounds(bounds, &what)?.into());

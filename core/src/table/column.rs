@@ -41,6 +41,19 @@ impl Column {
     /// bitmaps mean no nulls.
     ///
     /// Lengths are checked when the column is added to a table.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::{array::Int32Array, buffer::NullBuffer};
+    /// use serrate::table::{Column, RaggedTable};
+    /// // x: NULL, [1]
+    /// let x = Column::new("x", 1, Arc::new(Int32Array::from(vec![1])))
+    ///     .with_list_nulls(vec![Some(NullBuffer::from(vec![false, true]))]);
+    /// let table = RaggedTable::builder().lengths([0, 1])?.push(x).build()?;
+    /// assert!(table.array("x")?.axis(1)?.nulls().is_some());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn with_list_nulls(mut self, list_nulls: Vec<Option<NullBuffer>>) -> Self {
         self.list_nulls =
             list_nulls.into_iter().map(|n| n.filter(|n| n.null_count() > 0)).collect();
@@ -54,32 +67,32 @@ impl Column {
         self
     }
 
-    /// Name of the column.
+    /// Returns the name of the column.
     pub fn name(&self) -> &str {
         self.field.name()
     }
 
-    /// Name, leaf type and metadata.
+    /// Returns the name, leaf type and metadata.
     pub fn field(&self) -> &FieldRef {
         &self.field
     }
 
-    /// Type of the values.
+    /// Returns the type of the values.
     pub fn data_type(&self) -> &DataType {
         self.field.data_type()
     }
 
-    /// The axis the column lives on; on axis 0 it has one value per row.
+    /// Returns the axis the column lives on; on axis 0 it has one value per row.
     pub fn axis(&self) -> usize {
         self.axis
     }
 
-    /// Validity of the lists, one entry per axis above the column's.
+    /// Returns the validity of the lists, one entry per axis above the column's.
     pub fn list_nulls(&self) -> &[Option<NullBuffer>] {
         &self.list_nulls
     }
 
-    /// The flat values.
+    /// Returns the flat values.
     pub fn values(&self) -> &ArrayRef {
         &self.values
     }

@@ -260,31 +260,31 @@ fn finer_unit(a: &TimeUnit, b: &TimeUnit) -> TimeUnit {
 
 /// A number type by kind and bits.
 #[derive(Clone, Copy, PartialEq)]
-enum Number {
+enum NumberKind {
     Unsigned(u8),
     Signed(u8),
     Float(u8),
 }
 
-fn to_number(t: &DataType) -> Option<Number> {
+fn to_number(t: &DataType) -> Option<NumberKind> {
     Some(match t {
-        DataType::UInt8 => Number::Unsigned(8),
-        DataType::UInt16 => Number::Unsigned(16),
-        DataType::UInt32 => Number::Unsigned(32),
-        DataType::UInt64 => Number::Unsigned(64),
-        DataType::Int8 => Number::Signed(8),
-        DataType::Int16 => Number::Signed(16),
-        DataType::Int32 => Number::Signed(32),
-        DataType::Int64 => Number::Signed(64),
-        DataType::Float16 => Number::Float(16),
-        DataType::Float32 => Number::Float(32),
-        DataType::Float64 => Number::Float(64),
+        DataType::UInt8 => NumberKind::Unsigned(8),
+        DataType::UInt16 => NumberKind::Unsigned(16),
+        DataType::UInt32 => NumberKind::Unsigned(32),
+        DataType::UInt64 => NumberKind::Unsigned(64),
+        DataType::Int8 => NumberKind::Signed(8),
+        DataType::Int16 => NumberKind::Signed(16),
+        DataType::Int32 => NumberKind::Signed(32),
+        DataType::Int64 => NumberKind::Signed(64),
+        DataType::Float16 => NumberKind::Float(16),
+        DataType::Float32 => NumberKind::Float(32),
+        DataType::Float64 => NumberKind::Float(64),
         _ => return None,
     })
 }
 
-fn promote_numbers(a: Number, b: Number) -> DataType {
-    use Number::{Float, Signed, Unsigned};
+fn promote_numbers(a: NumberKind, b: NumberKind) -> DataType {
+    use NumberKind::{Float, Signed, Unsigned};
     match (a, b) {
         (Unsigned(x), Unsigned(y)) => match x.max(y) {
             8 => DataType::UInt8,

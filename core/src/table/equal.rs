@@ -11,8 +11,8 @@ use crate::error::Result;
 const CHUNK: usize = 1 << 16;
 
 impl RaggedTable {
-    /// Whether both tables have the same column names on the same axes, the same lists, equal
-    /// values and equal scalars.
+    /// Returns whether both tables have the same column names on the same axes, the same lists,
+    /// equal values and equal scalars.
     ///
     /// Numbers are compared by value whatever their types (`1` of int8 equals `1.0` of float32,
     /// true equals 1). The order of columns, axis names and offset widths are ignored. NaN equals
@@ -25,7 +25,8 @@ impl RaggedTable {
     /// use arrow::array::{Float32Array, Int8Array};
     /// use serrate::table::RaggedTable;
     /// let one = |values| RaggedTable::builder().lengths([1, 1])?.column("x", 1, values).build();
-    /// let (a, b) = (one(Arc::new(Int8Array::from(vec![1, 2])))?, one(Arc::new(Float32Array::from(vec![1., 2.])))?);
+    /// let a = one(Arc::new(Int8Array::from(vec![1, 2])))?;
+    /// let b = one(Arc::new(Float32Array::from(vec![1., 2.])))?;
     /// assert!(a.equals(&b, false)? && a != b);
     /// let nan = one(Arc::new(Float32Array::from(vec![f32::NAN, 2.])))?;
     /// assert!(nan.equals(&nan, true)? && !nan.equals(&nan, false)?);

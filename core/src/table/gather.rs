@@ -9,7 +9,7 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::take;
 
 use super::{Axis, Column, RaggedTable};
-use crate::array::ranges::{self, gather_bits, gather_layout, joined};
+use crate::array::ranges::{self, gather_bits, gather_layout, merge_ranges};
 use crate::array::{Layout, lists_like};
 use crate::error::Result;
 
@@ -23,15 +23,15 @@ pub(super) enum Picks {
 }
 
 impl Picks {
-    pub(super) fn ranges(ranges: impl Iterator<Item = Range<usize>>) -> Self {
-        Self::Ranges(joined(ranges))
+    pub(super) fn from_ranges(ranges: impl Iterator<Item = Range<usize>>) -> Self {
+        Self::Ranges(merge_ranges(ranges))
     }
 
-    pub(super) fn positions(positions: Vec<Option<usize>>) -> Self {
+    pub(super) fn from_positions(positions: Vec<Option<usize>>) -> Self {
         if positions.contains(&None) {
             return Self::Holes(positions);
         }
-        Self::ranges(positions.iter().flatten().map(|p| *p..p + 1))
+        Self::from_ranges(positions.iter().flatten().map(|p| *p..p + 1))
     }
 
     fn len(&self) -> usize {
@@ -42,16 +42,16 @@ impl Picks {
     }
 
     /// Returns the children of the selected lists as a selection of the next axis.
-    fn children(&self, layout: &Layout) -> Self {
+    fn select_children(&self, layout: &Layout) -> Self {
         match self {
-            Self::Ranges(r) => Self::ranges(r.iter().map(|r| layout.ranges(r.clone()))),
-            Self::Holes(p) => Self::ranges(p.iter().flatten().map(|p| layout.range(*p))),
+            Self::Ranges(r) => Self::from_ranges(r.iter().map(|r| layout.ranges(r.clone()))),
+            Self::Holes(p) => Self::from_ranges(p.iter().flatten().map(|p| layout.range(*p))),
         }
     }
 
     /// Returns the layout of the selected lists, whose children are `children`; holes become empty
     /// lists.
-    fn layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
+    fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
             (Self::Ranges(r), Self::Holes(_)) => {
@@ -105,7 +105,7 @@ impl RaggedTable {
     ///
     /// The caller makes layout and picks fit each other and the table; `Column` lengths are not
     /// checked here.
-    pub(super) fn gather(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
+    pub(super) fn gather_axis(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
         let merged = picks.len().saturating_sub(1);
         let Some(last) = picks.last() else { return Ok(self.clone()) };
         let (mut rows, mut axes) = (self.rows, self.axes[..axis].to_vec());
@@ -129,8 +129,8 @@ impl RaggedTable {
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];
-            let next = lists.children(&inner.layout);
-            let layout = lists.layout(&inner.layout, &next)?;
+            let next = lists.select_children(&inner.layout);
+            let layout = lists.select_layout(&inner.layout, &next)?;
             axes.push(Axis { name: inner.name.clone(), parent: axes.len(), layout });
             below.push(next);
         }

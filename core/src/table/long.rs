@@ -20,10 +20,10 @@ use crate::with_offsets;
 /// Treatment of a long table whose rows are not sorted by its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unsorted {
-    /// Return an error that names the first row out of order.
+    /// Returns an error that names the first row out of order.
     #[default]
     Refuse,
-    /// Sort by a stable sort. Copies all columns.
+    /// Sorts by a stable sort. Copies all columns.
     Sort,
 }
 
@@ -198,6 +198,24 @@ impl RaggedTable {
     /// are not copied. An element whose list is empty or null has no row and is lost, unless
     /// [`keep_empty`](LongOptions::keep_empty) gives it one row with nulls in the columns below it
     /// (which reads back as a list of one null).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Array, Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// use serrate::table::LongOptions;
+    /// let long = table.to_long(&LongOptions::default())?;
+    /// assert_eq!(long.num_rows(), 3);
+    /// let ages = long.column_by_name("age").map(|a| a.as_ref() == &Int32Array::from(vec![71, 71, 38]));
+    /// assert_eq!(ages, Some(true));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn to_long(&self, options: &LongOptions) -> Result<RecordBatch> {
         self.refuse_scalars("a long table")?;
         let depth = self.axes().len();

@@ -28,7 +28,7 @@ use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
 pub use self::arrow::{AXES_METADATA, unzip, zip};
-pub(crate) use self::arrow::{Incoming, assemble};
+pub(crate) use self::arrow::{Incoming, assemble_table};
 pub use builder::RaggedTableBuilder;
 pub use column::Column;
 pub(crate) use concat::join_layouts;
@@ -50,17 +50,18 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// The name, such as `event`.
+    /// Returns the name, such as `event`.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Number of the axis whose elements are this axis' lists; in a chain, the number before.
+    /// Returns the number of the axis whose elements are this axis' lists; in a chain, the number
+    /// before.
     pub fn parent(&self) -> usize {
         self.parent
     }
 
-    /// How the elements are divided among the elements of the parent.
+    /// Returns how the elements are divided among the elements of the parent.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -148,6 +149,22 @@ impl RaggedTable {
 
     /// Replaces the columns; the axes stay. The columns are checked as in
     /// [`try_new`](Self::try_new).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// use serrate::table::Column;
+    /// let token = Column::new("token", 1, Arc::new(Int32Array::from(vec![1, 2, 3])));
+    /// assert_eq!(table.with_columns(vec![token])?.array("token")?.lengths(1)?, [2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn with_columns(&self, columns: Vec<Column>) -> Result<Self> {
         for (i, column) in columns.iter().enumerate() {
             let same_name = |c: &Column| c.name() == column.name();
@@ -175,35 +192,35 @@ impl RaggedTable {
         Ok(Self { columns, ..self.clone() })
     }
 
-    /// Number of rows: the length of axis 0.
+    /// Returns the number of rows: the length of axis 0.
     pub fn num_rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of axes, rows included; 0 if only [`scalars`](Self::scalars) are left because an
-    /// integer index took the last axis.
+    /// Returns the number of axes, rows included; 0 if only [`scalars`](Self::scalars) are left
+    /// because an integer index took the last axis.
     pub fn ndim(&self) -> usize {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Smallest number of axes of any column: 1 if a column lives on axis 0, else 2, as every other
-    /// column has the lists of axis 1; `None` without columns.
+    /// Returns the smallest number of axes of any column: 1 if a column lives on axis 0, else 2, as
+    /// every other column has the lists of axis 1; `None` without columns.
     pub fn min_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }
 
-    /// Largest number of axes of any column; `None` without columns. Unlike [`ndim`](Self::ndim),
-    /// it does not count axes that no column reaches.
+    /// Returns the largest number of axes of any column; `None` without columns. Unlike
+    /// [`ndim`](Self::ndim), it does not count axes that no column reaches.
     pub fn max_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis() + 1).max()
     }
 
-    /// The axes after the rows; `axes()[k - 1]` is axis `k`.
+    /// Returns the axes after the rows; `axes()[k - 1]` is axis `k`.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// Name of an axis; 0 is the rows. `None` if it has no name or does not exist.
+    /// Returns the name of an axis; 0 is the rows. `None` if it has no name or does not exist.
     pub fn axis_name(&self, axis: usize) -> Option<&str> {
         match axis.checked_sub(1) {
             None => self.row_name.as_deref(),
@@ -211,7 +228,7 @@ impl RaggedTable {
         }
     }
 
-    /// Number of elements of an axis.
+    /// Returns the number of elements of an axis.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
         match axis.checked_sub(1) {
             None => Ok(self.rows),
@@ -219,7 +236,7 @@ impl RaggedTable {
         }
     }
 
-    /// The layout of axis `axis` (1..).
+    /// Returns the layout of axis `axis` (1..).
     pub fn layout(&self, axis: usize) -> Result<&Layout> {
         axis.checked_sub(1).and_then(|i| self.axes.get(i)).map(Axis::layout).ok_or_else(|| {
             Error::NoSuchAxis {
@@ -235,22 +252,38 @@ impl RaggedTable {
         resolve_axis(axis, self.ndim(), "the table")
     }
 
-    /// The columns, in order.
+    /// Returns the columns, in order.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// Names of the columns, in order.
+    /// Returns the names of the columns, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(Column::name)
     }
 
-    /// The columns that live on one axis, in order.
+    /// Returns the columns that live on one axis, in order.
     pub fn columns_at(&self, axis: usize) -> impl Iterator<Item = &Column> {
         self.columns.iter().filter(move |c| c.axis() == axis)
     }
 
-    /// A column by name.
+    /// Returns the column with this name.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let code = table.column("code")?;
+    /// assert_eq!((code.axis(), code.values().len()), (1, 3));
+    /// assert!(table.column("time").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn column(&self, name: &str) -> Result<&Column> {
         self.columns
             .iter()
@@ -259,6 +292,20 @@ impl RaggedTable {
     }
 
     /// Returns one column with its axes, sharing their buffers.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// assert_eq!(table.array("code")?.lengths(1)?, [2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn array(&self, name: &str) -> Result<RaggedArray> {
         self.column_array(self.column(name)?)
     }
@@ -274,6 +321,21 @@ impl RaggedTable {
     }
 
     /// Keeps only the named columns and scalars, in that order; all axes stay.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let codes = table.select(&["code"])?;
+    /// assert_eq!(codes.names().collect::<Vec<_>>(), ["code"]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn select(&self, names: &[&str]) -> Result<Self> {
         let (mut columns, mut scalars) = (Vec::with_capacity(names.len()), Vec::new());
         for name in names {
@@ -286,6 +348,21 @@ impl RaggedTable {
     }
 
     /// Names the axes, rows first; axes without a given name become unnamed.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let named = table.with_axis_names(["patient", "event"])?;
+    /// assert_eq!(named.axis_name(1), Some("event"));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn with_axis_names<S: AsRef<str>>(
         mut self,
         names: impl IntoIterator<Item = S>,
@@ -325,6 +402,21 @@ impl RaggedTable {
     }
 
     /// Returns the rows `rows` as a table that shares all buffers; O(axes + columns).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let second = table.slice(1..2)?;
+    /// assert_eq!((second.num_rows(), second.axis_len(1)?), (1, 1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn slice(&self, rows: Range<usize>) -> Result<Self> {
         let windows = self.windows(rows)?;
         let axes = self
@@ -343,13 +435,29 @@ impl RaggedTable {
     }
 
     /// Returns one row as a view; O(axes), copies nothing.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let row = table.row(0)?;
+    /// assert_eq!(row.len(), 2);
+    /// assert_eq!(row.values("code")?.as_ref(), &UInt16Array::from(vec![7, 8]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn row(&self, index: usize) -> Result<Row<'_>> {
         Row::new(self, index)
     }
 
     /// Narrows a table of one row from the elements `whole` to the elements `windows`; both count
     /// in the original table.
-    fn narrow(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
+    fn narrow_to(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
         let within: Vec<Range<usize>> = windows
             .iter()
             .zip(whole)
@@ -369,7 +477,8 @@ impl RaggedTable {
         Ok(Self { axes, columns, ..self.clone() })
     }
 
-    /// Bytes of values, validity and offsets, counting only what this table sees of each buffer.
+    /// Returns the bytes of values, validity and offsets, counting only what this table sees of
+    /// each buffer.
     pub fn nbytes(&self) -> usize {
         let offsets: usize = self
             .axes

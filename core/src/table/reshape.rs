@@ -59,7 +59,7 @@ impl RaggedTable {
             return self.clone().into_row();
         }
         let layout = self.layout(axis)?;
-        let missing = self.missing(axis);
+        let missing = self.find_common_nulls(axis);
         let mut positions = Vec::with_capacity(layout.lists());
         for list in 0..layout.lists() {
             let range = layout.range(list);
@@ -75,7 +75,7 @@ impl RaggedTable {
                 }
             });
         }
-        self.gather(axis, Parents::Nothing, &[Picks::positions(positions)])
+        self.gather_axis(axis, Parents::Nothing, &[Picks::from_positions(positions)])
     }
 
     /// Adds an axis of one element per list at `axis`, like `None` in an index. Negatives count
@@ -84,6 +84,22 @@ impl RaggedTable {
     /// At axis 0 the whole table becomes one row, and [`scalars`](Self::scalars) become columns of
     /// axis 0, before the others. At a later axis, every element of axis `axis - 1` becomes a list
     /// of one: columns on that axis and below move down by one.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let wide = table.unsqueeze(1)?;
+    /// assert_eq!(wide.array("code")?.shape(), [2, 1, -1]);
+    /// assert_eq!(wide.squeeze(1)?, table);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When `axis` exceeds the number of axes.
@@ -158,7 +174,7 @@ impl RaggedTable {
     /// axis above.
     ///
     /// # Errors
-    /// As [`flatten`](Self::flatten).
+    /// Same as [`flatten`](Self::flatten).
     pub fn flatten_with(&self, axis: i64, fill: FlattenFill) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
@@ -224,7 +240,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// As [`concat`](Self::concat).
+    /// Same as [`concat`](Self::concat).
     pub fn vstack(tables: &[Self]) -> Result<Self> {
         let rows = tables.iter().map(|t| t.unsqueeze(0)).collect::<Result<Vec<_>>>()?;
         Self::concat(&rows)

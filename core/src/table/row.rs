@@ -26,12 +26,12 @@ impl<'a> Row<'a> {
         Ok(Self { table, windows: table.windows(index..index + 1)? })
     }
 
-    /// Position of the row in its table.
+    /// Returns the position of the row in its table.
     pub fn index(&self) -> usize {
         self.windows[0].start
     }
 
-    /// The row's elements on axis `axis`, as positions in the flat columns.
+    /// Returns the row's elements on axis `axis`, as positions in the flat columns.
     ///
     /// # Errors
     /// When the table has no such axis.
@@ -43,12 +43,12 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// Number of elements on axis 1 (events); 0 in a table of flat columns.
+    /// Returns the number of elements on axis 1 (events); 0 in a table of flat columns.
     pub fn len(&self) -> usize {
         self.windows.get(1).map_or(0, Range::len)
     }
 
-    /// Whether there are no elements on axis 1.
+    /// Returns whether there are no elements on axis 1.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -62,6 +62,19 @@ impl<'a> Row<'a> {
 
     /// Returns the row's values of a primitive column as a Rust slice; values under nulls are
     /// undefined.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::{array::UInt16Array, datatypes::UInt16Type};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// assert_eq!(table.row(0)?.typed::<UInt16Type>("code")?, [7, 8]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there is no such column or it has another type.
@@ -78,6 +91,20 @@ impl<'a> Row<'a> {
     }
 
     /// Returns a view of the elements `events` of axis 1, counted from the row's first.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let last = table.row(0)?.events(1..3)?;
+    /// assert_eq!(last.values("code")?.as_ref(), &UInt16Array::from(vec![8, 9]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the range exceeds the row.
@@ -112,6 +139,6 @@ impl<'a> Row<'a> {
         if whole == self.windows {
             return Ok(row);
         }
-        row.narrow(&self.windows, &whole)
+        row.narrow_to(&self.windows, &whole)
     }
 }

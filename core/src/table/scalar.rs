@@ -21,27 +21,27 @@ pub struct Scalar {
 }
 
 impl Scalar {
-    /// The name of the original column.
+    /// Returns the name of the original column.
     pub fn name(&self) -> &str {
         self.field.name()
     }
 
-    /// Name, type and metadata.
+    /// Returns the name, type and metadata.
     pub fn field(&self) -> &FieldRef {
         &self.field
     }
 
-    /// Type of the value.
+    /// Returns the type of the value.
     pub fn data_type(&self) -> &DataType {
         self.value.data_type()
     }
 
-    /// The value, as an array of length 1.
+    /// Returns the value, as an array of length 1.
     pub fn value(&self) -> &ArrayRef {
         &self.value
     }
 
-    /// The value of a primitive scalar; `None` if it is null.
+    /// Returns the value of a primitive scalar; `None` if it is null.
     ///
     /// # Errors
     /// When the scalar has another type.
@@ -56,7 +56,6 @@ impl Scalar {
         Ok(value.is_valid(0).then(|| value.value(0)))
     }
 
-    /// The scalar as a column with one row.
     pub(super) fn to_column(&self) -> Column {
         Column::with_field(Arc::clone(&self.field), 0, Arc::clone(&self.value))
     }
@@ -70,7 +69,7 @@ impl PartialEq for Scalar {
 }
 
 impl RaggedTable {
-    /// The scalars of an indexed table, in the order of their columns.
+    /// Returns the scalars of an indexed table, in the order of their columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -91,7 +90,7 @@ impl RaggedTable {
         &self.scalars
     }
 
-    /// A scalar by name.
+    /// Returns the scalar with this name.
     ///
     /// # Errors
     /// When there is no scalar of that name.

@@ -57,12 +57,26 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// As [`sort_indices`](Self::sort_indices).
+    /// Same as [`sort_indices`](Self::sort_indices).
     pub fn sort(&self, keys: &[SortKey]) -> Result<Self> {
         self.take(&self.sort_indices(keys)?)
     }
 
     /// Returns the order of the rows that [`sort`](Self::sort) uses.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// assert_eq!(table.sort_indices(&["age".into()])?, [1, 0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there are no keys, or a key is not a column, is on another axis, or has a type without

@@ -57,28 +57,28 @@ impl Lengths {
         }
     }
 
-    /// Number of lists.
+    /// Returns the number of lists.
     pub fn lists(&self) -> u64 {
         self.lists
     }
 
-    /// Sum of all lengths.
+    /// Returns the sum of all lengths.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Length of the shortest list; `None` without lists.
+    /// Returns the length of the shortest list; `None` without lists.
     pub fn min(&self) -> Option<usize> {
         self.counts().next().map(|(n, _)| n)
     }
 
-    /// Length of the longest list; `None` without lists.
+    /// Returns the length of the longest list; `None` without lists.
     pub fn max(&self) -> Option<usize> {
         self.counts().last().map(|(n, _)| n)
     }
 
-    /// The smallest length that at least the share `q` of all lists do not exceed; 0.5 is the
-    /// (lower) median. `None` without lists.
+    /// Returns the smallest length that at least the share `q` of all lists do not exceed; 0.5 is
+    /// the (lower) median. `None` without lists.
     pub fn quantile(&self, q: f64) -> Option<usize> {
         #[expect(
             clippy::cast_precision_loss,
@@ -231,22 +231,22 @@ impl TableStats {
         Ok(())
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Number of axes, rows included.
+    /// Returns the number of axes, rows included.
     pub fn ndim(&self) -> usize {
         self.axes.len() + 1
     }
 
-    /// Name of an axis, if it has one; 0 is the rows.
+    /// Returns the name of an axis, if it has one; 0 is the rows.
     pub fn axis_name(&self, axis: usize) -> Option<&str> {
         self.names.get(axis)?.as_deref()
     }
 
-    /// Lengths of the lists on axis `axis`, 1 or more.
+    /// Returns the lengths of the lists on axis `axis`, 1 or more.
     ///
     /// # Errors
     /// When there is no such axis.
@@ -258,19 +258,20 @@ impl TableStats {
         })
     }
 
-    /// The columns, in the order of the first table.
+    /// Returns the columns, in the order of the first table.
     pub fn columns(&self) -> &[ColumnStats] {
         &self.columns
     }
 
-    /// Cells of a dense tensor of axis `axis`: the rows times the longest list of every axis.
+    /// Returns the cells of a dense tensor of axis `axis`: the rows times the longest list of every
+    /// axis.
     pub fn dense_cells(&self, axis: usize) -> u128 {
         let longest = self.axes.iter().take(axis).map(|a| a.max().unwrap_or(0) as u128);
         longest.fold(u128::from(self.rows), u128::saturating_mul)
     }
 
-    /// Share of the cells of a dense tensor of axis `axis` that hold a value, 0 to 1; `None`
-    /// without cells.
+    /// Returns the share of the cells of a dense tensor of axis `axis` that hold a value, 0 to 1;
+    /// `None` without cells.
     pub fn occupied(&self, axis: usize) -> Option<f64> {
         let elements = match axis.checked_sub(1) {
             None => self.rows,
@@ -281,8 +282,8 @@ impl TableStats {
         (cells > 0).then(|| elements as f64 / cells as f64)
     }
 
-    /// Bytes of dense storage: every fixed-width column padded to the longest lists, in its own
-    /// type, and a mask of one byte per cell for every axis that has such a column.
+    /// Returns the bytes of dense storage: every fixed-width column padded to the longest lists, in
+    /// its own type, and a mask of one byte per cell for every axis that has such a column.
     pub fn dense_bytes(&self) -> u128 {
         let fixed: Vec<_> =
             self.columns.iter().filter_map(|c| Some((c, dense_width(c)?))).collect();

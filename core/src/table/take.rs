@@ -45,12 +45,28 @@ impl RaggedTable {
 
     /// Keeps the rows whose bit is true (null counts as false), copying like [`take`](Self::take).
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// use arrow::array::BooleanArray;
+    /// let young = table.filter(&BooleanArray::from(vec![false, true]))?;
+    /// assert_eq!(young.array("code")?.lengths(1)?, [1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the mask is not as long as the table.
     pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
         if keep.len() != self.num_rows() {
             return Err(Error::invalid(format!(
-                "the mask has {} bits for {} rows",
+                "the mask has {} bits for {} rows; give one bit per row",
                 keep.len(),
                 self.num_rows()
             )));
@@ -92,7 +108,7 @@ impl RaggedTable {
         let layout = self.layout(axis)?;
         if keep.len() != layout.children() {
             return Err(Error::invalid(format!(
-                "the mask has {} bits for the {} elements of axis {axis}",
+                "the mask has {} bits for the {} elements of axis {axis}; give one bit per element",
                 keep.len(),
                 layout.children()
             )));
@@ -103,12 +119,12 @@ impl RaggedTable {
             bits.slice(range.start, range.len()).count_set_bits()
         };
         let over = lists_like(layout, (0..layout.lists()).map(kept))?;
-        let picks = Picks::ranges(bits.set_slices().map(|(start, end)| start..end));
-        self.gather(axis, Parents::Lists(over), &[picks])
+        let picks = Picks::from_ranges(bits.set_slices().map(|(start, end)| start..end));
+        self.gather_axis(axis, Parents::Lists(over), &[picks])
     }
 
     /// Concatenates the rows of these ranges, which must be within the table.
     pub(super) fn gather_rows(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<Self> {
-        self.gather(0, Parents::Rows, &[Picks::ranges(ranges)])
+        self.gather_axis(0, Parents::Rows, &[Picks::from_ranges(ranges)])
     }
 }

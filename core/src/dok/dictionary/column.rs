@@ -13,14 +13,14 @@ use crate::error::{Error, Result};
 
 /// The distinct strings of a column, numbered in order of insertion.
 #[derive(Clone, Debug, Default)]
-struct Vocabulary {
+struct StringVocabulary {
     numbers: StdMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
     /// The strings as an Arrow array, built by the first read after an insertion.
     array: OnceLock<ArrayRef>,
 }
 
-impl Vocabulary {
+impl StringVocabulary {
     fn insert_string(&mut self, text: &str) -> Result<u32> {
         if let Some(number) = self.numbers.get(text) {
             return Ok(*number);
@@ -52,7 +52,7 @@ enum ColumnKind {
     /// Stored as its own numbers.
     Fixed(DType),
     /// Stored as numbers of strings in the vocabulary.
-    Strings(Vocabulary),
+    Strings(StringVocabulary),
 }
 
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ fn is_string(data_type: &DataType) -> bool {
 impl DictionaryColumn {
     pub(crate) fn new(field: FieldRef) -> Result<Self> {
         let kind = if is_string(field.data_type()) {
-            ColumnKind::Strings(Vocabulary::default())
+            ColumnKind::Strings(StringVocabulary::default())
         } else {
             ColumnKind::Fixed(DType::of_leaves(
                 field.data_type(),
@@ -112,7 +112,7 @@ impl DictionaryColumn {
     }
 
     /// Checks the type of an array; a string column accepts any encoding of strings.
-    fn check(&self, array: &ArrayRef) -> Result<()> {
+    fn check_array(&self, array: &ArrayRef) -> Result<()> {
         let wanted = self.field.data_type();
         let strings = matches!(self.kind, ColumnKind::Strings(_)) && is_string(array.data_type());
         if strings || array.data_type() == wanted {
@@ -123,8 +123,8 @@ impl DictionaryColumn {
     }
 
     /// Converts a column without nulls to its stored values; adds new strings to the vocabulary.
-    pub(super) fn encode(&mut self, array: &ArrayRef) -> Result<DenseTensor> {
-        self.check(array)?;
+    pub(super) fn encode_values(&mut self, array: &ArrayRef) -> Result<DenseTensor> {
+        self.check_array(array)?;
         match &mut self.kind {
             ColumnKind::Fixed(_) => DenseTensor::from_flat(array, self.field.name()),
             ColumnKind::Strings(vocabulary) => {
@@ -140,7 +140,7 @@ impl DictionaryColumn {
         &self,
         array: &ArrayRef,
     ) -> Result<(DenseTensor, Option<NullBuffer>)> {
-        self.check(array)?;
+        self.check_array(array)?;
         match &self.kind {
             ColumnKind::Fixed(_) => {
                 let values = DenseTensor::from_flat(array, self.field.name())?;
@@ -156,7 +156,7 @@ impl DictionaryColumn {
     }
 
     /// Converts stored values back to the type of the column, with the nulls of `valid`.
-    pub(super) fn decode(
+    pub(super) fn decode_values(
         &self,
         values: &DenseTensor,
         valid: Option<NullBuffer>,

@@ -43,7 +43,8 @@ use rows::PackedRows;
 /// let subject: ArrayRef = Arc::new(Int64Array::from(vec![Some(8), Some(8), None]));
 /// let code: ArrayRef = Arc::new(StringArray::from(vec!["LAB//1", "LAB//2", "LAB//1"]));
 /// let found = dictionary.get(&[subject, code])?;
-/// assert_eq!(found.as_primitive::<Float32Type>().iter().collect::<Vec<_>>(), [Some(2.5), None, None]);
+/// let found: Vec<_> = found.as_primitive::<Float32Type>().iter().collect();
+/// assert_eq!(found, [Some(2.5), None, None]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Debug)]
@@ -155,9 +156,9 @@ impl Dictionary {
         }
         let mut packed = PackedRows::new(rows, self.width)?;
         for (column, array) in self.keys.iter_mut().zip(keys) {
-            packed.push(&column.encode(array)?)?;
+            packed.push(&column.encode_values(array)?)?;
         }
-        let values = self.value.encode(values)?;
+        let values = self.value.encode_values(values)?;
         self.map.set(&packed.finish()?, &values)
     }
 
@@ -173,7 +174,7 @@ impl Dictionary {
             Some(known) => &found & known.inner(),
             None => found,
         };
-        self.value.decode(&fetched.values, Some(NullBuffer::new(found)))
+        self.value.decode_values(&fetched.values, Some(NullBuffer::new(found)))
     }
 
     /// Returns whether each key is present; keys that contain NULL are not.
@@ -217,7 +218,7 @@ impl Dictionary {
         let columns = self.keys.iter().map(|column| {
             let values = rows::unpack_column(&packed, first, column.dtype())?;
             first += column.dtype().size();
-            column.decode(&values, None)
+            column.decode_values(&values, None)
         });
         columns.collect()
     }
@@ -230,7 +231,7 @@ impl Dictionary {
         if self.is_empty() {
             return Ok(new_empty_array(self.value.field().data_type()));
         }
-        self.value.decode(&self.map.values()?, None)
+        self.value.decode_values(&self.map.values()?, None)
     }
 
     /// Returns the columns as they are stored: keys, then the value.

@@ -37,7 +37,7 @@ impl PackedRows {
                 "a key column has another number of rows than the others, or is wider than declared",
             ));
         }
-        let bytes = crate::dok::canonical(values)?;
+        let bytes = crate::dok::canonicalize_keys(values)?;
         macro_rules! put {
             ($n:literal) => {
                 for (row, value) in
@@ -76,7 +76,6 @@ pub(super) fn unpack_column(rows: &DenseTensor, first: usize, dtype: DType) -> R
     DenseTensor::try_new(dtype, [rows.nbytes() / width], buffer)
 }
 
-/// Copies selected rows.
 pub(super) fn take_rows(rows: &DenseTensor, which: &[u64]) -> Result<DenseTensor> {
     let width = rows.shape().get(1).copied().unwrap_or(0);
     let mut out = Vec::with_capacity(which.len() * width);

@@ -20,7 +20,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::HashMap;
-use super::hash::{Hashing, prefetch, prefetch_row};
+use super::hash::{Hashing, prefetch_row, prefetch_value};
 #[cfg(target_arch = "x86_64")]
 use super::probe::Avx2Probe;
 use super::probe::{Candidate, NO_ROW, Probe, ScalarProbe};
@@ -40,7 +40,6 @@ const QUEUE: usize = 4 * BLOCK;
 /// Minimum number of keys that one thread looks up at a time.
 const PART: usize = 1 << 14;
 
-/// Marks a key that was not found.
 pub(crate) const MISSING: u64 = u64::MAX;
 
 /// Result of [`HashMap::get`].
@@ -77,7 +76,6 @@ impl From<DenseTensor> for Fallback {
 }
 
 impl Fallback {
-    /// Returns the bytes of one value.
     fn to_row(&self, of: &RowType) -> Result<Vec<u8>> {
         match self {
             Self::Zero => Ok(vec![0; of.bytes()]),
@@ -99,7 +97,7 @@ impl Fallback {
     }
 }
 
-/// What a lookup reads.
+/// Input of a lookup: the index table and the stored keys.
 #[derive(Clone, Copy)]
 struct KeyReader<'a, K> {
     hashing: Hashing,
@@ -159,7 +157,7 @@ impl<T: Copy> Queue<T> {
 
     /// Returns the items from number `from` on, counted since the queue was created.
     #[inline(always)]
-    fn since(&self, from: usize) -> impl Iterator<Item = T> {
+    fn iter_since(&self, from: usize) -> impl Iterator<Item = T> {
         (from..self.tail).map(|i| self.waiting[i % QUEUE])
     }
 
@@ -172,7 +170,7 @@ impl<T: Copy> Queue<T> {
 }
 
 /// State of a lookup: the keys in the pipeline.
-struct Search<'a, K, P, V> {
+struct KeySearch<'a, K, P, V> {
     reader: KeyReader<'a, K>,
     probe: P,
     queries: &'a [u8],
@@ -188,7 +186,7 @@ struct BlockHomes {
     homes: [usize; BLOCK],
 }
 
-impl<K: Width, P: Probe, V: LookupVisitor> Search<'_, K, P, V> {
+impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
     /// Hashes a block of keys and prefetches their home lines.
     #[inline(always)]
     fn prefetch_homes(&self, keys: Range<usize>, BlockHomes { tags, homes }: &mut BlockHomes) {
@@ -196,11 +194,10 @@ impl<K: Width, P: Probe, V: LookupVisitor> Search<'_, K, P, V> {
         for ((key, tag_of), home_of) in keys.zip(tags).zip(homes) {
             let hash = hashing.hash_row(width, width.row(self.queries, key));
             (*tag_of, *home_of) = (hash_tag(hash), home_bucket(hash, buckets.len()));
-            prefetch(buckets, *home_of);
+            prefetch_value(buckets, *home_of);
         }
     }
 
-    /// Probes the home lines of a block of keys.
     #[inline(always)]
     fn probe_homes(&mut self, keys: Range<usize>, BlockHomes { tags, homes }: &BlockHomes) {
         self.visit.write_missing(keys.clone());
@@ -236,12 +233,12 @@ impl<K: Width, P: Probe, V: LookupVisitor> Search<'_, K, P, V> {
     #[inline(always)]
     fn prefetch_rows(&mut self, placed: usize, open: usize) {
         let KeyReader { width, buckets, keys, .. } = self.reader;
-        for PlacedKey { place, .. } in self.placed.since(placed) {
+        for PlacedKey { place, .. } in self.placed.iter_since(placed) {
             prefetch_row(width, keys, place.row);
             self.visit.prefetch_value(place.row);
         }
-        for OpenKey { line, .. } in self.open.since(open) {
-            prefetch(buckets, line);
+        for OpenKey { line, .. } in self.open.iter_since(open) {
+            prefetch_value(buckets, line);
         }
     }
 
@@ -289,7 +286,7 @@ impl<K: Width> KeyReader<'_, K> {
     ) {
         let placed = Queue::new(PlacedKey { key: 0, place: Candidate::NO_ROW });
         let open = Queue::new(OpenKey { key: 0, tag: 0, line: 0 });
-        let mut search = Search { reader: *self, probe, queries, visit, placed, open };
+        let mut search = KeySearch { reader: *self, probe, queries, visit, placed, open };
         let mut ring = [BlockHomes { tags: [0; BLOCK], homes: [0; BLOCK] }; 2];
         let blocks = count.div_ceil(BLOCK);
         for step in 0..=blocks {
@@ -376,7 +373,6 @@ impl<V: Width> LookupVisitor for CopyValues<'_, V> {
     }
 }
 
-/// Records whether each key is present.
 struct MarkFound<'a>(&'a mut [bool]);
 
 impl LookupVisitor for MarkFound<'_> {
@@ -390,7 +386,6 @@ impl LookupVisitor for MarkFound<'_> {
     }
 }
 
-/// Records the row of each key.
 struct RecordRows<'a>(&'a mut [u64]);
 
 impl LookupVisitor for RecordRows<'_> {
@@ -404,7 +399,6 @@ impl LookupVisitor for RecordRows<'_> {
     }
 }
 
-/// Records the bucket of each key.
 struct RecordBuckets<'a>(&'a mut [u64]);
 
 impl LookupVisitor for RecordBuckets<'_> {
@@ -445,7 +439,7 @@ impl HashMap {
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!("{count} values of {} bytes cannot be addressed", of.bytes()))
         })?;
-        let mut memory = Memory::zeroed(bytes)?;
+        let mut memory = Memory::new_zeroed(bytes)?;
         let mut found = vec![false; count];
         let out = &mut memory.take_contents().0[..bytes];
         self.get_rows(&queries, count, &fallback.to_row(of)?, out, &mut found)?;
@@ -454,8 +448,8 @@ impl HashMap {
         Ok(Fetched { values, found })
     }
 
-    /// Same as [`get`](Self::get), but writes the bytes of the values and the flags into `values`
-    /// and `found`.
+    /// Looks up like [`get`](Self::get), but writes the bytes of the values and the flags into
+    /// `values` and `found`.
     ///
     /// # Errors
     /// Same as [`get`](Self::get); also if a slice has another length than the result.

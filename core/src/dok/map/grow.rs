@@ -2,12 +2,12 @@
 
 use super::rows::with_key_width;
 use super::table::{IndexTable, buckets_for};
-use super::{HashMap, spread};
+use super::{HashMap, insert_parallel};
 use crate::error::{Error, Result};
 
 impl HashMap {
     /// Returns the number of keys that the table holds before it grows.
-    pub(super) fn limit(&self) -> usize {
+    pub(super) fn max_rows(&self) -> usize {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -17,10 +17,9 @@ impl HashMap {
         limit.min(self.table.len() - 1)
     }
 
-    /// Returns whether `more` keys fit into the table.
     pub(super) fn has_capacity(&self, more: usize) -> bool {
-        let taken = self.len + self.table.gone();
-        taken.checked_add(more).is_some_and(|n| n <= self.limit())
+        let taken = self.len + self.table.removed_buckets();
+        taken.checked_add(more).is_some_and(|n| n <= self.max_rows())
     }
 
     /// Ensures capacity for `more` keys; grows at least by the growth factor.
@@ -30,10 +29,10 @@ impl HashMap {
         }
         let rows = self.len.saturating_add(more);
         let needed = buckets_for(rows, self.options.load_factor)?;
-        let buckets = if rows <= self.limit() {
+        let buckets = if rows <= self.max_rows() {
             // Only buckets of removed keys are in the way, so a rebuild suffices. A table that is
             // nearly full grows anyway, or it would be rebuilt again and again.
-            if rows > self.limit() / 2 {
+            if rows > self.max_rows() / 2 {
                 needed.max(self.grown_buckets())
             } else {
                 self.table.len()
@@ -41,7 +40,7 @@ impl HashMap {
         } else {
             needed.max(self.grown_buckets())
         };
-        self.rebuild(buckets)
+        self.rebuild_table(buckets)
     }
 
     fn grown_buckets(&self) -> usize {
@@ -54,14 +53,13 @@ impl HashMap {
         grown
     }
 
-    /// Builds a table of `buckets` buckets and inserts all keys.
-    fn rebuild(&mut self, buckets: usize) -> Result<()> {
+    fn rebuild_table(&mut self, buckets: usize) -> Result<()> {
         let mut table = IndexTable::new(buckets)?;
         let (hashing, keys, len) = (self.hashing, self.keys.as_slice(), self.len);
         if let Some(types) = &self.types {
             with_key_width!(types.key.bytes(), w => {
-                if self.options.parallel && len >= spread::PARALLEL {
-                    spread::fill_parallel(&mut table, hashing, w, keys, len);
+                if self.options.parallel && len >= insert_parallel::PARALLEL {
+                    insert_parallel::fill_parallel(&mut table, hashing, w, keys, len);
                 } else {
                     table.insert_distinct(hashing, w, keys, len);
                 }
@@ -78,7 +76,7 @@ impl HashMap {
     pub fn reserve(&mut self, more: usize) -> Result<()> {
         let rows = self.len.saturating_add(more);
         if !self.has_capacity(more) {
-            self.rebuild(buckets_for(rows, self.options.load_factor)?.max(self.table.len()))?;
+            self.rebuild_table(buckets_for(rows, self.options.load_factor)?.max(self.table.len()))?;
         }
         if let Some(types) = &self.types {
             let bytes = |row: usize| {
@@ -101,7 +99,8 @@ impl HashMap {
     /// # use serrate::dense::DenseTensor;
     /// # use serrate::dok::{HashMap, MapOptions};
     /// let mut map = HashMap::new(MapOptions::default())?;
-    /// map.set(&DenseTensor::from_vec([3], vec![1, 2, 3])?, &DenseTensor::from_vec([3], vec![4, 5, 6])?)?;
+    /// let keys = DenseTensor::from_vec([3], vec![1, 2, 3])?;
+    /// map.set(&keys, &DenseTensor::from_vec([3], vec![4, 5, 6])?)?;
     /// map.rehash(1000)?;
     /// assert_eq!((map.n_buckets(), map.len()), (1000, 3));
     /// map.rehash(0)?;
@@ -112,7 +111,7 @@ impl HashMap {
     /// # Errors
     /// If memory cannot be allocated.
     pub fn rehash(&mut self, n_buckets: usize) -> Result<()> {
-        self.rebuild(buckets_for(self.len, self.options.load_factor)?.max(n_buckets))
+        self.rebuild_table(buckets_for(self.len, self.options.load_factor)?.max(n_buckets))
     }
 
     /// Releases memory that the current keys do not need.
@@ -120,9 +119,9 @@ impl HashMap {
     /// # Errors
     /// If the smaller copy cannot be allocated.
     pub fn shrink(&mut self) -> Result<()> {
-        self.keys.shrink()?;
-        self.values.shrink()?;
-        self.rebuild(buckets_for(self.len, self.options.load_factor)?)
+        self.keys.shrink_to_len()?;
+        self.values.shrink_to_len()?;
+        self.rebuild_table(buckets_for(self.len, self.options.load_factor)?)
     }
 
     /// Removes all keys; keeps memory and types.

@@ -1,8 +1,8 @@
 //! The keyed hash of a row; both its high and its low bits are well distributed.
 
 use super::rows::{Width, copy_row};
-pub(super) use crate::array::ahead::ask as prefetch;
-use crate::kernels::seeded::{fold, mix};
+pub(super) use crate::array::prefetch::prefetch_value;
+use crate::kernels::seeded::{fold_product, mix_bits};
 
 /// Secret state of the hashes of one map.
 ///
@@ -16,9 +16,9 @@ pub(super) struct Hashing {
 
 impl Hashing {
     pub(super) fn new(seed: u64) -> Self {
-        let a = mix(seed);
-        let b = mix(a);
-        let c = mix(b);
+        let a = mix_bits(seed);
+        let b = mix_bits(a);
+        let c = mix_bits(b);
         // Multiplying by an odd number is reversible; the top bit makes every input reach the upper
         // half of the product.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
@@ -39,20 +39,20 @@ impl Hashing {
         let rest = u64::from_ne_bytes(word);
         match (odd, width.bytes() % 8) {
             ([odd], 0) if pairs.is_empty() => {
-                state = fold(state ^ u64::from_ne_bytes(*odd), self.step)
+                state = fold_product(state ^ u64::from_ne_bytes(*odd), self.step)
             }
             ([odd], 0) => state ^= u64::from_ne_bytes(*odd),
             ([odd], _) => state = self.fold_pair(state, u64::from_ne_bytes(*odd), rest),
             (_, 0) => {}
-            _ if pairs.is_empty() => state = fold(state ^ rest, self.step),
+            _ if pairs.is_empty() => state = fold_product(state ^ rest, self.step),
             _ => state ^= rest,
         }
-        fold(state, self.last)
+        fold_product(state, self.last)
     }
 
     #[inline(always)]
     fn fold_pair(&self, state: u64, a: u64, b: u64) -> u64 {
-        fold(state ^ a, self.step ^ b)
+        fold_product(state ^ a, self.step ^ b)
     }
 }
 
@@ -64,16 +64,16 @@ pub(super) fn prefetch_row<W: Width>(width: W, rows: &[u8], i: usize) {
         return;
     }
     let first = i * w;
-    prefetch(rows, first);
+    prefetch_value(rows, first);
     // Buffers are aligned, so rows of a power of two up to 64 bytes never cross a line.
     if !(w.is_power_of_two() && w <= 64) {
-        prefetch(rows, first + w - 1);
+        prefetch_value(rows, first + w - 1);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{Any, Fixed};
+    use super::super::rows::{DynamicWidth, FixedWidth};
     use super::*;
 
     /// Returns the chi-square statistic per bin: about 1 for random numbers.
@@ -115,17 +115,17 @@ mod tests {
                     continue;
                 }
                 let mut hashes: Vec<u64> =
-                    rows.iter().map(|row| hashing.hash_row(Any(bytes), row)).collect();
+                    rows.iter().map(|row| hashing.hash_row(DynamicWidth(bytes), row)).collect();
                 if let 24 = bytes {
                     assert!(
                         (rows.iter().zip(&hashes))
-                            .all(|(row, hash)| hashing.hash_row(Fixed::<24>, row) == *hash)
+                            .all(|(row, hash)| hashing.hash_row(FixedWidth::<24>, row) == *hash)
                     );
                 }
                 if let 12 = bytes {
                     assert!(
                         (rows.iter().zip(&hashes))
-                            .all(|(row, hash)| hashing.hash_row(Fixed::<12>, row) == *hash)
+                            .all(|(row, hash)| hashing.hash_row(FixedWidth::<12>, row) == *hash)
                     );
                 }
                 let high = unevenness(hashes.iter().map(|h| h >> 52), 1 << 12);

@@ -13,7 +13,7 @@ impl HashMap {
     /// If the map has no types yet.
     pub fn keys(&self) -> Result<DenseTensor> {
         let of = &self.types()?.key;
-        DenseTensor::try_new_trusted(of.dtype(), of.batch_shape(self.len), self.keys.share())
+        DenseTensor::try_new_trusted(of.dtype(), of.batch_shape(self.len), self.keys.share_buffer())
     }
 
     /// Returns the values, one row each, in the order of [`keys`](Self::keys), without copying
@@ -38,7 +38,11 @@ impl HashMap {
     /// If the map has no types yet.
     pub fn values(&self) -> Result<DenseTensor> {
         let of = &self.types()?.value;
-        DenseTensor::try_new_trusted(of.dtype(), of.batch_shape(self.len), self.values.share())
+        DenseTensor::try_new_trusted(
+            of.dtype(),
+            of.batch_shape(self.len),
+            self.values.share_buffer(),
+        )
     }
 
     /// Iterates over keys and values, each row as a slice of its elements.
@@ -57,7 +61,6 @@ impl HashMap {
     }
 }
 
-/// Views rows as elements.
 fn view_elements<'a, T: Element + 'a>(bytes: &'a [u8], of: &RowType) -> Result<&'a [T]> {
     if !T::reads(of.dtype()) {
         return Err(Error::invalid(format!("rows of {of} cannot be read as {}", T::DTYPE)));

@@ -5,23 +5,23 @@ use std::sync::Arc;
 use arrow::buffer::Buffer;
 use bytes::Bytes;
 
-use crate::dense::Block;
+use crate::dense::MemoryBlock;
 use crate::error::{Error, Result};
 
 /// Words, zeroed at first; large tables use huge pages.
 #[derive(Debug)]
-pub(super) struct Words {
-    block: Block,
+pub(super) struct TableWords {
+    block: MemoryBlock,
     len: usize,
 }
 
-impl Words {
-    pub(super) fn zeroed(len: usize) -> Result<Self> {
+impl TableWords {
+    pub(super) fn new_zeroed(len: usize) -> Result<Self> {
         let bytes = len.checked_mul(size_of::<u64>()).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!("an index table of {len} buckets cannot be addressed"))
         })?;
-        Ok(Self { block: Block::zeroed(bytes)?, len })
+        Ok(Self { block: MemoryBlock::new_zeroed(bytes)?, len })
     }
 
     #[inline(always)]
@@ -45,16 +45,16 @@ impl Words {
     }
 }
 
-/// Rows stored one after the other. A buffer handed out by [`share`](Self::share) never changes:
-/// the first write after it copies the rows.
+/// Rows stored one after the other. A buffer handed out by [`share_buffer`](Self::share_buffer)
+/// never changes: the first write after it copies the rows.
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
-    block: Arc<Block>,
+    block: Arc<MemoryBlock>,
     len: usize,
 }
 
 #[derive(Debug)]
-struct SharedBlock(Arc<Block>);
+struct SharedBlock(Arc<MemoryBlock>);
 
 impl AsRef<[u8]> for SharedBlock {
     fn as_ref(&self) -> &[u8] {
@@ -64,7 +64,7 @@ impl AsRef<[u8]> for SharedBlock {
 
 impl RowBuffer {
     pub(super) fn new() -> Result<Self> {
-        Ok(Self { block: Arc::new(Block::zeroed(0)?), len: 0 })
+        Ok(Self { block: Arc::new(MemoryBlock::new_zeroed(0)?), len: 0 })
     }
 
     #[inline(always)]
@@ -73,7 +73,7 @@ impl RowBuffer {
     }
 
     /// Returns the rows without copying them.
-    pub(super) fn share(&self) -> Buffer {
+    pub(super) fn share_buffer(&self) -> Buffer {
         Buffer::from(Bytes::from_owner(SharedBlock(Arc::clone(&self.block))).slice(..self.len))
     }
 
@@ -82,7 +82,7 @@ impl RowBuffer {
     }
 
     fn move_to(&mut self, capacity: usize) -> Result<()> {
-        let mut block = Block::zeroed(capacity)?;
+        let mut block = MemoryBlock::new_zeroed(capacity)?;
         block.as_mut_slice()[..self.len].copy_from_slice(self.as_slice());
         self.block = Arc::new(block);
         Ok(())
@@ -125,13 +125,11 @@ impl RowBuffer {
         self.as_mut_slice().map(|_| ())
     }
 
-    /// Drops the rows from `bytes` on.
     pub(super) fn truncate(&mut self, bytes: usize) {
         self.len = self.len.min(bytes);
     }
 
-    /// Releases spare capacity.
-    pub(super) fn shrink(&mut self) -> Result<()> {
+    pub(super) fn shrink_to_len(&mut self) -> Result<()> {
         let spare = self.capacity() - self.len;
         // Large blocks consist of whole huge pages, so some spare capacity remains.
         if spare > self.capacity() / 16 { self.move_to(self.len) } else { Ok(()) }

@@ -3,6 +3,7 @@
 mod get;
 mod grow;
 mod hash;
+mod insert_parallel;
 mod iter;
 mod memory;
 mod options;
@@ -10,7 +11,6 @@ mod probe;
 mod remove;
 mod rows;
 mod set;
-mod spread;
 mod table;
 
 use crate::dense::DenseTensor;
@@ -23,7 +23,7 @@ pub use rows::RowType;
 
 use hash::Hashing;
 use memory::RowBuffer;
-pub(crate) use rows::canonical;
+pub(crate) use rows::canonicalize_keys;
 use table::IndexTable;
 
 /// A hash map over rows of fixed width that works in batches.
@@ -74,7 +74,6 @@ pub struct HashMap {
     len: usize,
 }
 
-/// Types of keys and values.
 #[derive(Clone, Debug)]
 struct RowTypes {
     key: RowType,
@@ -87,7 +86,7 @@ impl HashMap {
     /// # Errors
     /// If an option is invalid or the memory of the first buckets cannot be allocated.
     pub fn new(options: MapOptions) -> Result<Self> {
-        options.check()?;
+        options.check_limits()?;
         let seed = options.seed.unwrap_or_else(crate::kernels::seeded::random_seed);
         Ok(Self {
             seed,
@@ -156,7 +155,7 @@ impl HashMap {
     ///
     /// Reads the whole map; useful to measure how evenly the keys are distributed.
     pub fn longest_probe(&self) -> usize {
-        let width = rows::Any(self.types.as_ref().map_or(0, |t| t.key.bytes()));
+        let width = rows::DynamicWidth(self.types.as_ref().map_or(0, |t| t.key.bytes()));
         let keys = self.keys.as_slice();
         let distance = |row: usize| {
             let hash = self.hashing.hash_row(width, rows::Width::row(width, keys, row));
@@ -221,7 +220,7 @@ impl HashMap {
 
     /// Returns the canonical bytes of a batch of keys, and their number.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
-        self.types()?.key.check(&RowType::of(keys)?, "keys")?;
-        Ok((canonical(keys)?, keys.shape()[0]))
+        self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
+        Ok((canonicalize_keys(keys)?, keys.shape()[0]))
     }
 }

@@ -39,7 +39,7 @@ impl MapOptions {
     /// Maximum of `load_factor`.
     pub const MAX_LOAD_FACTOR: f64 = 0.95;
 
-    pub(super) fn check(&self) -> Result<()> {
+    pub(super) fn check_limits(&self) -> Result<()> {
         if !(self.load_factor > 0.001 && self.load_factor <= Self::MAX_LOAD_FACTOR) {
             return Err(Error::invalid(format!(
                 "the load factor must be above 0.001 and at most {1}, not {0}",

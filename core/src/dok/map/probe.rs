@@ -27,7 +27,6 @@ impl Candidate {
     pub(super) const NO_ROW: Self = Self { bucket: 0, row: NO_ROW };
 }
 
-/// Marks the absence of a row.
 pub(super) const NO_ROW: usize = usize::MAX;
 
 /// Scans bucket by bucket.

@@ -82,14 +82,13 @@ impl HashMap {
         self.len = left;
         self.keys.truncate(left * key);
         self.values.truncate(left * value);
-        if left == 0 && self.table.gone() > 0 {
+        if left == 0 && self.table.removed_buckets() > 0 {
             self.table.clear();
         }
         Ok(())
     }
 }
 
-/// Returns the row of an occupied bucket.
 fn occupied_row(bucket: u64) -> Option<usize> {
     super::table::match_row(bucket, super::table::bucket_tag(bucket))
 }

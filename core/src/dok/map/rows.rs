@@ -80,7 +80,7 @@ impl RowType {
     }
 
     /// Returns an error if `found` is another type; `what` is "keys" or "values".
-    pub(super) fn check(&self, found: &Self, what: &str) -> Result<()> {
+    pub(super) fn check_equal(&self, found: &Self, what: &str) -> Result<()> {
         if self == found {
             return Ok(());
         }
@@ -129,9 +129,9 @@ pub(super) fn copy_row(from: &[u8], to: &mut [u8]) {
 
 /// A width that is known at compile time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fixed<const N: usize>;
+pub(super) struct FixedWidth<const N: usize>;
 
-impl<const N: usize> Width for Fixed<N> {
+impl<const N: usize> Width for FixedWidth<N> {
     #[inline(always)]
     fn bytes(self) -> usize {
         N
@@ -140,9 +140,9 @@ impl<const N: usize> Width for Fixed<N> {
 
 /// A width known only at run time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Any(pub(super) usize);
+pub(super) struct DynamicWidth(pub(super) usize);
 
-impl Width for Any {
+impl Width for DynamicWidth {
     #[inline(always)]
     fn bytes(self) -> usize {
         self.0
@@ -154,27 +154,27 @@ macro_rules! with_key_width {
     ($bytes:expr, $w:ident => $body:expr) => {
         match $bytes {
             4 => {
-                let $w = $crate::dok::map::rows::Fixed::<4>;
+                let $w = $crate::dok::map::rows::FixedWidth::<4>;
                 $body
             }
             8 => {
-                let $w = $crate::dok::map::rows::Fixed::<8>;
+                let $w = $crate::dok::map::rows::FixedWidth::<8>;
                 $body
             }
             12 => {
-                let $w = $crate::dok::map::rows::Fixed::<12>;
+                let $w = $crate::dok::map::rows::FixedWidth::<12>;
                 $body
             }
             16 => {
-                let $w = $crate::dok::map::rows::Fixed::<16>;
+                let $w = $crate::dok::map::rows::FixedWidth::<16>;
                 $body
             }
             24 => {
-                let $w = $crate::dok::map::rows::Fixed::<24>;
+                let $w = $crate::dok::map::rows::FixedWidth::<24>;
                 $body
             }
             other => {
-                let $w = $crate::dok::map::rows::Any(other);
+                let $w = $crate::dok::map::rows::DynamicWidth(other);
                 $body
             }
         }
@@ -186,15 +186,15 @@ macro_rules! with_value_width {
     ($bytes:expr, $w:ident => $body:expr) => {
         match $bytes {
             4 => {
-                let $w = $crate::dok::map::rows::Fixed::<4>;
+                let $w = $crate::dok::map::rows::FixedWidth::<4>;
                 $body
             }
             8 => {
-                let $w = $crate::dok::map::rows::Fixed::<8>;
+                let $w = $crate::dok::map::rows::FixedWidth::<8>;
                 $body
             }
             other => {
-                let $w = $crate::dok::map::rows::Any(other);
+                let $w = $crate::dok::map::rows::DynamicWidth(other);
                 $body
             }
         }
@@ -205,7 +205,7 @@ pub(super) use {with_key_width, with_value_width};
 
 /// Returns the canonical bytes of keys: -0.0 becomes 0.0, and all NaN become one. Shares the buffer
 /// if nothing changes, as for all integers.
-pub(crate) fn canonical(keys: &DenseTensor) -> Result<Buffer> {
+pub(crate) fn canonicalize_keys(keys: &DenseTensor) -> Result<Buffer> {
     macro_rules! floats {
         ($t:ty, $nan:expr, $zero:expr) => {{
             let values = keys.as_slice::<$t>()?;

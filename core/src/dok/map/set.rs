@@ -1,11 +1,11 @@
 //! Insertion and update of keys by one thread.
 
-use super::hash::{prefetch, prefetch_row};
+use super::hash::{prefetch_row, prefetch_value};
+use super::insert_parallel;
 #[cfg(target_arch = "x86_64")]
 use super::probe::Avx2Probe;
 use super::probe::{NO_ROW, Probe, ScalarProbe};
 use super::rows::{RowType, Width, copy_row, with_key_width};
-use super::spread;
 use super::table::{
     AHEAD, EMPTY, RING, hash_tag, home_bucket, is_free, match_row, next_bucket, pack_bucket,
 };
@@ -82,12 +82,12 @@ impl HashMap {
         }
         match &self.types {
             Some(types) => {
-                types.key.check(&key, "keys")?;
-                types.value.check(&value, "values")?;
+                types.key.check_equal(&key, "keys")?;
+                types.value.check_equal(&value, "values")?;
             }
             None => self.types = Some(RowTypes { key, value }),
         }
-        let keys = super::canonical(keys)?;
+        let keys = super::canonicalize_keys(keys)?;
         self.put_rows(&keys, values.as_bytes(), count, replace)
     }
 
@@ -108,7 +108,7 @@ impl HashMap {
             while first < count {
                 let left = count - first;
                 let parallel = self.uses_threads(left) && key > 0;
-                let mut step = if parallel { spread::STEP } else { STEP }.min(left);
+                let mut step = if parallel { insert_parallel::STEP } else { STEP }.min(left);
                 // The batch may repeat a few keys, so one step must not grow the table more than
                 // about twofold.
                 while parallel && step > STEP && !self.has_capacity(step) && step > self.len {
@@ -118,7 +118,7 @@ impl HashMap {
                 let keys = &keys[first * key..][..step * key];
                 let values = &values[first * value..][..step * value];
                 let new = &mut new[first..first + step];
-                if parallel && step >= spread::PARALLEL {
+                if parallel && step >= insert_parallel::PARALLEL {
                     self.put_parallel(w, keys, values, new, replace)?;
                 } else {
                     self.put_step(w, keys, values, new, replace)?;
@@ -177,7 +177,7 @@ impl HashMap {
             if i < count {
                 let hash = hashing.hash_row(width, width.row(keys, i));
                 hashes[i % RING] = hash;
-                prefetch(buckets, home_bucket(hash, len));
+                prefetch_value(buckets, home_bucket(hash, len));
             }
             if let Some(j) = i.checked_sub(AHEAD)
                 && j < count
@@ -186,7 +186,7 @@ impl HashMap {
                 let row = probe.find_candidate(buckets, hash_tag(hash), home_bucket(hash, len)).row;
                 if row != NO_ROW {
                     prefetch_row(width, stored, row);
-                    prefetch(stored_values, row * value);
+                    prefetch_value(stored_values, row * value);
                 }
             }
             let Some(j) = i.checked_sub(2 * AHEAD) else { continue };
@@ -220,7 +220,7 @@ impl HashMap {
                 at = next_bucket(at, len);
             }
         }
-        self.table.reused(reused);
+        self.table.mark_reused(reused);
         self.len = rows;
         self.keys.truncate(rows * key);
         self.values.truncate(rows * value);

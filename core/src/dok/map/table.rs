@@ -17,8 +17,8 @@
 //! in the line in which they start. Homes ascend with hashes, so a range of hashes is a range of
 //! the table.
 
-use super::hash::{Hashing, prefetch};
-use super::memory::Words;
+use super::hash::{Hashing, prefetch_value};
+use super::memory::TableWords;
 use super::rows::Width;
 use crate::error::{Error, Result};
 
@@ -31,7 +31,6 @@ pub(super) const EMPTY: u64 = 0;
 /// A bucket whose key was removed; probes continue past it.
 const GONE: u64 = 2 << ROW_BITS;
 
-/// Maximum number of rows of one map.
 #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
 pub(super) const MAX_ROWS: usize = ROW as usize - 1;
 
@@ -80,7 +79,7 @@ pub(super) fn is_free(bucket: u64) -> bool {
 
 #[derive(Debug)]
 pub(super) struct IndexTable {
-    words: Words,
+    words: TableWords,
     len: usize,
     /// Number of buckets of removed keys.
     gone: usize,
@@ -88,14 +87,14 @@ pub(super) struct IndexTable {
 
 impl IndexTable {
     pub(super) fn new(buckets: usize) -> Result<Self> {
-        Ok(Self { words: Words::zeroed(buckets)?, len: buckets, gone: 0 })
+        Ok(Self { words: TableWords::new_zeroed(buckets)?, len: buckets, gone: 0 })
     }
 
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn gone(&self) -> usize {
+    pub(super) fn removed_buckets(&self) -> usize {
         self.gone
     }
 
@@ -114,7 +113,7 @@ impl IndexTable {
     }
 
     /// Counts buckets of removed keys that were reused.
-    pub(super) fn reused(&mut self, buckets: usize) {
+    pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }
 
@@ -177,7 +176,7 @@ impl IndexTable {
             if i < rows {
                 let hash = hashing.hash_row(width, width.row(keys, i));
                 hashes[i % RING] = hash;
-                prefetch(words, home_bucket(hash, len));
+                prefetch_value(words, home_bucket(hash, len));
             }
             if let Some(row) = i.checked_sub(AHEAD) {
                 let hash = hashes[row % RING];

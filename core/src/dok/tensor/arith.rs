@@ -4,11 +4,11 @@ use arrow::buffer::MutableBuffer;
 
 use super::DokTensor;
 use super::entries::Entries;
-use super::numbers::{Numbers, promote_types};
-use super::storage::{compute_strides, count_elements, from_place, to_coordinate, unravel};
+use super::numbers::{WideNumbers, promote_types};
+use super::storage::{compute_strides, count_elements, from_place, to_coordinate, unravel_place};
 use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
-use crate::index::broadcast::{broadcast, broadcast_strides, try_for_each_broadcast};
+use crate::index::broadcast::{broadcast_shapes, broadcast_strides, try_for_each_broadcast};
 
 /// Number of elements that a dense sum computes at a time.
 const BLOCK: usize = 1 << 16;
@@ -48,15 +48,15 @@ impl BinaryOp {
     /// Applies the operation to values of a common type, element by element.
     fn apply_all(self, a: &DenseTensor, b: &DenseTensor) -> Result<DenseTensor> {
         let dtype = a.dtype();
-        let numbers = match (Numbers::from_dense(a)?, Numbers::from_dense(b)?) {
-            (Numbers::Int(a), Numbers::Int(b)) => {
+        let numbers = match (WideNumbers::from_dense(a)?, WideNumbers::from_dense(b)?) {
+            (WideNumbers::Int(a), WideNumbers::Int(b)) => {
                 let out: Option<Vec<i128>> =
                     a.into_iter().zip(b).map(|(a, b)| self.apply_int(a, b)).collect();
-                Numbers::Int(out.ok_or_else(|| Error::Overflow(self.name().into()))?)
+                WideNumbers::Int(out.ok_or_else(|| Error::Overflow(self.name().into()))?)
             }
             (a, b) => {
                 let pairs = a.into_floats().into_iter().zip(b.into_floats());
-                Numbers::Float(pairs.map(|(a, b)| self.apply_float(a, b)).collect())
+                WideNumbers::Float(pairs.map(|(a, b)| self.apply_float(a, b)).collect())
             }
         };
         numbers.into_dense(dtype, self.name())
@@ -125,8 +125,8 @@ impl DokTensor {
         }
         let dtype = common_type(a.values.dtype(), b.values.dtype());
         let (av, bv) = (
-            Numbers::from_dense(&a.values.cast(dtype)?)?,
-            Numbers::from_dense(&b.values.cast(dtype)?)?,
+            WideNumbers::from_dense(&a.values.cast(dtype)?)?,
+            WideNumbers::from_dense(&b.values.cast(dtype)?)?,
         );
         let (ap, bp) = (a.places()?, b.places()?);
         let (mut places, mut pairs) = (Vec::new(), Vec::new());
@@ -145,17 +145,17 @@ impl DokTensor {
             j += usize::from(there);
         }
         let numbers = match (av, bv) {
-            (Numbers::Int(a), Numbers::Int(b)) => {
+            (WideNumbers::Int(a), WideNumbers::Int(b)) => {
                 let get = |v: &[i128], i: Option<usize>| i.map_or(0, |i| v[i]);
                 let out = pairs.iter().map(|(i, j)| op.apply_int(get(&a, *i), get(&b, *j)));
                 let out = out.collect::<Option<Vec<_>>>();
-                Numbers::Int(out.ok_or_else(|| Error::Overflow(op.name().into()))?)
+                WideNumbers::Int(out.ok_or_else(|| Error::Overflow(op.name().into()))?)
             }
             (a, b) => {
                 let (a, b) = (a.into_floats(), b.into_floats());
                 let get = |v: &[f64], i: Option<usize>| i.map_or(0.0, |i| v[i]);
                 let out = pairs.iter().map(|(i, j)| op.apply_float(get(&a, *i), get(&b, *j)));
-                Numbers::Float(out.collect())
+                WideNumbers::Float(out.collect())
             }
         };
         let values = numbers.into_dense(dtype, op.name())?;
@@ -175,17 +175,20 @@ impl DokTensor {
             (false, true) => DType::F64,
             (false, false) => common_type(entries.values.dtype(), DType::Bool),
         };
-        let numbers = match (Numbers::from_dense(&entries.values)?, Numbers::from_dense(&by)?) {
-            (Numbers::Int(v), Numbers::Int(by)) => {
-                let by = by.first().copied().unwrap_or(1);
-                let out: Option<Vec<i128>> = v.into_iter().map(|v| v.checked_mul(by)).collect();
-                Numbers::Int(out.ok_or_else(|| Error::Overflow(BinaryOp::Mul.name().into()))?)
-            }
-            (v, by) => {
-                let by = by.into_floats().first().copied().unwrap_or(1.0);
-                Numbers::Float(v.into_floats().into_iter().map(|v| v * by).collect())
-            }
-        };
+        let numbers =
+            match (WideNumbers::from_dense(&entries.values)?, WideNumbers::from_dense(&by)?) {
+                (WideNumbers::Int(v), WideNumbers::Int(by)) => {
+                    let by = by.first().copied().unwrap_or(1);
+                    let out: Option<Vec<i128>> = v.into_iter().map(|v| v.checked_mul(by)).collect();
+                    WideNumbers::Int(
+                        out.ok_or_else(|| Error::Overflow(BinaryOp::Mul.name().into()))?,
+                    )
+                }
+                (v, by) => {
+                    let by = by.into_floats().first().copied().unwrap_or(1.0);
+                    WideNumbers::Float(v.into_floats().into_iter().map(|v| v * by).collect())
+                }
+            };
         let values = numbers.into_dense(dtype, BinaryOp::Mul.name())?;
         self.with_values(Entries { values, ..entries })
     }
@@ -242,7 +245,7 @@ impl DokTensor {
             .places()?
             .iter()
             .map(|place| {
-                unravel(from_place(*place), &own, &mut at);
+                unravel_place(from_place(*place), &own, &mut at);
                 at.iter().zip(&steps).map(|(at, step)| at * *step as u64).sum()
             })
             .collect();
@@ -255,7 +258,7 @@ impl DokTensor {
 }
 
 fn check_broadcast(dense: &DenseTensor, shape: &[usize], op: BinaryOp) -> Result<()> {
-    if broadcast(dense.shape(), shape).is_some_and(|s| s == shape) {
+    if broadcast_shapes(dense.shape(), shape).is_some_and(|s| s == shape) {
         return Ok(());
     }
     Err(Error::invalid(format!(
@@ -265,7 +268,6 @@ fn check_broadcast(dense: &DenseTensor, shape: &[usize], op: BinaryOp) -> Result
     )))
 }
 
-/// Splits a place of a matrix into row and column.
 pub(super) fn split_place(place: i64, columns: usize) -> (usize, usize) {
     let (place, columns) = (from_place(place), columns as u64);
     (to_coordinate(place / columns), to_coordinate(place % columns))

@@ -85,7 +85,7 @@ impl DokTensor {
         Self::with_options(shape, dtype, MapOptions::default())
     }
 
-    /// Same as [`new`](Self::new), with options of the hash map.
+    /// Creates a tensor of zeros like [`new`](Self::new), with options of the hash map.
     ///
     /// # Errors
     /// If it has more than 2^63 elements, or an option is invalid.
@@ -149,7 +149,11 @@ impl DokTensor {
         if let Some(entry) = new.iter().position(|new| !new) {
             let mut at = vec![0; storage.shape.len()];
             let place = keys.as_slice::<i64>()?[entry];
-            super::storage::unravel(super::storage::from_place(place), &storage.strides, &mut at);
+            super::storage::unravel_place(
+                super::storage::from_place(place),
+                &storage.strides,
+                &mut at,
+            );
             return Err(Error::invalid(format!(
                 "entry {entry} repeats the coordinates {at:?} of an earlier entry"
             )));

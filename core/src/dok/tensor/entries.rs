@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::DokTensor;
 use super::selection::check_positions;
 use super::storage::{
-    compute_strides, count_elements, from_place, to_coordinate, to_place, unravel,
+    compute_strides, count_elements, from_place, to_coordinate, to_place, unravel_place,
 };
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
@@ -146,7 +146,7 @@ impl DokTensor {
         let mut coordinates = vec![0; base.len()];
         let (mut partial, mut next) = (Vec::new(), Vec::new());
         for (row, p) in (0u64..).zip(places) {
-            unravel(from_place(*p), &base, &mut coordinates);
+            unravel_place(from_place(*p), &base, &mut coordinates);
             if self.view.fixed.iter().any(|(axis, at)| coordinates[*axis] != *at) {
                 continue;
             }

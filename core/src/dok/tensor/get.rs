@@ -4,12 +4,12 @@ use arrow::datatypes::ToByteSlice;
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
-use super::selection::Selection;
+use super::selection::PlaceSelection;
 use super::storage::{Storage, count_elements, from_place, to_coordinate, to_place};
 use crate::dense::{DType, DenseTensor, Memory};
 use crate::dok::{Fallback, Fetched};
 use crate::error::{Error, Result};
-use crate::index::{Index, resolve};
+use crate::index::{Index, resolve_position};
 
 /// Number of elements that are looked up at a time.
 const BLOCK: usize = 1 << 18;
@@ -42,7 +42,7 @@ impl DokTensor {
     /// result larger than [`dense_limit`](Self::dense_limit).
     pub fn get(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
-        let selection = Selection::numpy(&self.view, &storage, index)?;
+        let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
         self.get_selected(&storage, &selection)
     }
 
@@ -64,7 +64,7 @@ impl DokTensor {
     /// Same as [`get`](Self::get).
     pub fn get_orthogonal(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
-        let selection = Selection::orthogonal(&self.view, &storage, index)?;
+        let selection = PlaceSelection::for_orthogonal_index(&self.view, &storage, index)?;
         self.get_selected(&storage, &selection)
     }
 
@@ -88,7 +88,7 @@ impl DokTensor {
     /// elements.
     pub fn get_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
-        let selection = Selection::numpy(&self.view, &storage, index)?;
+        let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
         self.get_selected_sparse(&storage, &selection)
     }
 
@@ -99,7 +99,7 @@ impl DokTensor {
     /// Same as [`get_sparse`](Self::get_sparse).
     pub fn get_orthogonal_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
-        let selection = Selection::orthogonal(&self.view, &storage, index)?;
+        let selection = PlaceSelection::for_orthogonal_index(&self.view, &storage, index)?;
         self.get_selected_sparse(&storage, &selection)
     }
 
@@ -154,7 +154,7 @@ impl DokTensor {
         self.lookup_with(count, column, fallback)
     }
 
-    /// Same as [`lookup`](Self::lookup), with one slice of coordinates per axis.
+    /// Looks up like [`lookup`](Self::lookup), with one slice of coordinates per axis.
     ///
     /// # Errors
     /// If there is not exactly one slice per axis, or their lengths differ.
@@ -225,18 +225,22 @@ impl DokTensor {
             )));
         }
         for (axis, (index, size)) in coordinates.iter().zip(shape).enumerate() {
-            resolve(*index, size).ok_or(Error::OutOfRange { axis, index: *index, size })?;
+            resolve_position(*index, size).ok_or(Error::OutOfRange {
+                axis,
+                index: *index,
+                size,
+            })?;
         }
         Ok(())
     }
 
-    fn get_selected(&self, storage: &Storage, selection: &Selection) -> Result<DenseTensor> {
+    fn get_selected(&self, storage: &Storage, selection: &PlaceSelection) -> Result<DenseTensor> {
         let shape = selection.shape().to_vec();
         let elements = count_elements(&shape)?;
         let dtype = storage.dtype();
         let what = format!("a dense {dtype} tensor of shape {shape:?}");
         let bytes = self.check_dense_bytes(elements, dtype, &what)?;
-        let mut memory = Memory::zeroed(bytes)?;
+        let mut memory = Memory::new_zeroed(bytes)?;
         let out = &mut memory.take_contents().0[..bytes];
         if elements / PER_ENTRY > storage.map.len() as u64 {
             let (places, values) = (storage.map.keys()?, storage.map.values()?);
@@ -261,7 +265,7 @@ impl DokTensor {
         DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
     }
 
-    fn get_selected_sparse(&self, storage: &Storage, selection: &Selection) -> Result<Self> {
+    fn get_selected_sparse(&self, storage: &Storage, selection: &PlaceSelection) -> Result<Self> {
         let elements = count_elements(selection.shape())?;
         let (stored, values) = (storage.map.keys()?, storage.map.values()?);
         let (mut places, mut rows) = (Vec::new(), Vec::new());

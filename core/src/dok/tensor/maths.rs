@@ -2,7 +2,7 @@
 
 use super::DokTensor;
 use super::entries::Entries;
-use super::numbers::Numbers;
+use super::numbers::WideNumbers;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
@@ -138,19 +138,19 @@ fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
 
 fn apply_unary(values: &DenseTensor, of: Unary) -> Result<DenseTensor> {
     let dtype = values.dtype();
-    let numbers = match Numbers::from_dense(values)? {
-        Numbers::Int(_) if !of.is_exact() || dtype == DType::Bool => {
+    let numbers = match WideNumbers::from_dense(values)? {
+        WideNumbers::Int(_) if !of.is_exact() || dtype == DType::Bool => {
             return Err(Error::invalid(format!(
                 "{of:?} is not defined for {dtype} values; cast them to float64 first"
             )));
         }
-        Numbers::Int(v) => {
+        WideNumbers::Int(v) => {
             let out: Option<Vec<i128>> = v.into_iter().map(|v| of.apply_int(v)).collect();
-            Numbers::Int(out.ok_or_else(|| Error::Overflow(format!("{of:?}")))?)
+            WideNumbers::Int(out.ok_or_else(|| Error::Overflow(format!("{of:?}")))?)
         }
-        Numbers::Float(v) => {
+        WideNumbers::Float(v) => {
             let single = dtype != DType::F64;
-            Numbers::Float(v.into_iter().map(|v| of.apply_float(v, single)).collect())
+            WideNumbers::Float(v.into_iter().map(|v| of.apply_float(v, single)).collect())
         }
     };
     numbers.into_dense(dtype, &format!("{of:?}"))

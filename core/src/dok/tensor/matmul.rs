@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::DokTensor;
 use super::arith::{common_type, split_place};
 use super::entries::Entries;
-use super::numbers::Numbers;
+use super::numbers::WideNumbers;
 use super::storage::{count_elements, to_place};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
@@ -77,8 +77,9 @@ impl DokTensor {
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
     /// use serrate::dok::DokTensor;
-    /// let m = DokTensor::from_dense(&DenseTensor::from_vec([2, 3], vec![0f32, 2.0, 0.0, 1.0, 0.0, 3.0])?)?;
-    /// let product = m.matmul_dense(&DenseTensor::from_vec([3, 2], vec![1f32, 2.0, 3.0, 4.0, 5.0, 6.0])?)?;
+    /// let a = DenseTensor::from_vec([2, 3], vec![0f32, 2.0, 0.0, 1.0, 0.0, 3.0])?;
+    /// let b = DenseTensor::from_vec([3, 2], vec![1f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+    /// let product = DokTensor::from_dense(&a)?.matmul_dense(&b)?;
     /// assert_eq!(product, DenseTensor::from_vec([2, 2], vec![6f32, 8.0, 16.0, 20.0])?);
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -99,8 +100,8 @@ impl DokTensor {
         let elements = super::storage::to_coordinate(elements);
         let places = entries.places()?;
         let row_list = split_rows(places, inner);
-        let a = Numbers::from_dense(&entries.values.cast(dtype)?)?;
-        let b = Numbers::from_dense(&other.cast(dtype)?)?;
+        let a = WideNumbers::from_dense(&entries.values.cast(dtype)?)?;
+        let b = WideNumbers::from_dense(&other.cast(dtype)?)?;
         macro_rules! product {
             ($a:expr, $b:expr, $zero:expr, $step:expr) => {{
                 let (a, b) = ($a, $b);
@@ -125,12 +126,15 @@ impl DokTensor {
             }};
         }
         let out = match (a, b) {
-            (Numbers::Int(a), Numbers::Int(b)) => {
-                Numbers::Int(product!(a, b, 0i128, add_int_product))
+            (WideNumbers::Int(a), WideNumbers::Int(b)) => {
+                WideNumbers::Int(product!(a, b, 0i128, add_int_product))
             }
-            (a, b) => {
-                Numbers::Float(product!(a.into_floats(), b.into_floats(), 0f64, add_float_product))
-            }
+            (a, b) => WideNumbers::Float(product!(
+                a.into_floats(),
+                b.into_floats(),
+                0f64,
+                add_float_product
+            )),
         };
         out.into_dense(dtype, "a matrix product")?.reshape(shape)
     }
@@ -150,8 +154,8 @@ impl DokTensor {
         let dtype = common_type(a.values.dtype(), b.values.dtype());
         let (ap, bp) = (a.places()?, b.places()?);
         let (a_rows, b_rows) = (split_rows(ap, inner), split_rows(bp, columns));
-        let av = Numbers::from_dense(&a.values.cast(dtype)?)?;
-        let bv = Numbers::from_dense(&b.values.cast(dtype)?)?;
+        let av = WideNumbers::from_dense(&a.values.cast(dtype)?)?;
+        let bv = WideNumbers::from_dense(&b.values.cast(dtype)?)?;
         macro_rules! product {
             ($a:expr, $b:expr, $zero:expr, $step:expr) => {{
                 let (av, bv) = ($a, $b);
@@ -192,14 +196,14 @@ impl DokTensor {
             }};
         }
         let (places, numbers) = match (av, bv) {
-            (Numbers::Int(a), Numbers::Int(b)) => {
+            (WideNumbers::Int(a), WideNumbers::Int(b)) => {
                 let (places, values) = product!(a, b, 0i128, add_int_product);
-                (places, Numbers::Int(values))
+                (places, WideNumbers::Int(values))
             }
             (a, b) => {
                 let (places, values) =
                     product!(a.into_floats(), b.into_floats(), 0f64, add_float_product);
-                (places, Numbers::Float(values))
+                (places, WideNumbers::Float(values))
             }
         };
         let values = numbers.into_dense(dtype, "a matrix product")?;

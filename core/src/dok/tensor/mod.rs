@@ -33,7 +33,7 @@ pub use set::Source;
 
 pub(crate) use storage::check_size;
 use storage::{SharedStorage, Storage};
-use view::View;
+use view::AxisView;
 
 /// A sparse tensor: a dictionary from coordinates to values. Elements without an entry are zero.
 ///
@@ -69,13 +69,13 @@ use view::View;
 #[derive(Debug)]
 pub struct DokTensor {
     storage: Arc<SharedStorage>,
-    view: View,
+    view: AxisView,
     limit: Option<u64>,
 }
 
 impl DokTensor {
     fn with_storage(storage: Storage) -> Self {
-        let view = View::whole(storage.shape.len());
+        let view = AxisView::whole(storage.shape.len());
         let storage = Arc::new(SharedStorage::new(storage));
         Self { storage, view, limit: Some(DenseOptions::DEFAULT_LIMIT) }
     }
@@ -204,7 +204,7 @@ impl DokTensor {
 
     /// Resolves an axis, which may count from the end.
     fn resolve_axis(&self, axis: i64) -> Result<usize> {
-        crate::index::resolve(axis, self.ndim()).ok_or_else(|| Error::NoSuchAxis {
+        crate::index::resolve_position(axis, self.ndim()).ok_or_else(|| Error::NoSuchAxis {
             what: "the tensor".into(),
             axis,
             ndim: self.ndim(),

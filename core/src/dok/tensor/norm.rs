@@ -2,8 +2,8 @@
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
-use super::numbers::Numbers;
-use super::reduce::Groups;
+use super::numbers::WideNumbers;
+use super::reduce::EntryGroups;
 use crate::dense::DType;
 use crate::error::{Error, Result};
 
@@ -73,7 +73,7 @@ impl DokTensor {
         let entries = self.collect_entries()?;
         let (groups, norms, _) = compute_norms(&entries, &gone, p, keep)?;
         let dtype = float_type(entries.values.dtype());
-        let values = Numbers::Float(norms).into_dense(dtype, "a norm")?;
+        let values = WideNumbers::Float(norms).into_dense(dtype, "a norm")?;
         self.with_values(groups.into_entries(values)?)
     }
 
@@ -97,7 +97,8 @@ impl DokTensor {
         self.with_values(entries)
     }
 
-    /// Same as [`normalize`](Self::normalize), in place: the change is visible in all views.
+    /// Normalizes like [`normalize`](Self::normalize), in place: the change is visible in all
+    /// views.
     ///
     /// # Errors
     /// Same as [`normalize`](Self::normalize); also for a view that shows entries several times.
@@ -127,15 +128,18 @@ impl DokTensor {
             values[range].iter_mut().for_each(|v| *v /= by);
         }
         let values =
-            Numbers::Float(restore_order(&groups, &values)).into_dense(dtype, "a quotient")?;
+            WideNumbers::Float(restore_order(&groups, &values)).into_dense(dtype, "a quotient")?;
         Ok(Entries { values, ..entries })
     }
 
     /// Replaces the values of entries that the view shows.
     pub(super) fn overwrite_entries(&self, entries: &Entries) -> Result<()> {
         let mut storage = self.storage.write();
-        let selection =
-            super::selection::Selection::numpy(&self.view, &storage, &[crate::index::Index::Rest])?;
+        let selection = super::selection::PlaceSelection::for_numpy_index(
+            &self.view,
+            &storage,
+            &[crate::index::Index::Rest],
+        )?;
         let places: Vec<i64> =
             entries.places()?.iter().map(|at| selection.element_place(*at)).collect();
         let keys = crate::dense::DenseTensor::from_vec([places.len()], places)?;
@@ -144,8 +148,7 @@ impl DokTensor {
     }
 }
 
-/// Reorders values from the order of groups to that of entries.
-pub(super) fn restore_order(groups: &Groups, values: &[f64]) -> Vec<f64> {
+pub(super) fn restore_order(groups: &EntryGroups, values: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0; values.len()];
     for (row, value) in groups.rows.iter().zip(values) {
         out[super::storage::to_coordinate(*row)] = *value;
@@ -159,12 +162,12 @@ fn compute_norms(
     gone: &[bool],
     p: f64,
     keep: bool,
-) -> Result<(Groups, Vec<f64>, Vec<f64>)> {
+) -> Result<(EntryGroups, Vec<f64>, Vec<f64>)> {
     if p.is_nan() {
         return Err(Error::invalid("the order p of a norm must not be NaN"));
     }
-    let groups = Groups::new(entries, gone, keep)?;
-    let values = Numbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
+    let groups = EntryGroups::new(entries, gone, keep)?;
+    let values = WideNumbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
     let missing = |len: usize| (len as u64) < groups.size;
     let norms =
         groups.ranges().map(|r| compute_norm(&values[r.clone()], missing(r.len()), p)).collect();

@@ -7,12 +7,12 @@ use crate::error::{Error, Result};
 
 /// Integers exactly, floating-point numbers as float64.
 #[derive(Clone, Debug)]
-pub(super) enum Numbers {
+pub(super) enum WideNumbers {
     Int(Vec<i128>),
     Float(Vec<f64>),
 }
 
-impl Numbers {
+impl WideNumbers {
     pub(super) fn from_dense(values: &DenseTensor) -> Result<Self> {
         macro_rules! ints {
             ($t:ty) => {

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
-use super::numbers::Numbers;
+use super::numbers::WideNumbers;
 use super::storage::{compute_strides, from_place, to_place};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// Entries grouped by their coordinates on the axes that remain, in row-major order. Entries within
 /// a group are in row-major order of the tensor, so that sums do not depend on the order of
 /// insertion.
-pub(super) struct Groups {
+pub(super) struct EntryGroups {
     /// Shape without the reduced axes, or with size 1 for them.
     pub(super) shape: Vec<usize>,
     /// The place of each group in `shape`.
@@ -25,7 +25,7 @@ pub(super) struct Groups {
     pub(super) size: u64,
 }
 
-impl Groups {
+impl EntryGroups {
     pub(super) fn new(entries: &Entries, gone: &[bool], keep: bool) -> Result<Self> {
         let from = compute_strides(&entries.shape);
         let kept: Vec<usize> = entries
@@ -76,7 +76,6 @@ impl Groups {
         Ok(Self { shape: kept, places: group_places, ends, rows, size })
     }
 
-    /// Returns the range of each group in `rows`.
     pub(super) fn ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(self.ends.iter().copied()).map(|(from, to)| from..to)
@@ -98,18 +97,22 @@ fn sum_type(dtype: DType) -> DType {
 }
 
 /// Sums each group; floating-point numbers in float64, integers exactly.
-fn sum_groups(groups: &Groups, values: &DenseTensor, dtype: DType) -> Result<DenseTensor> {
-    let sorted = Numbers::from_dense(&take_rows(values, &groups.rows)?)?;
+fn sum_groups(groups: &EntryGroups, values: &DenseTensor, dtype: DType) -> Result<DenseTensor> {
+    let sorted = WideNumbers::from_dense(&take_rows(values, &groups.rows)?)?;
     let sums = match &sorted {
-        Numbers::Int(v) => Numbers::Int(groups.ranges().map(|r| v[r].iter().sum()).collect()),
-        Numbers::Float(v) => Numbers::Float(groups.ranges().map(|r| v[r].iter().sum()).collect()),
+        WideNumbers::Int(v) => {
+            WideNumbers::Int(groups.ranges().map(|r| v[r].iter().sum()).collect())
+        }
+        WideNumbers::Float(v) => {
+            WideNumbers::Float(groups.ranges().map(|r| v[r].iter().sum()).collect())
+        }
     };
     sums.into_dense(dtype, "a sum")
 }
 
 /// Sums the entries at equal places, as `dtype`.
 pub(super) fn sum_equal(entries: Entries, dtype: DType) -> Result<Entries> {
-    let groups = Groups::new(&entries, &vec![false; entries.shape.len()], false)?;
+    let groups = EntryGroups::new(&entries, &vec![false; entries.shape.len()], false)?;
     let values = sum_groups(&groups, &entries.values, dtype)?;
     groups.into_entries(values)
 }
@@ -125,7 +128,8 @@ impl DokTensor {
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
     /// use serrate::dok::DokTensor;
-    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 3], vec![0f32, 5.0, 0.0, 7.0, 0.0, 9.0])?)?;
+    /// let t = DenseTensor::from_vec([2, 3], vec![0f32, 5.0, 0.0, 7.0, 0.0, 9.0])?;
+    /// let t = DokTensor::from_dense(&t)?;
     /// assert_eq!(t.sum(Some(&[1]), false)?.to_dense()?.as_slice::<f32>()?, [5.0, 16.0]);
     /// assert_eq!(t.sum(None, false)?.at(&[])?.to_string(), "21");
     /// assert_eq!(t.sum(Some(&[0, -1]), true)?.shape(), [1, 1]);
@@ -137,7 +141,7 @@ impl DokTensor {
     pub fn sum(&self, axes: Option<&[i64]>, keep: bool) -> Result<Self> {
         let gone = self.flag_axes(axes)?;
         let entries = self.collect_entries()?;
-        let groups = Groups::new(&entries, &gone, keep)?;
+        let groups = EntryGroups::new(&entries, &gone, keep)?;
         let values = sum_groups(&groups, &entries.values, sum_type(entries.values.dtype()))?;
         self.with_values(groups.into_entries(values)?)
     }
@@ -150,16 +154,16 @@ impl DokTensor {
     pub fn mean(&self, axes: Option<&[i64]>, keep: bool) -> Result<Self> {
         let gone = self.flag_axes(axes)?;
         let entries = self.collect_entries()?;
-        let groups = Groups::new(&entries, &gone, keep)?;
+        let groups = EntryGroups::new(&entries, &gone, keep)?;
         if groups.size == 0 {
             return Err(Error::invalid("cannot compute the mean of an axis without elements"));
         }
         let dtype = entries.values.dtype();
         let dtype = if dtype.is_float() { dtype } else { DType::F64 };
-        let v = Numbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
+        let v = WideNumbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
         let count = groups.size as f64;
         let means = groups.ranges().map(|r| v[r].iter().sum::<f64>() / count).collect();
-        let values = Numbers::Float(means).into_dense(dtype, "a mean")?;
+        let values = WideNumbers::Float(means).into_dense(dtype, "a mean")?;
         self.with_values(groups.into_entries(values)?)
     }
 }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
-use super::storage::{Storage, compute_strides, count_elements, from_place, to_place, unravel};
-use super::view::View;
+use super::storage::{
+    Storage, compute_strides, count_elements, from_place, to_place, unravel_place,
+};
+use super::view::AxisView;
 use crate::error::{Error, Result};
 
 impl DokTensor {
@@ -125,7 +127,7 @@ impl DokTensor {
         let mut at = vec![0; shape.len()];
         let (mut places, mut rows) = (Vec::new(), Vec::new());
         for (row, entry) in (0u64..).zip(entries.places()?) {
-            unravel(from_place(*entry), &from, &mut at);
+            unravel_place(from_place(*entry), &from, &mut at);
             if at.iter().zip(&shape).all(|(at, size)| *at < *size as u64) {
                 places.push(to_place(at.iter().zip(&to).map(|(at, stride)| at * stride).sum()));
                 rows.push(row);
@@ -133,7 +135,7 @@ impl DokTensor {
         }
         let values = take_rows(&entries.values, &rows)?;
         let options = self.storage.read().map.options().clone();
-        let view = View::whole(shape.len());
+        let view = AxisView::whole(shape.len());
         let mut storage = Storage::with_entries(shape, places, &values, options)?;
         storage.map.set_parallel(self.storage.read().map.options().parallel);
         self.storage = Arc::new(super::SharedStorage::new(storage));

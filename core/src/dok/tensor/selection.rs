@@ -10,12 +10,14 @@
 //!
 //! Searching the same lists for the summands of an entry yields its positions in the result.
 
-use super::storage::{Storage, compute_strides, from_place, to_coordinate, to_place, unravel};
-use super::view::View;
+use super::storage::{
+    Storage, compute_strides, from_place, to_coordinate, to_place, unravel_place,
+};
+use super::view::AxisView;
 use crate::dense::element_count;
 use crate::error::{Error, Result};
-use crate::index::broadcast::{broadcast, for_each_broadcast};
-use crate::index::{Index, IndexArray, Span, resolve};
+use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
+use crate::index::{Index, IndexArray, Span, resolve_position};
 use crate::limit::{check_bytes, check_size};
 
 /// One or more axes of the result that are selected together.
@@ -40,7 +42,7 @@ enum DimOffsets {
 }
 
 #[derive(Debug)]
-pub(super) struct Selection {
+pub(super) struct PlaceSelection {
     shape: Vec<usize>,
     dims: Vec<ResultDim>,
     /// Axes of the storage with a single coordinate.
@@ -51,7 +53,7 @@ pub(super) struct Selection {
 }
 
 /// An index item with the first axis of the view that it applies to.
-struct IndexItem<'a> {
+struct PlacedItem<'a> {
     item: &'a Index,
     first: usize,
 }
@@ -83,7 +85,7 @@ fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Res
 }
 
 struct SelectionBuilder<'a> {
-    view: &'a View,
+    view: &'a AxisView,
     storage: &'a Storage,
     shape: Vec<usize>,
 }
@@ -99,7 +101,7 @@ impl SelectionBuilder<'_> {
 
     fn resolve_position(&self, axis: usize, index: i64) -> Result<u64> {
         let size = self.shape[axis];
-        let at = resolve(index, size).ok_or(Error::OutOfRange { axis, index, size })?;
+        let at = resolve_position(index, size).ok_or(Error::OutOfRange { axis, index, size })?;
         Ok(self.storage_coordinate(axis, at as u64))
     }
 
@@ -117,7 +119,7 @@ impl SelectionBuilder<'_> {
     /// Combines index arrays, which broadcast against each other.
     fn combine_arrays(&self, arrays: &[IndexArrays]) -> Result<ResultDim> {
         let shapes = || arrays.iter().map(|a| a.shape.as_slice());
-        let shape = shapes().try_fold(Vec::new(), |all, own| broadcast(&all, own));
+        let shape = shapes().try_fold(Vec::new(), |all, own| broadcast_shapes(&all, own));
         let shape = shape.ok_or_else(|| {
             let shapes: Vec<String> = shapes().map(|s| format!("{s:?}")).collect();
             Error::invalid(format!(
@@ -148,7 +150,7 @@ impl SelectionBuilder<'_> {
     }
 
     /// Returns the positions of an index array or a mask; `None` for other items.
-    fn read_arrays(&self, item: &IndexItem<'_>) -> Result<Option<IndexArrays>> {
+    fn read_arrays(&self, item: &PlacedItem<'_>) -> Result<Option<IndexArrays>> {
         Ok(Some(match item.item {
             Index::Array(a) => IndexArrays {
                 shape: a.shape().to_vec(),
@@ -199,33 +201,41 @@ pub(super) fn check_positions(
 const NEW_AXIS: fn() -> ResultDim =
     || ResultDim { shape: vec![1], size: 1, of: Vec::new(), offsets: DimOffsets::List(vec![0]) };
 
-impl Selection {
+impl PlaceSelection {
     /// Selects by NumPy's rules: index arrays are combined, and their axes come first if other
     /// items separate them.
-    pub(super) fn numpy(view: &View, storage: &Storage, index: &[Index]) -> Result<Self> {
+    pub(super) fn for_numpy_index(
+        view: &AxisView,
+        storage: &Storage,
+        index: &[Index],
+    ) -> Result<Self> {
         Self::new(view, storage, index, false)
     }
 
-    pub(super) fn orthogonal(view: &View, storage: &Storage, index: &[Index]) -> Result<Self> {
+    pub(super) fn for_orthogonal_index(
+        view: &AxisView,
+        storage: &Storage,
+        index: &[Index],
+    ) -> Result<Self> {
         Self::new(view, storage, index, true)
     }
 
-    fn new(view: &View, storage: &Storage, index: &[Index], apart: bool) -> Result<Self> {
+    fn new(view: &AxisView, storage: &Storage, index: &[Index], apart: bool) -> Result<Self> {
         let builder = SelectionBuilder { view, storage, shape: view.shape(storage) };
         let what = format!("a tensor with {} axes", view.ndim());
-        let index = Index::expand(index, view.ndim(), &what)?;
+        let index = Index::expand_axes(index, view.ndim(), &what)?;
         let mut first = 0;
         let mut items = Vec::with_capacity(index.len());
         for item in &index {
-            items.push(IndexItem { item, first });
+            items.push(PlacedItem { item, first });
             first += item.count_axes();
         }
         let mut fixed = view.fixed.clone();
         let mut dims = Vec::new();
-        let is_array = |i: &IndexItem<'_>| matches!(i.item, Index::Array(_) | Index::Mask(_));
+        let is_array = |i: &PlacedItem<'_>| matches!(i.item, Index::Array(_) | Index::Mask(_));
         let together = !apart && items.iter().any(is_array);
         let advanced =
-            |i: &IndexItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
+            |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
         // Position of the combined axes: that of the first index array, or 0 if other items
         // separate them.
         let mut group = None;
@@ -273,7 +283,7 @@ impl Selection {
         &self.shape
     }
 
-    pub(super) fn repeats(&self) -> bool {
+    pub(super) fn has_repeats(&self) -> bool {
         self.repeats
     }
 
@@ -282,7 +292,7 @@ impl Selection {
         let sizes: Vec<usize> = self.dims.iter().map(|d| d.size).collect();
         let own = compute_strides(&sizes);
         let mut counter = vec![0u64; sizes.len()];
-        unravel(first, &own, &mut counter);
+        unravel_place(first, &own, &mut counter);
         let fixed: u64 = self.fixed.iter().map(|(axis, at)| at * self.strides[*axis]).sum();
         let outer = self.dims.len().saturating_sub(1);
         let mut left = count;
@@ -354,7 +364,7 @@ impl Selection {
         let (mut found, mut next) = (Vec::new(), Vec::new());
         let mut positions = 0u64;
         'entries: for (row, entry) in stored.iter().enumerate() {
-            unravel(from_place(*entry), &self.strides, &mut at);
+            unravel_place(from_place(*entry), &self.strides, &mut at);
             if self.fixed.iter().any(|(axis, fixed)| at[*axis] != *fixed) {
                 continue;
             }

@@ -4,12 +4,12 @@ use arrow::datatypes::ToByteSlice;
 
 use super::DokTensor;
 use super::numbers::find_zeros;
-use super::selection::Selection;
+use super::selection::PlaceSelection;
 use super::storage::{Storage, count_elements, to_coordinate};
 use crate::dense::{DenseTensor, Fill};
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::index::broadcast::{broadcast, for_each_broadcast};
+use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 
 /// Value to write.
 #[derive(Clone, Debug)]
@@ -66,10 +66,10 @@ impl DokTensor {
     /// which take an entry per element); also if the value has another shape or does not fit the
     /// type.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<Source<'a>>) -> Result<()> {
-        self.write_part(index, value.into(), Selection::numpy)
+        self.write_part(index, value.into(), PlaceSelection::for_numpy_index)
     }
 
-    /// Same as [`set`](Self::set), for the part that [`get_orthogonal`](Self::get_orthogonal)
+    /// Writes like [`set`](Self::set) to the part that [`get_orthogonal`](Self::get_orthogonal)
     /// returns.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl DokTensor {
         index: &[Index],
         value: impl Into<Source<'a>>,
     ) -> Result<()> {
-        self.write_part(index, value.into(), Selection::orthogonal)
+        self.write_part(index, value.into(), PlaceSelection::for_orthogonal_index)
     }
 
     /// Writes one element; zero removes its entry.
@@ -125,7 +125,7 @@ impl DokTensor {
         &mut self,
         index: &[Index],
         value: Source<'_>,
-        select: impl Fn(&super::View, &Storage, &[Index]) -> Result<Selection>,
+        select: impl Fn(&super::AxisView, &Storage, &[Index]) -> Result<PlaceSelection>,
     ) -> Result<()> {
         let sparse = match value {
             // Read first: `sparse` may share this storage, and locking it twice would deadlock.
@@ -154,7 +154,7 @@ impl DokTensor {
                 .collect();
             let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
-            if selection.repeats() {
+            if selection.has_repeats() {
                 // The last value wins, which is a zero if the sparse value has no entry there.
                 let mut last = vec![0u64; places.len()];
                 selection
@@ -176,8 +176,8 @@ impl DokTensor {
                 // NumPy ignores leading axes of size 1 that the part does not have.
                 let extra = dense.ndim().saturating_sub(selection.shape().len());
                 let (leading, rest) = dense.shape().split_at(extra);
-                let fits =
-                    broadcast(rest, selection.shape()).is_some_and(|s| s == selection.shape());
+                let fits = broadcast_shapes(rest, selection.shape())
+                    .is_some_and(|s| s == selection.shape());
                 if !fits || leading.iter().any(|n| *n != 1) {
                     return Err(Error::invalid(format!(
                         "the value of shape {:?} does not broadcast to the part of shape {:?}",
@@ -222,7 +222,7 @@ impl DokTensor {
             return Ok(());
         }
         let mut gone: Vec<i64> = zeros.iter().map(|i| places[*i]).collect();
-        if selection.repeats() {
+        if selection.has_repeats() {
             let rows = storage.map.find_rows(gone.to_byte_slice(), gone.len())?;
             let now = super::entries::take_rows(&storage.map.values()?, &rows)?;
             let mut still = find_zeros(&now)?.into_iter();
@@ -243,7 +243,7 @@ pub(super) fn scalar_tensor(fill: Fill) -> Result<DenseTensor> {
     }
 }
 
-fn clear_part(storage: &mut Storage, selection: &Selection, limit: Option<u64>) -> Result<()> {
+fn clear_part(storage: &mut Storage, selection: &PlaceSelection, limit: Option<u64>) -> Result<()> {
     let stored = storage.map.keys()?;
     let all = stored.as_slice::<i64>()?;
     let mut gone = Vec::new();

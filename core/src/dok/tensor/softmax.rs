@@ -3,8 +3,8 @@
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
 use super::norm::restore_order;
-use super::numbers::Numbers;
-use super::reduce::Groups;
+use super::numbers::WideNumbers;
+use super::reduce::EntryGroups;
 use crate::error::{Error, Result};
 
 impl DokTensor {
@@ -15,7 +15,8 @@ impl DokTensor {
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
     /// use serrate::dok::DokTensor;
-    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 3], vec![5.0, 0.0, 5.0, 0.0, -7.0, 0.0])?)?;
+    /// let t = DenseTensor::from_vec([2, 3], vec![5.0, 0.0, 5.0, 0.0, -7.0, 0.0])?;
+    /// let t = DokTensor::from_dense(&t)?;
     /// let s = t.softmax(&[1])?;
     /// assert_eq!(s.to_dense()?.as_slice::<f64>()?, [0.5, 0.0, 0.5, 0.0, 1.0, 0.0]);
     /// # Ok::<(), serrate::Error>(())
@@ -49,9 +50,9 @@ impl DokTensor {
                 "cannot compute the softmax of {dtype} values; cast them to float64 first"
             )));
         }
-        let groups = Groups::new(&entries, &gone, false)?;
+        let groups = EntryGroups::new(&entries, &gone, false)?;
         let mut values =
-            Numbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
+            WideNumbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();
         for range in groups.ranges() {
             let group = &mut values[range];
             let largest = group.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -61,7 +62,7 @@ impl DokTensor {
             }
         }
         let values =
-            Numbers::Float(restore_order(&groups, &values)).into_dense(dtype, "a softmax")?;
+            WideNumbers::Float(restore_order(&groups, &values)).into_dense(dtype, "a softmax")?;
         self.with_values(Entries { values, ..entries })
     }
 }

@@ -33,7 +33,6 @@ pub(super) fn compute_strides(shape: &[usize]) -> Vec<u64> {
     strides
 }
 
-/// Converts a linear position to a place.
 #[inline(always)]
 pub(super) fn to_place(linear: u64) -> i64 {
     #[expect(clippy::cast_possible_wrap, reason = "places are below 2^63")]
@@ -59,7 +58,7 @@ pub(super) fn to_coordinate(n: u64) -> usize {
 
 /// Splits a linear position into coordinates, first axis first.
 #[inline(always)]
-pub(super) fn unravel(mut linear: u64, strides: &[u64], out: &mut [u64]) {
+pub(super) fn unravel_place(mut linear: u64, strides: &[u64], out: &mut [u64]) {
     for (coordinate, stride) in out.iter_mut().zip(strides) {
         *coordinate = linear / stride;
         linear -= *coordinate * stride;

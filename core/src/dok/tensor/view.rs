@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::DokTensor;
 use super::storage::Storage;
 use crate::error::{Error, Result};
-use crate::index::resolve;
+use crate::index::resolve_position;
 
 #[derive(Clone, Debug)]
 pub(super) struct ViewAxis {
@@ -16,13 +16,13 @@ pub(super) struct ViewAxis {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct View {
+pub(super) struct AxisView {
     pub(super) axes: Vec<ViewAxis>,
     /// Axes of the storage that are not shown, each with its fixed coordinate.
     pub(super) fixed: Vec<(usize, u64)>,
 }
 
-impl View {
+impl AxisView {
     pub(super) fn whole(ndim: usize) -> Self {
         Self { axes: (0..ndim).map(|of| ViewAxis { of, picks: None }).collect(), fixed: Vec::new() }
     }
@@ -53,7 +53,7 @@ impl View {
 }
 
 impl DokTensor {
-    fn with_view(&self, view: View) -> Self {
+    fn with_view(&self, view: AxisView) -> Self {
         Self { storage: Arc::clone(&self.storage), view, limit: self.limit }
     }
 
@@ -152,7 +152,7 @@ impl DokTensor {
 
     fn resolve_index(&self, axis: usize, index: i64) -> Result<u64> {
         let size = self.shape()[axis];
-        let at = resolve(index, size).ok_or(Error::OutOfRange { axis, index, size })?;
+        let at = resolve_position(index, size).ok_or(Error::OutOfRange { axis, index, size })?;
         Ok(at as u64)
     }
 }

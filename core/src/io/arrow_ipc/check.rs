@@ -18,7 +18,7 @@ pub(super) const TAIL: usize = 10;
 /// Precedes the length of a message, except in old files.
 const MARKER: [u8; 4] = [0xff; 4];
 
-/// The error is a description of the damage.
+/// An error describes the damage.
 type Checked<T = ()> = std::result::Result<T, String>;
 
 /// Bytes of known length.

@@ -18,7 +18,7 @@ use memmap2::Mmap;
 use super::check::{Checker, MAGIC, TAIL};
 use super::reader::{IpcReadOptions, select_columns};
 use crate::error::{Error, Result};
-use crate::io::contain::contained;
+use crate::io::contain::contain_panics;
 
 /// A file in memory or mapped, with its footer and dictionaries.
 pub(super) struct MappedFile {
@@ -58,12 +58,12 @@ impl MappedFile {
         let footer = root_as_footer(&bytes[start..end])
             .map_err(|e| fail(&format!("the footer is damaged: {e}")))?;
         let schema = footer.schema().ok_or_else(|| fail("the footer has no schema"))?;
-        let schema: SchemaRef = Arc::new(contained(path, || Ok(fb_to_schema(schema)))?);
+        let schema: SchemaRef = Arc::new(contain_panics(path, || Ok(fb_to_schema(schema)))?);
 
         let mut decoder = FileDecoder::new(SchemaRef::clone(&schema), footer.version());
         for block in footer.dictionaries().iter().flatten() {
             let data = checked_block(&bytes, block).map_err(|m| fail(&m))?;
-            contained(path, || decoder.read_dictionary(block, &data).map_err(arrow))?;
+            contain_panics(path, || decoder.read_dictionary(block, &data).map_err(arrow))?;
         }
         let shown = match options.columns.as_deref() {
             None => SchemaRef::clone(&schema),
@@ -92,7 +92,7 @@ impl MappedFile {
         let block = self.batches.get(index).ok_or_else(|| fail("it does not exist".into()))?;
         let data = checked_block(&self.bytes, block).map_err(fail)?;
         let arrow = |e: ArrowError| Error::file(&self.path, e.to_string());
-        contained(&self.path, || self.decoder.read_record_batch(block, &data).map_err(arrow))?
+        contain_panics(&self.path, || self.decoder.read_record_batch(block, &data).map_err(arrow))?
             .ok_or_else(|| fail("the message is empty".into()))
     }
 }

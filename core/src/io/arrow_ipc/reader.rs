@@ -12,7 +12,7 @@ use arrow::ipc::reader::StreamReader;
 use super::check::{CheckedStream, Checker};
 use super::file::MappedFile;
 use crate::error::{Error, Result};
-use crate::io::contain::contained;
+use crate::io::contain::contain_panics;
 use crate::table::RaggedTable;
 
 /// Bytes of a stream that are read at a time.
@@ -40,11 +40,11 @@ impl Default for IpcReadOptions {
 /// Reads an Arrow IPC file or stream, batch by batch, as chunks of a ragged table.
 pub struct IpcTableReader {
     path: PathBuf,
-    inner: Inner,
+    inner: ReaderForm,
     schema: SchemaRef,
 }
 
-enum Inner {
+enum ReaderForm {
     File {
         file: MappedFile,
         next: usize,
@@ -70,7 +70,7 @@ impl IpcTableReader {
         if found == 6 && magic == *b"ARROW1" {
             let file = MappedFile::open(&path, file, options)?;
             let schema = file.schema();
-            return Ok(Self { path, inner: Inner::File { file, next: 0 }, schema });
+            return Ok(Self { path, inner: ReaderForm::File { file, next: 0 }, schema });
         }
         Checker::try_new(&mut file)
             .map_err(|e| Error::io(&path, e))?
@@ -102,7 +102,7 @@ impl IpcTableReader {
         options: &IpcReadOptions,
     ) -> Result<Self> {
         let stream = BufReader::with_capacity(buffer, stream);
-        let reader = contained(path, || {
+        let reader = contain_panics(path, || {
             StreamReader::try_new(stream, None).map_err(|e| Error::file(path, e.to_string()))
         })?;
         let (schema, columns) = match options.columns.as_deref() {
@@ -112,7 +112,7 @@ impl IpcTableReader {
                 (Arc::new(reader.schema().project(&indices)?), Some(indices))
             }
         };
-        let inner = Inner::Stream { reader: Box::new(reader), columns };
+        let inner = ReaderForm::Stream { reader: Box::new(reader), columns };
         Ok(Self { path: path.to_path_buf(), inner, schema })
     }
 
@@ -124,8 +124,8 @@ impl IpcTableReader {
     /// Returns the number of batches; `None` for a stream.
     pub fn num_batches(&self) -> Option<usize> {
         match &self.inner {
-            Inner::File { file, .. } => Some(file.num_batches()),
-            Inner::Stream { .. } => None,
+            ReaderForm::File { file, .. } => Some(file.num_batches()),
+            ReaderForm::Stream { .. } => None,
         }
     }
 
@@ -135,16 +135,16 @@ impl IpcTableReader {
     /// If the file is damaged.
     pub fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
         match &mut self.inner {
-            Inner::File { file, next } => {
+            ReaderForm::File { file, next } => {
                 if *next >= file.num_batches() {
                     return None;
                 }
                 *next += 1;
                 Some(file.batch(*next - 1))
             }
-            Inner::Stream { reader, columns } => {
+            ReaderForm::Stream { reader, columns } => {
                 let path = &self.path;
-                let next = contained(path, || {
+                let next = contain_panics(path, || {
                     reader.next().transpose().map_err(|e| Error::file(path, e.to_string()))
                 });
                 let batch = next.transpose()?;

@@ -19,10 +19,10 @@ use crate::table::RaggedTable;
 /// The two forms of Arrow IPC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IpcForm {
-    /// With an index at the end, for random access; usually `.arrow`.
+    /// A file with an index at the end, for random access; usually `.arrow`.
     #[default]
     File,
-    /// Batch after batch, for pipes; usually `.arrows`.
+    /// A stream, batch after batch, for pipes; usually `.arrows`.
     Stream,
 }
 
@@ -51,13 +51,13 @@ pub struct IpcWriteOptions {
 
 /// Writes tables as Arrow IPC, one batch each, to a file that appears whole or to any writer.
 pub struct IpcTableWriter<W: Write = AtomicFile> {
-    inner: Inner<W>,
+    inner: WriterForm<W>,
     schema: SchemaRef,
     /// The schema as written: in a file, without dictionaries.
     written: SchemaRef,
 }
 
-enum Inner<W: Write> {
+enum WriterForm<W: Write> {
     File(FileWriter<W>),
     Stream(StreamWriter<W>),
 }
@@ -101,9 +101,11 @@ impl<W: Write> IpcTableWriter<W> {
             IpcForm::Stream => SchemaRef::clone(schema),
         };
         let inner = match options.form {
-            IpcForm::File => Inner::File(FileWriter::try_new_with_options(out, &written, arrow)?),
+            IpcForm::File => {
+                WriterForm::File(FileWriter::try_new_with_options(out, &written, arrow)?)
+            }
             IpcForm::Stream => {
-                Inner::Stream(StreamWriter::try_new_with_options(out, schema, arrow)?)
+                WriterForm::Stream(StreamWriter::try_new_with_options(out, schema, arrow)?)
             }
         };
         Ok(Self { inner, schema: SchemaRef::clone(schema), written })
@@ -130,8 +132,8 @@ impl<W: Write> IpcTableWriter<W> {
             &cast_batch
         };
         match &mut self.inner {
-            Inner::File(w) => w.write(batch)?,
-            Inner::Stream(w) => w.write(batch)?,
+            WriterForm::File(w) => w.write(batch)?,
+            WriterForm::Stream(w) => w.write(batch)?,
         }
         Ok(())
     }
@@ -142,8 +144,8 @@ impl<W: Write> IpcTableWriter<W> {
     /// If writing fails.
     pub fn into_inner(self) -> Result<W> {
         Ok(match self.inner {
-            Inner::File(w) => w.into_inner()?,
-            Inner::Stream(w) => w.into_inner()?,
+            WriterForm::File(w) => w.into_inner()?,
+            WriterForm::Stream(w) => w.into_inner()?,
         })
     }
 }

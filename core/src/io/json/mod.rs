@@ -103,7 +103,7 @@ pub struct JsonWriteOptions {
     pub overwrite: bool,
 }
 
-/// Whether a value is lists nested exactly `ndim` deep around numbers or booleans.
+/// Returns whether a value is lists nested exactly `ndim` deep around numbers or booleans.
 ///
 /// An empty list fits any depth. The strings for floats that JSON lacks (`"NaN"`) are numbers; null
 /// and other strings are not.

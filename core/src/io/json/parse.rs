@@ -25,7 +25,7 @@ impl<'a> Parser<'a> {
         Error::invalid(format!("line {}, column {column}: {message}", self.line + newlines))
     }
 
-    fn unexpected(&self, expected: &str) -> Error {
+    fn describe_unexpected(&self, expected: &str) -> Error {
         match self.bytes.get(self.pos) {
             None => self.error_here(format!("expected {expected}, found the end of the input")),
             Some(b) => self.error_here(format!(
@@ -47,21 +47,21 @@ impl<'a> Parser<'a> {
     }
 
     /// Consumes the next byte if it is `byte`.
-    pub(super) fn accept(&mut self, byte: u8) -> bool {
+    pub(super) fn accept_byte(&mut self, byte: u8) -> bool {
         let next = self.peek() == Some(byte);
         self.pos += usize::from(next);
         next
     }
 
-    pub(super) fn expect(&mut self, byte: u8, what: &str) -> Result<()> {
-        if self.accept(byte) { Ok(()) } else { Err(self.unexpected(what)) }
+    pub(super) fn expect_byte(&mut self, byte: u8, what: &str) -> Result<()> {
+        if self.accept_byte(byte) { Ok(()) } else { Err(self.describe_unexpected(what)) }
     }
 
     /// Checks that only white space follows.
-    pub(super) fn end(&mut self) -> Result<()> {
+    pub(super) fn expect_end(&mut self) -> Result<()> {
         match self.peek() {
             None => Ok(()),
-            Some(_) => Err(self.unexpected("the end of the input")),
+            Some(_) => Err(self.describe_unexpected("the end of the input")),
         }
     }
 
@@ -70,19 +70,19 @@ impl<'a> Parser<'a> {
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<()>,
     ) -> Result<()> {
-        self.expect(b'{', "an object")?;
-        if self.accept(b'}') {
+        self.expect_byte(b'{', "an object")?;
+        if self.accept_byte(b'}') {
             return Ok(());
         }
         loop {
             self.peek();
             let key = self.parse_string()?;
-            self.expect(b':', "a colon")?;
+            self.expect_byte(b':', "a colon")?;
             member(self, &key)?;
-            if self.accept(b'}') {
+            if self.accept_byte(b'}') {
                 return Ok(());
             }
-            self.expect(b',', "a comma or a closing brace")?;
+            self.expect_byte(b',', "a comma or a closing brace")?;
         }
     }
 
@@ -91,16 +91,16 @@ impl<'a> Parser<'a> {
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<()>,
     ) -> Result<()> {
-        self.expect(b'[', "a list")?;
-        if self.accept(b']') {
+        self.expect_byte(b'[', "a list")?;
+        if self.accept_byte(b']') {
             return Ok(());
         }
         loop {
             element(self)?;
-            if self.accept(b']') {
+            if self.accept_byte(b']') {
                 return Ok(());
             }
-            self.expect(b',', "a comma or a closing bracket")?;
+            self.expect_byte(b',', "a comma or a closing bracket")?;
         }
     }
 
@@ -108,34 +108,34 @@ impl<'a> Parser<'a> {
     pub(super) fn parse_element(&mut self, sink: &mut ColumnSink) -> Result<()> {
         match self.peek() {
             Some(b'[') => {
-                sink.begin()?;
+                sink.begin_list()?;
                 self.parse_array(|p| p.parse_element(sink))?;
-                sink.end();
+                sink.end_list();
                 Ok(())
             }
             Some(b'{') => Err(sink.wrong_value("a value or a list of values", "an object".into())),
             Some(b'"') => {
                 let text = self.parse_string()?;
-                sink.scalar(JsonScalar::Text(&text))
+                sink.push_scalar(JsonScalar::Text(&text))
             }
             Some(b'n') => {
                 self.parse_word("null")?;
-                sink.null();
+                sink.push_null();
                 Ok(())
             }
             Some(b't') => {
                 self.parse_word("true")?;
-                sink.scalar(JsonScalar::Bool(true))
+                sink.push_scalar(JsonScalar::Bool(true))
             }
             Some(b'f') => {
                 self.parse_word("false")?;
-                sink.scalar(JsonScalar::Bool(false))
+                sink.push_scalar(JsonScalar::Bool(false))
             }
             Some(b'-' | b'0'..=b'9') => {
                 let number = self.parse_number()?;
-                sink.scalar(number)
+                sink.push_scalar(number)
             }
-            _ => Err(self.unexpected("a value")),
+            _ => Err(self.describe_unexpected("a value")),
         }
     }
 
@@ -144,7 +144,7 @@ impl<'a> Parser<'a> {
             self.pos += word.len();
             Ok(())
         } else {
-            Err(self.unexpected(word))
+            Err(self.describe_unexpected(word))
         }
     }
 
@@ -170,7 +170,7 @@ impl<'a> Parser<'a> {
             self.pos += 1;
             float = true;
             if self.skip_digits() == 0 {
-                return Err(self.unexpected("a digit"));
+                return Err(self.describe_unexpected("a digit"));
             }
         }
         if matches!(next(self), Some(b'e' | b'E')) {
@@ -178,13 +178,13 @@ impl<'a> Parser<'a> {
             float = true;
             self.pos += usize::from(matches!(next(self), Some(b'+' | b'-')));
             if self.skip_digits() == 0 {
-                return Err(self.unexpected("a digit"));
+                return Err(self.describe_unexpected("a digit"));
             }
         }
         // The slice only holds ASCII.
         let text = std::str::from_utf8(&self.bytes[start..self.pos]).unwrap_or_default();
         if !float {
-            // An integer beyond 128 bits is also beyond 64.
+            // An integer beyond 128 bits also exceeds 64 bits.
             let most = if text.starts_with('-') { i128::MIN } else { i128::MAX };
             return Ok(JsonScalar::Int(text.parse().unwrap_or(most)));
         }
@@ -193,7 +193,7 @@ impl<'a> Parser<'a> {
 
     fn parse_string(&mut self) -> Result<Cow<'a, str>> {
         if self.bytes.get(self.pos) != Some(&b'"') {
-            return Err(self.unexpected("a quoted string"));
+            return Err(self.describe_unexpected("a quoted string"));
         }
         let start = self.pos + 1;
         let mut end = start;
@@ -235,7 +235,7 @@ mod tests {
     fn parse_number(text: &str) -> Result<JsonScalar<'static>> {
         let mut parser = Parser::new(text.as_bytes(), 1);
         let number = parser.parse_number()?;
-        parser.end()?;
+        parser.expect_end()?;
         Ok(number)
     }
 
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn places_are_counted_from_one() {
         let mut parser = Parser::new(b"\n  [1,\n  ?]", 7);
-        let error = parser.parse_array(|p| p.expect(b'1', "a one")).unwrap_err();
+        let error = parser.parse_array(|p| p.expect_byte(b'1', "a one")).unwrap_err();
         assert!(error.to_string().starts_with("line 9, column 3: expected a one"), "{error}");
     }
 }

@@ -11,9 +11,8 @@ use super::parse::Parser;
 use super::sink::{ColumnSink, JsonScalar};
 use super::{JsonOptions, RESERVED};
 use crate::error::{Error, Result};
-use crate::table::{Incoming, RaggedTable, assemble};
+use crate::table::{Incoming, RaggedTable, assemble_table};
 
-/// Columns being read.
 #[derive(Debug, Default)]
 pub(super) struct ColumnSinks {
     columns: Vec<ColumnSink>,
@@ -52,7 +51,7 @@ impl ColumnSinks {
         }
         let sink = &mut self.columns[i];
         while sink.rows() < self.rows {
-            sink.null();
+            sink.push_null();
         }
         Ok(sink)
     }
@@ -62,7 +61,7 @@ impl ColumnSinks {
         for (sink, seen) in self.columns.iter_mut().zip(&mut self.seen) {
             if !std::mem::replace(seen, false) {
                 while sink.rows() < self.rows {
-                    sink.null();
+                    sink.push_null();
                 }
             }
         }
@@ -95,7 +94,7 @@ impl ColumnSinks {
             .collect::<Result<Vec<Incoming>>>()?;
         let names: Vec<Option<Arc<str>>> =
             options.axes.iter().map(|n| Some(Arc::from(n.as_str()))).collect();
-        assemble(rows, &names, columns)
+        assemble_table(rows, &names, columns)
     }
 }
 
@@ -201,7 +200,7 @@ impl RaggedTable {
             }
             _ => return Err(unknown_form_error("another value")),
         };
-        parser.end()?;
+        parser.expect_end()?;
         sinks.finish(rows, options, &HashMap::new())
     }
 }
@@ -244,12 +243,12 @@ fn kind_name(value: &Value) -> &'static str {
 fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
     match value {
         Value::Null => {
-            sink.null();
+            sink.push_null();
             Ok(())
         }
-        Value::Bool(b) => sink.scalar(JsonScalar::Bool(*b)),
-        Value::String(s) => sink.scalar(JsonScalar::Text(s)),
-        Value::Number(n) => sink.scalar(match (n.as_i128(), n.as_f64()) {
+        Value::Bool(b) => sink.push_scalar(JsonScalar::Bool(*b)),
+        Value::String(s) => sink.push_scalar(JsonScalar::Text(s)),
+        Value::Number(n) => sink.push_scalar(match (n.as_i128(), n.as_f64()) {
             (Some(i), _) => JsonScalar::Int(i),
             // serde_json reads integers beyond its range as floats of this size.
             (None, Some(x)) if x.abs() >= 9_223_372_036_854_775_808.0 && x.abs() < 1e30 => {
@@ -258,9 +257,9 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
             (None, x) => JsonScalar::Float(x.unwrap_or(f64::NAN)),
         }),
         Value::Array(list) => {
-            sink.begin()?;
+            sink.begin_list()?;
             list.iter().try_for_each(|v| push_element(v, sink))?;
-            sink.end();
+            sink.end_list();
             Ok(())
         }
         Value::Object(_) => {
@@ -324,7 +323,7 @@ impl<R: BufRead> NdjsonReader<R> {
                 continue;
             }
             parse_record(&mut parser, &mut sinks, &self.options)?;
-            parser.end()?;
+            parser.expect_end()?;
         }
         if sinks.rows == 0 && self.rows > 0 {
             return Ok(None);

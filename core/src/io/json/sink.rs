@@ -24,19 +24,19 @@ const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum ElementKind {
-    /// Only nulls so far, this many.
+    /// Only nulls so far; holds their number.
     Unknown(usize),
     List,
     Leaf,
 }
 
 #[derive(Debug)]
-struct ListLevel {
+struct JsonLevel {
     ends: Vec<i64>,
     nulls: NullBufferBuilder,
 }
 
-impl ListLevel {
+impl JsonLevel {
     fn new() -> Self {
         Self { ends: Vec::new(), nulls: NullBufferBuilder::new(0) }
     }
@@ -74,7 +74,8 @@ impl std::fmt::Display for JsonScalar<'_> {
     }
 }
 
-/// A column being read: `begin`, `end`, `null` and `scalar` are called in document order.
+/// A column being read: `begin_list`, `end_list`, `push_null` and `push_scalar` are called in
+/// document order.
 #[derive(Debug)]
 pub(super) struct ColumnSink {
     name: String,
@@ -82,7 +83,7 @@ pub(super) struct ColumnSink {
     first_row: usize,
     declared: Option<DataType>,
     kinds: Vec<ElementKind>,
-    levels: Vec<ListLevel>,
+    levels: Vec<JsonLevel>,
     /// Number of elements so far at each depth.
     counts: Vec<usize>,
     /// Index of the current element within each open list.
@@ -102,7 +103,7 @@ impl ColumnSink {
             name: name.to_owned(),
             first_row,
             kinds,
-            levels: (0..depth).map(|_| ListLevel::new()).collect(),
+            levels: (0..depth).map(|_| JsonLevel::new()).collect(),
             counts: vec![0; depth + 1],
             at: vec![0],
             leaves: LeafValues::new(declared.as_ref()),
@@ -122,7 +123,7 @@ impl ColumnSink {
         self.at.len() - 1
     }
 
-    pub(super) fn begin(&mut self) -> Result<()> {
+    pub(super) fn begin_list(&mut self) -> Result<()> {
         let d = self.depth();
         match self.kinds[d] {
             ElementKind::List => {}
@@ -143,29 +144,29 @@ impl ColumnSink {
         self.kinds.pop();
         self.kinds.extend([ElementKind::List, ElementKind::Unknown(0)]);
         self.counts.push(0);
-        let mut level = ListLevel::new();
+        let mut level = JsonLevel::new();
         (0..nulls).for_each(|_| level.push(0, false));
         self.levels.push(level);
     }
 
-    pub(super) fn end(&mut self) {
+    pub(super) fn end_list(&mut self) {
         self.at.pop();
         let d = self.depth();
         self.levels[d].push(self.counts[d + 1], true);
-        self.step();
+        self.advance_position();
     }
 
-    pub(super) fn null(&mut self) {
+    pub(super) fn push_null(&mut self) {
         let d = self.depth();
         match &mut self.kinds[d] {
             ElementKind::List => self.levels[d].push(self.counts[d + 1], false),
             ElementKind::Leaf => self.leaves.push_null(),
             ElementKind::Unknown(nulls) => *nulls += 1,
         }
-        self.step();
+        self.advance_position();
     }
 
-    pub(super) fn scalar(&mut self, value: JsonScalar<'_>) -> Result<()> {
+    pub(super) fn push_scalar(&mut self, value: JsonScalar<'_>) -> Result<()> {
         let d = self.depth();
         match self.kinds[d] {
             ElementKind::Leaf => {}
@@ -183,11 +184,11 @@ impl ColumnSink {
         if let Err(expected) = pushed {
             return Err(self.wrong_value(expected, value.to_string()));
         }
-        self.step();
+        self.advance_position();
         Ok(())
     }
 
-    fn step(&mut self) {
+    fn advance_position(&mut self) {
         let d = self.depth();
         self.counts[d] += 1;
         self.at[d] += 1;
@@ -229,7 +230,7 @@ impl ColumnSink {
         let Self { name, first_row, declared, levels, mut leaves, .. } = self;
         let nulls = leaves.nulls.finish();
         let values = match &declared {
-            None => leaves.store.infer(nulls).map_err(|why| why.error(&name))?,
+            None => leaves.store.infer_type(nulls).map_err(|why| why.error(&name))?,
             Some(t) => leaves.store.into_array(t, nulls).map_err(|failure| match failure {
                 CastFailure::NoCast(found) => {
                     Error::type_of(format!("column {name:?}"), t.to_string(), &found)
@@ -264,8 +265,7 @@ fn format_path(name: &str, first_row: usize, at: &[usize]) -> String {
     path
 }
 
-/// Returns the path of leaf number `leaf`.
-fn leaf_path(name: &str, first_row: usize, levels: &[ListLevel], leaf: usize) -> String {
+fn leaf_path(name: &str, first_row: usize, levels: &[JsonLevel], leaf: usize) -> String {
     let mut at = Vec::with_capacity(levels.len() + 1);
     let mut i = leaf;
     for level in levels.iter().rev() {
@@ -333,7 +333,7 @@ pub(super) fn parse_special(text: &str) -> Option<f64> {
     }
 }
 
-/// Inverse of [`parse_special`].
+/// Returns the text that [`parse_special`] parses as this float.
 pub(super) fn special_name(x: f64) -> Option<&'static str> {
     if x.is_nan() {
         Some("NaN")
@@ -380,7 +380,7 @@ impl LeafValues {
 
     /// Adds a value to a column without a declared type; the error is the expected kind.
     fn push(&mut self, value: JsonScalar<'_>) -> Result<(), &'static str> {
-        if !self.fits(value) {
+        if !self.accepts_value(value) {
             self.widen_store(value)?;
         }
         match (&mut self.store, value) {
@@ -413,7 +413,7 @@ impl LeafValues {
     }
 
     /// Whether the store already holds values of this kind, which is the common case.
-    fn fits(&self, value: JsonScalar<'_>) -> bool {
+    fn accepts_value(&self, value: JsonScalar<'_>) -> bool {
         match (&self.store, value) {
             (Store::Bool(_), JsonScalar::Bool(_))
             | (Store::Float(_), JsonScalar::Float(_))
@@ -423,7 +423,6 @@ impl LeafValues {
         }
     }
 
-    /// Converts the store so that it can hold `value`.
     fn widen_store(&mut self, value: JsonScalar<'_>) -> Result<(), &'static str> {
         const NUMBER: &str = "a number or a boolean, like the values before it in this column";
         let store = std::mem::replace(&mut self.store, Store::Nothing(0));
@@ -553,7 +552,6 @@ fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
     (least..=most).contains(&i).then_some(i)
 }
 
-/// Reasons why no type can be inferred.
 enum NoType {
     Nothing,
     Floats(f64),
@@ -601,7 +599,7 @@ macro_rules! narrow_array {
 
 impl Store {
     /// Builds an array of the type that nested_ragged_tensors would choose.
-    fn infer(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, NoType> {
+    fn infer_type(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, NoType> {
         fn valid<T: Copy>(v: &[T], nulls: Option<&NullBuffer>) -> impl Iterator<Item = T> {
             v.iter()
                 .enumerate()

@@ -20,7 +20,6 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::table::{Column, RaggedTable};
 
-/// A value to be written.
 enum Leaf {
     Null,
     Bool(bool),
@@ -72,7 +71,6 @@ impl Leaf {
 
 type Getter<'a> = Box<dyn Fn(usize) -> Leaf + 'a>;
 
-/// A column ready to be written.
 struct JsonColumn<'a> {
     name: &'a str,
     layouts: Vec<(&'a Layout, Option<&'a NullBuffer>)>,
@@ -289,7 +287,7 @@ fn write_value(
                         text.push(b',');
                     }
                     source.write(0, row, &mut text)?;
-                    drain(&mut text, CHUNK, out)?;
+                    drain_text(&mut text, CHUNK, out)?;
                 }
                 text.push(b']');
             }
@@ -300,12 +298,12 @@ fn write_value(
             for row in 0..rows {
                 text.extend_from_slice(if row > 0 { b",\n " } else { b"" });
                 write_record(sources, row, &mut text)?;
-                drain(&mut text, CHUNK, out)?;
+                drain_text(&mut text, CHUNK, out)?;
             }
             text.extend_from_slice(b"]\n");
         }
     }
-    drain(&mut text, 0, out)
+    drain_text(&mut text, 0, out)
 }
 
 fn write_record(sources: &[JsonColumn<'_>], row: usize, text: &mut Vec<u8>) -> io::Result<()> {
@@ -322,7 +320,7 @@ fn write_record(sources: &[JsonColumn<'_>], row: usize, text: &mut Vec<u8>) -> i
     Ok(())
 }
 
-fn drain(text: &mut Vec<u8>, at_least: usize, out: &mut impl Write) -> io::Result<()> {
+fn drain_text(text: &mut Vec<u8>, at_least: usize, out: &mut impl Write) -> io::Result<()> {
     if text.len() >= at_least {
         out.write_all(text)?;
         text.clear();
@@ -365,9 +363,9 @@ impl<W: Write> NdjsonWriter<W> {
             for row in 0..table.num_rows() {
                 write_record(sources, row, &mut text).map_err(write_error)?;
                 text.push(b'\n');
-                drain(&mut text, CHUNK, out).map_err(write_error)?;
+                drain_text(&mut text, CHUNK, out).map_err(write_error)?;
             }
-            drain(&mut text, 0, out).map_err(write_error)
+            drain_text(&mut text, 0, out).map_err(write_error)
         })
     }
 

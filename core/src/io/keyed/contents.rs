@@ -42,7 +42,7 @@ impl KeysContents {
         &self.dictionary
     }
 
-    fn of(mut dictionary: Dictionary) -> Result<Self> {
+    fn try_from_dictionary(mut dictionary: Dictionary) -> Result<Self> {
         // One thread per batch, because queries already run in parallel.
         dictionary.set_parallel(false);
         let mut columns = dictionary.keys()?;
@@ -82,7 +82,7 @@ impl TensorContents {
         made.as_ref().map_err(|e| Error::invalid(e.clone()))
     }
 
-    fn of(mut tensor: DokTensor, names: Vec<String>) -> Result<Self> {
+    fn try_from_tensor(mut tensor: DokTensor, names: Vec<String>) -> Result<Self> {
         let Coo { shape, indices, values } = tensor.to_coo()?;
         let kept = OnceLock::new();
         tensor.set_parallel(false);
@@ -106,7 +106,7 @@ pub(crate) fn default_names(ndim: usize) -> Vec<String> {
 }
 
 impl Contents {
-    /// Whether the metadata of a file marks it as one of these formats.
+    /// Returns whether the metadata of a file marks it as one of these formats.
     pub fn is_in(path: &Path) -> bool {
         SafetensorsFile::open(path, false).is_ok_and(|file| {
             let format = file.header().metadata().get("format");
@@ -120,7 +120,7 @@ impl Contents {
         let file = SafetensorsFile::open(path, false)?;
         if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
             let read = dictionary::read_file(&file, MapOptions::default())?;
-            return Ok(Self::Keys(KeysContents::of(read)?));
+            return Ok(Self::Keys(KeysContents::try_from_dictionary(read)?));
         }
         let names = file.header().metadata().get(NAMES).cloned();
         let file = DokFile::new(file)?;
@@ -290,7 +290,7 @@ impl Contents {
                 &shown.collect::<Vec<_>>().join(", "),
             ));
         }
-        Ok(Self::Keys(KeysContents::of(made)?))
+        Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
     /// Creates a tensor from coordinate columns and a value column, the last. Without a shape, it
@@ -332,7 +332,7 @@ impl Contents {
             return Err(find_duplicate(&indices, axis_names, before));
         }
         tensor.prune()?;
-        Ok(Self::Tensor(TensorContents::of(tensor, names.to_vec())?))
+        Ok(Self::Tensor(TensorContents::try_from_tensor(tensor, names.to_vec())?))
     }
 }
 

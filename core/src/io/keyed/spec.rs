@@ -81,6 +81,6 @@ impl Spec {
 
     /// Opens the file and returns its entries.
     pub fn load(&self) -> Result<Arc<Version>> {
-        store::pinned(Path::new(&self.location), &self.version)
+        store::open_pinned(Path::new(&self.location), &self.version)
     }
 }

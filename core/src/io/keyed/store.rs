@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::io::lease::FileLock;
 use crate::io::stamp::Stamp;
 
-/// Most files kept in memory without a table or query using them.
+/// Largest number of files kept in memory without a table or query that uses them.
 const KEPT: usize = 4;
-/// Most bytes of their entries in total.
+/// Largest size in bytes of their entries, in total.
 const KEPT_BYTES: usize = 256 << 20;
 
 /// Number of attempts to read a file that keeps changing.
@@ -41,7 +41,6 @@ impl Latest {
     }
 }
 
-/// State of one file.
 #[derive(Debug, Default)]
 struct Slot {
     /// Versions that are in use.
@@ -128,7 +127,7 @@ pub fn open(path: &Path) -> Result<Arc<Version>> {
 ///
 /// # Errors
 /// If the version is no longer in memory and the file has changed.
-pub(crate) fn pinned(path: &Path, stamp: &str) -> Result<Arc<Version>> {
+pub(crate) fn open_pinned(path: &Path, stamp: &str) -> Result<Arc<Version>> {
     open_version(path, Some(stamp))
 }
 
@@ -214,12 +213,12 @@ pub fn change<T>(
         return Err(cancelled_error(path));
     }
     contents.write(&known, true)?;
-    Ok((publish(known, contents)?, out))
+    Ok((publish_version(known, contents)?, out))
 }
 
 /// Excludes other processes from a file.
 fn lock_file(path: &Path, is_given_up: &dyn Fn() -> bool) -> Result<FileLock> {
-    match FileLock::wait(path, is_given_up) {
+    match FileLock::wait_for(path, is_given_up) {
         Ok(Some(lock)) => Ok(lock),
         Ok(None) => Err(cancelled_error(path)),
         Err(e) => Err(Error::file(
@@ -248,12 +247,12 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     let _alone = lock_mutex(&slot.writing);
     let _lock = lock_file(&known, &|| false)?;
     contents.write(&known, overwrite)?;
-    publish(known, contents)
+    publish_version(known, contents)
 }
 
 /// Registers entries just written, so they need not be read again. The lock of the file is held:
 /// once its stamp is settled, no later change has the same stamp.
-fn publish(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
+fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
     let version = Arc::new(Version { path, stamp, contents });
     lock_mutex(&slot_of(&version.path).versions).push(Arc::downgrade(&version));

@@ -91,7 +91,7 @@ impl AsOf {
         self.places.len()
     }
 
-    /// Whether there are no such labels.
+    /// Returns whether there are no such labels.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -111,7 +111,7 @@ impl AsOf {
     /// # Errors
     /// If the label does not exist.
     pub fn num_events(&self, label: usize) -> Result<usize> {
-        Ok(self.place(label)?.events as usize)
+        Ok(self.position_of(label)?.events as usize)
     }
 
     /// Returns the events of label `label` as a table of one row over the buffers of the shard.
@@ -119,7 +119,7 @@ impl AsOf {
     /// # Errors
     /// If the label does not exist.
     pub fn events(&self, label: usize) -> Result<RaggedTable> {
-        let place = self.place(label)?;
+        let place = self.position_of(label)?;
         let events = &self.shards[place.shard as usize].events;
         events.row(place.row as usize)?.events(0..place.events as usize)?.to_table()
     }
@@ -130,7 +130,7 @@ impl AsOf {
     /// # Errors
     /// If the label does not exist.
     pub fn statics(&self, label: usize) -> Result<RaggedTable> {
-        let place = self.place(label)?;
+        let place = self.position_of(label)?;
         let row = place.row as usize;
         self.shards[place.shard as usize].statics.slice(row..row + 1)
     }
@@ -142,7 +142,7 @@ impl AsOf {
     /// If a label does not exist, or there is no list column of that name.
     pub fn last(&self, column: &str, most: usize, labels: Range<usize>) -> Result<RaggedArray> {
         if let Some(last) = labels.clone().last() {
-            self.place(last)?;
+            self.position_of(last)?;
         }
         let of = |table: fn(&MedsShard) -> &RaggedTable| {
             let has = |s| table(s).column(column).ok().filter(|c| c.axis() > 0).map(Column::axis);
@@ -160,7 +160,7 @@ impl AsOf {
         view.of(self)?.gather(&labels)
     }
 
-    fn place(&self, label: usize) -> Result<HistoryPosition> {
+    fn position_of(&self, label: usize) -> Result<HistoryPosition> {
         self.places.get(label).copied().ok_or_else(|| Error::OutOfRange {
             axis: 0,
             index: i64::try_from(label).unwrap_or(i64::MAX),
@@ -168,7 +168,6 @@ impl AsOf {
         })
     }
 
-    /// Returns the shards in the given order.
     pub(super) fn shards(&self) -> &[MedsShard] {
         &self.shards
     }
@@ -180,7 +179,6 @@ impl AsOf {
     }
 }
 
-/// Maps every subject to its shard and row.
 fn map_subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
     let mut places = HashMap::with_capacity(shards.iter().map(|s| s.events.num_rows()).sum());
     for (number, shard) in shards.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! [`Chunk`]: a range of rows of a shard, with columns cast to fixed types.
+//! [`MedsChunk`]: a range of rows of a shard, with columns cast to fixed types.
 
 use std::sync::Arc;
 
@@ -12,14 +12,13 @@ use arrow::datatypes::{
     DataType, Float32Type, Float64Type, Int64Type, TimestampMicrosecondType, UInt32Type,
 };
 
-use super::file::{Source, dictionary_type, string_like};
+use super::file::{MedsFile, dictionary_type, string_like};
 use super::time_type;
 use crate::error::Result;
 
 /// Rows per chunk: enough to amortize the dictionary lookups, few enough to stay in cache.
 const CHUNK_ROWS: usize = 1 << 16;
 
-/// Columns of which a chunk consists.
 const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 
 /// A NULL in a required column: the column, and the row in the file.
@@ -51,7 +50,7 @@ fn drop_gaps(
 }
 
 /// The MEDS columns of some rows of one file, validated: no subject or code is NULL.
-pub(crate) struct Chunk {
+pub(crate) struct MedsChunk {
     pub(crate) first_row: usize,
     /// Offsets of the rows from `first_row`, if any were dropped.
     kept: Option<Vec<usize>>,
@@ -84,7 +83,7 @@ impl Values {
     }
 }
 
-impl Chunk {
+impl MedsChunk {
     #[inline]
     pub(crate) fn row_in_file(&self, row: usize) -> usize {
         let offset = self.kept.as_ref().map_or(row, |kept| kept[row]);
@@ -134,7 +133,7 @@ impl Chunk {
     /// # Errors
     /// If the file cannot be read, lacks a column, has one of another type, or a subject or code is
     /// NULL; the message names file, column and row.
-    pub(crate) fn read(source: &Source) -> Result<impl Iterator<Item = Result<Self>> + '_> {
+    pub(crate) fn read(source: &MedsFile) -> Result<impl Iterator<Item = Result<Self>> + '_> {
         Self::read_columns(source, &COLUMNS)
     }
 
@@ -143,7 +142,7 @@ impl Chunk {
     /// # Errors
     /// See [`read`](Self::read), except for errors of times.
     pub(crate) fn read_without_times(
-        source: &Source,
+        source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<Self>> + '_> {
         Self::read_columns(source, &["subject_id", "code", "numeric_value"])
     }
@@ -154,14 +153,14 @@ impl Chunk {
     /// # Errors
     /// See [`read`](Self::read), except for NULL.
     pub(crate) fn read_complete(
-        source: &Source,
+        source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<(Self, Vec<Gap>)>> + '_> {
         let batches = source.batches(&COLUMNS, Some("code"), CHUNK_ROWS)?;
         let mut first_row = 0usize;
         Ok(batches.map(move |batch| {
             let batch = batch?;
             let (complete, kept, gaps) = drop_gaps(&batch, first_row)?;
-            let mut chunk = Self::of(source, &complete, first_row, true)?;
+            let mut chunk = Self::from_batch(source, &complete, first_row, true)?;
             chunk.kept = kept;
             first_row = first_row.saturating_add(batch.num_rows());
             Ok((chunk, gaps))
@@ -169,7 +168,7 @@ impl Chunk {
     }
 
     fn read_columns<'a>(
-        source: &'a Source,
+        source: &'a MedsFile,
         columns: &'static [&'static str],
     ) -> Result<impl Iterator<Item = Result<Self>> + use<'a>> {
         let batches = source.batches(columns, Some("code"), CHUNK_ROWS)?;
@@ -177,13 +176,18 @@ impl Chunk {
         let mut first_row = 0usize;
         Ok(batches.map(move |batch| {
             let batch = batch?;
-            let chunk = Self::of(source, &batch, first_row, timed)?;
+            let chunk = Self::from_batch(source, &batch, first_row, timed)?;
             first_row = first_row.saturating_add(batch.num_rows());
             Ok(chunk)
         }))
     }
 
-    fn of(source: &Source, batch: &RecordBatch, first_row: usize, timed: bool) -> Result<Self> {
+    fn from_batch(
+        source: &MedsFile,
+        batch: &RecordBatch,
+        first_row: usize,
+        timed: bool,
+    ) -> Result<Self> {
         use DataType::{Date32, Date64, Float16, Float32, Null, Timestamp};
         let required =
             |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));

@@ -9,7 +9,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, SchemaRef};
 use walkdir::WalkDir;
 
-use super::file::Source;
+use super::file::MedsFile;
 use super::shard::{DERIVED, MeasurementColumns, MedsShard, Needed, Shard};
 use super::types::unify_types;
 use super::vocabulary::Vocabulary;
@@ -62,7 +62,7 @@ pub struct MedsDataset {
 pub(super) struct Dataset {
     root: PathBuf,
     /// Sorted by path.
-    pub(super) shards: Vec<(String, Source)>,
+    pub(super) shards: Vec<(String, MedsFile)>,
     /// Additional columns of all shards, with unified types.
     further: Vec<Field>,
     vocabulary: OnceLock<Vocabulary>,
@@ -113,7 +113,7 @@ impl MedsDataset {
         found.sort_by_cached_key(|(name, _)| natural(name));
         let shards = found
             .into_iter()
-            .map(|(name, path)| Ok((name, Source::open(path)?)))
+            .map(|(name, path)| Ok((name, MedsFile::open(path)?)))
             .collect::<Result<Vec<_>>>()?;
         let mut further: Vec<Field> = Vec::new();
         for (_, source) in &shards {
@@ -157,7 +157,7 @@ impl MedsDataset {
     }
 
     /// Returns the names and files of the shards, in order.
-    pub(crate) fn sources(&self) -> &[(String, Source)] {
+    pub(crate) fn sources(&self) -> &[(String, MedsFile)] {
         &self.inner.shards
     }
 
@@ -209,7 +209,7 @@ impl MedsDataset {
             self.inner.vocabulary()?,
             Needed::ALL,
         )?
-        .nest(options.unsorted)?;
+        .nest_tables(options.unsorted)?;
         Ok(MedsShard { name: String::new(), events, statics }.to_batch()?.schema())
     }
 
@@ -307,7 +307,7 @@ pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
     if !path.exists() {
         return Ok(None);
     }
-    let source = Source::open(path)?;
+    let source = MedsFile::open(path)?;
     let batch = source.read(&["subject_id", "split"], None)?;
     let column = |name| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
     let ids = source.cast("subject_id", column("subject_id")?, &DataType::Int64)?;
@@ -324,7 +324,7 @@ pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
         .map(Some)
 }
 
-fn unify_column(further: &mut Vec<Field>, field: &Field, source: &Source) -> Result<()> {
+fn unify_column(further: &mut Vec<Field>, field: &Field, source: &MedsFile) -> Result<()> {
     match further.iter_mut().find(|f| f.name() == field.name()) {
         None => further.push(Field::new(field.name(), field.data_type().clone(), true)),
         Some(known) => {

@@ -14,25 +14,24 @@ use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
 use walkdir::WalkDir;
 
 use super::types::plain_type;
-use crate::array::exact::{Inexact, cast_exact, microseconds};
+use crate::array::exact::{Inexact, cast_exact, cast_microseconds};
 use crate::error::{Error, Result};
-use crate::io::contain::contained;
+use crate::io::contain::contain_panics;
 use crate::io::listing::is_hidden;
 use crate::io::order::natural;
 use crate::io::parquet::LocalFile;
 
-/// A Parquet file with its footer.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct MedsFile {
     path: PathBuf,
     metadata: ArrowReaderMetadata,
 }
 
-impl Source {
+impl MedsFile {
     pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let file = LocalFile::open(&path).map_err(|e| Error::io(&path, e))?;
-        let metadata = contained(&path, || {
+        let metadata = contain_panics(&path, || {
             ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
                 .map_err(|e| Error::file(&path, e.to_string()))
         })?;
@@ -65,7 +64,7 @@ impl Source {
     /// Reads all rows of those `columns` that the file has, in file order. `dictionary` names a
     /// string column to be read as a dictionary.
     pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
-        contained(&self.path, || self.read_all(columns, dictionary))
+        contain_panics(&self.path, || self.read_all(columns, dictionary))
     }
 
     fn read_all(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
@@ -102,7 +101,7 @@ impl Source {
         let path = self.path.clone();
         let mut reader = self.open_reader(columns, metadata, rows)?;
         Ok(std::iter::from_fn(move || {
-            let next = contained(&path, || {
+            let next = contain_panics(&path, || {
                 reader.next().transpose().map_err(|e| Error::file(&path, e.to_string()))
             });
             next.transpose()
@@ -152,17 +151,18 @@ impl Source {
 
     /// Casts a column of this file exactly; values that do not fit are an error.
     pub(crate) fn cast(&self, column: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
-        cast_exact(values, to).map_err(|e| self.inexact(column, values, &e))
+        cast_exact(values, to).map_err(|e| self.describe_inexact(column, values, &e))
     }
 
     /// Casts times to microseconds; finer times must be whole microseconds.
     pub(crate) fn cast_time(&self, column: &str, values: &ArrayRef) -> Result<ArrayRef> {
-        let times = microseconds(values).map_err(|e| self.inexact(column, values, &e))?;
+        let times =
+            cast_microseconds(values).map_err(|e| self.describe_inexact(column, values, &e))?;
         Ok(Arc::new(times))
     }
 
     /// Returns the error for a column that does not cast exactly.
-    pub(crate) fn inexact(&self, column: &str, values: &ArrayRef, e: &Inexact) -> Error {
+    pub(crate) fn describe_inexact(&self, column: &str, values: &ArrayRef, e: &Inexact) -> Error {
         match e {
             Inexact::Type(expected) => self.wrong_type(column, expected, values.data_type()),
             Inexact::Value(row, message) => self.wrong_value(column, *row, message),
@@ -189,7 +189,7 @@ impl Source {
 
 /// Lists the files with an ending below a folder, relative to it and without the ending, in natural
 /// order.
-pub(crate) fn files(folder: &Path, ending: &str) -> Result<Vec<String>> {
+pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     if !folder.is_dir() {
         return Ok(names);

@@ -8,7 +8,7 @@ use arrow::array::{Array, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
 
-use super::file::{Source, string_like};
+use super::file::{MedsFile, string_like};
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::error::{Error, Result};
 
@@ -59,7 +59,7 @@ impl CodeHierarchy {
     /// # Errors
     /// If the file cannot be read, lacks one of the columns, or has it with another type.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let source = Source::open(path)?;
+        let source = MedsFile::open(path)?;
         let field = |name: &str| source.schema().field_with_name(name);
         let code = field("code").map_err(|_| source.no_column("code"))?.data_type();
         if !string_like(code) {

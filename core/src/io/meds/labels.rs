@@ -12,17 +12,16 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, Int64Type, Schema, SchemaRef, TimestampMicrosecondType,
 };
 
-use super::file::{Source, files, string_like};
+use super::file::{MedsFile, list_files_with_ending, string_like};
 use super::shard::time_type;
 use super::splits::KNOWN as SPLITS;
-use crate::array::exact::{first_null, integers, microseconds};
+use crate::array::exact::{cast_integers, cast_microseconds, first_null};
 use crate::error::{Error, Result};
 use crate::io::order::textual;
 
 const SUBJECT: &str = "subject_id";
 const TIME: &str = "prediction_time";
 
-/// The key columns of a label.
 pub(crate) const KEYS: [&str; 2] = [SUBJECT, TIME];
 
 /// Columns that hold the value of a label in MEDS.
@@ -63,7 +62,7 @@ impl LabelKind {
     }
 
     /// Returns a description of the types accepted in files; values may be NULL.
-    pub(crate) fn expected(self) -> &'static str {
+    pub(crate) fn expected_types(self) -> &'static str {
         match self {
             Self::Boolean => "booleans",
             Self::Integer => "integers",
@@ -176,8 +175,8 @@ impl Labels {
         Self::read_files(path, &list_files(path)?)
     }
 
-    /// Like [`read`](Self::read), but files are sorted by name as strings (`10.parquet` before
-    /// `9.parquet`), which is the order in which meds-torch-data reads them.
+    /// Reads labels like [`read`](Self::read), with files sorted by name as strings (`10.parquet`
+    /// before `9.parquet`), the order in which meds-torch-data reads them.
     ///
     /// # Errors
     /// See [`read`](Self::read).
@@ -194,7 +193,7 @@ impl Labels {
     /// # Errors
     /// If a folder cannot be listed.
     pub fn tasks(path: impl AsRef<Path>) -> Result<Vec<String>> {
-        Ok(tasks(&list_files(path.as_ref())?).into_iter().map(str::to_owned).collect())
+        Ok(list_tasks(&list_files(path.as_ref())?).into_iter().map(str::to_owned).collect())
     }
 
     /// Reads the files of a folder, given without their ending, or a single file.
@@ -203,26 +202,26 @@ impl Labels {
             return Err(Error::file(path, "the file or folder of labels does not exist"));
         }
         if !path.is_dir() {
-            return Self::file(&Source::open(path)?);
+            return Self::read_file(&MedsFile::open(path)?);
         }
         let parts = names
             .iter()
-            .map(|name| Self::file(&Source::open(path.join(format!("{name}.parquet")))?))
+            .map(|name| Self::read_file(&MedsFile::open(path.join(format!("{name}.parquet")))?))
             .collect::<Result<Vec<_>>>()?;
         if parts.is_empty() {
             return Err(Error::file(path, "there is no *.parquet file; labels are Parquet files"));
         }
         check_kinds(path, names, &parts)?;
-        Self::concat(&parts)
+        Self::concat_parts(&parts)
     }
 
-    fn file(source: &Source) -> Result<Self> {
+    fn read_file(source: &MedsFile) -> Result<Self> {
         if let Some(missing) =
             KEYS.into_iter().find(|c| source.schema().field_with_name(c).is_err())
         {
             return Err(source.no_column(missing));
         }
-        let kinds = kinds(source);
+        let kinds = list_kinds(source);
         let mut columns = KEYS.to_vec();
         columns.extend(kinds.iter().map(|kind| kind.column()));
         let batch = source.read(&columns, None)?;
@@ -241,7 +240,7 @@ impl Labels {
                 if !kind.accepts(values.data_type()) {
                     return Err(source.wrong_type(
                         kind.column(),
-                        kind.expected(),
+                        kind.expected_types(),
                         values.data_type(),
                     ));
                 }
@@ -252,7 +251,7 @@ impl Labels {
     }
 
     /// Concatenates labels; kinds that a part lacks are NULL in it.
-    fn concat(parts: &[Self]) -> Result<Self> {
+    fn concat_parts(parts: &[Self]) -> Result<Self> {
         if let [one] = parts {
             return Ok(one.clone());
         }
@@ -304,7 +303,7 @@ impl Labels {
         self.subject_ids.len()
     }
 
-    /// Whether there are no labels.
+    /// Returns whether there are no labels.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -359,11 +358,11 @@ impl Labels {
 
 /// Lists the Parquet files of a folder in order, without their ending.
 fn list_files(path: &Path) -> Result<Vec<String>> {
-    files(path, "parquet")
+    list_files_with_ending(path, "parquet")
 }
 
 /// Returns the tasks of files, or nothing if they belong to a single task. See [`Labels::tasks`].
-pub(crate) fn tasks(names: &[String]) -> Vec<&str> {
+pub(crate) fn list_tasks(names: &[String]) -> Vec<&str> {
     let mut tasks: Vec<&str> = Vec::new();
     for (task, _) in names.iter().filter_map(|name| name.split_once('/')) {
         if !tasks.contains(&task) {
@@ -380,7 +379,7 @@ pub(crate) fn tasks(names: &[String]) -> Vec<&str> {
 /// Refuses tasks whose labels have values of different kinds.
 fn check_kinds(path: &Path, names: &[String], parts: &[Labels]) -> Result<()> {
     let mut first: Option<(&str, Vec<LabelKind>)> = None;
-    for task in tasks(names) {
+    for task in list_tasks(names) {
         let of_task = |name: &str| name.split_once('/').is_some_and(|(t, _)| t == task);
         let own = || names.iter().zip(parts).filter(|(name, _)| of_task(name)).map(|(_, p)| p);
         let has = |part: &Labels, kind| part.value(kind).is_some_and(|v| v.null_count() < v.len());
@@ -408,7 +407,7 @@ fn check_kinds(path: &Path, names: &[String], parts: &[Labels]) -> Result<()> {
 }
 
 /// Returns the kinds of values that a file has.
-pub(crate) fn kinds(source: &Source) -> Vec<LabelKind> {
+pub(crate) fn list_kinds(source: &MedsFile) -> Vec<LabelKind> {
     let has = |kind: &LabelKind| source.schema().field_with_name(kind.column()).is_ok();
     LabelKind::ALL.into_iter().filter(has).collect()
 }
@@ -418,17 +417,21 @@ pub(crate) fn kinds(source: &Source) -> Vec<LabelKind> {
 /// # Errors
 /// If they have other types, or do not fit 64-bit microseconds.
 pub(crate) fn keys(
-    source: &Source,
+    source: &MedsFile,
     batch: &RecordBatch,
 ) -> Result<(Int64Array, TimestampMicrosecondArray)> {
     let subjects = require_column(source, batch, SUBJECT)?;
     let times = require_column(source, batch, TIME)?;
     Ok((
-        integers(subjects).map_err(|e| source.inexact(SUBJECT, subjects, &e))?,
-        microseconds(times).map_err(|e| source.inexact(TIME, times, &e))?,
+        cast_integers(subjects).map_err(|e| source.describe_inexact(SUBJECT, subjects, &e))?,
+        cast_microseconds(times).map_err(|e| source.describe_inexact(TIME, times, &e))?,
     ))
 }
 
-fn require_column<'a>(source: &Source, batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef> {
+fn require_column<'a>(
+    source: &MedsFile,
+    batch: &'a RecordBatch,
+    name: &str,
+) -> Result<&'a ArrayRef> {
     batch.column_by_name(name).ok_or_else(|| source.no_column(name))
 }

@@ -17,7 +17,7 @@ pub(crate) mod types;
 pub(crate) mod view;
 mod vocabulary;
 
-pub(crate) use chunk::{Chunk, Values};
+pub(crate) use chunk::{MedsChunk, Values};
 pub(crate) use shard::{Needed, delta_days, time_type};
 pub(crate) use splits::{Place, Splits, TRAIN, below_split};
 

@@ -13,10 +13,10 @@ use arrow::datatypes::{
 };
 
 use super::dataset::{Dataset, MedsOptions};
-use super::file::{Source, dictionary_type, string_like};
+use super::file::{MedsFile, dictionary_type, string_like};
 use super::vocabulary::{VOCABULARY_METADATA, Vocabulary};
 use crate::array::Offsets;
-use crate::array::exact::integers;
+use crate::array::exact::cast_integers;
 use crate::error::{Error, Result};
 use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
 
@@ -28,7 +28,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    fn source(&self) -> &Source {
+    fn source(&self) -> &MedsFile {
         &self.dataset.shards[self.index].1
     }
 
@@ -59,8 +59,8 @@ impl Shard {
         self.read_needed(options, Needed::ALL)
     }
 
-    /// Like [`read`](Self::read), but only `subject_id`, `time`, `time_delta_days` and the needed
-    /// columns.
+    /// Reads like [`read`](Self::read), but only `subject_id`, `time`, `time_delta_days` and the
+    /// needed columns.
     #[doc(hidden)]
     pub fn read_needed(&self, options: &MedsOptions, needed: Needed<'_>) -> Result<MedsShard> {
         let further = self.dataset.additional_columns(options)?;
@@ -69,13 +69,13 @@ impl Shard {
         let source = self.source();
         columns.retain(|c| match *c {
             "subject_id" | "time" => true,
-            "code" => needed.needs("code") || needed.needs("code_id"),
-            other => needed.needs(other),
+            "code" => needed.needs_column("code") || needed.needs_column("code_id"),
+            other => needed.needs_column(other),
         });
         let batch = source.read(&columns, Some("code"))?;
         let long =
             MeasurementColumns::new(source, &batch, &further, self.dataset.vocabulary()?, needed)?;
-        let (events, statics) = long.nest(options.unsorted).map_err(|e| match e {
+        let (events, statics) = long.nest_tables(options.unsorted).map_err(|e| match e {
             Error::Invalid(message) => Error::file(source.path(), message),
             other => other,
         })?;
@@ -94,15 +94,14 @@ pub struct Needed<'a>(pub Option<&'a [&'a str]>);
 impl Needed<'_> {
     pub(crate) const ALL: Self = Self(None);
 
-    /// Whether a column of the tables is needed.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has_column(&self, name: &str) -> bool {
         self.0.is_none_or(|names| names.contains(&name))
     }
 
     /// Whether a column of events, or the column of static facts derived from the same source, is
     /// needed.
-    pub(crate) fn needs(&self, name: &str) -> bool {
-        self.has(name) || self.has(&format!("static_{name}"))
+    pub(crate) fn needs_column(&self, name: &str) -> bool {
+        self.has_column(name) || self.has_column(&format!("static_{name}"))
     }
 }
 
@@ -181,7 +180,7 @@ pub(super) struct MeasurementColumns<'a> {
 
 impl<'a> MeasurementColumns<'a> {
     pub(super) fn new(
-        source: &Source,
+        source: &MedsFile,
         batch: &RecordBatch,
         further: &[Field],
         vocabulary: &Vocabulary,
@@ -199,14 +198,15 @@ impl<'a> MeasurementColumns<'a> {
 
         let subject_id = required("subject_id")?;
         not_null("subject_id", subject_id)?;
-        let ids = integers(subject_id).map_err(|e| source.inexact("subject_id", subject_id, &e))?;
+        let ids = cast_integers(subject_id)
+            .map_err(|e| source.describe_inexact("subject_id", subject_id, &e))?;
         let subject_id: ArrayRef = Arc::new(ids);
 
         let time = required("time")?;
         let time = source.cast_time("time", time)?;
 
         let mut others: Vec<(FieldRef, ArrayRef)> = Vec::new();
-        if needed.needs("code") || needed.needs("code_id") {
+        if needed.needs_column("code") || needed.needs_column("code_id") {
             let code = required("code")?;
             if !string_like(code.data_type()) {
                 return Err(source.wrong_type("code", "strings", code.data_type()));
@@ -217,15 +217,15 @@ impl<'a> MeasurementColumns<'a> {
             let tokens = Field::new("code_id", DataType::UInt32, false).with_metadata(
                 [(VOCABULARY_METADATA.to_string(), vocabulary.id().to_string())].into(),
             );
-            if needed.needs("code") {
+            if needed.needs_column("code") {
                 let field = Field::new("code", code.data_type().clone(), false);
                 others.push((Arc::new(field), code));
             }
-            if needed.needs("code_id") {
+            if needed.needs_column("code_id") {
                 others.push((Arc::new(tokens), Arc::new(code_id)));
             }
         }
-        if needed.needs("numeric_value") {
+        if needed.needs_column("numeric_value") {
             let values = match batch.column_by_name("numeric_value") {
                 None => new_null_array(&DataType::Float32, batch.num_rows()),
                 Some(v) if v.data_type().is_numeric() || *v.data_type() == DataType::Null => {
@@ -238,7 +238,7 @@ impl<'a> MeasurementColumns<'a> {
             let field = Field::new("numeric_value", DataType::Float32, true);
             others.push((Arc::new(field), values));
         }
-        for field in further.iter().filter(|f| needed.needs(f.name())) {
+        for field in further.iter().filter(|f| needed.needs_column(f.name())) {
             let values = match batch.column_by_name(field.name()) {
                 Some(values) => source.cast(field.name(), values, field.data_type())?,
                 None => new_null_array(field.data_type(), batch.num_rows()),
@@ -249,7 +249,7 @@ impl<'a> MeasurementColumns<'a> {
     }
 
     /// Nests the columns into the tables of events and statics, which have the same rows.
-    pub(super) fn nest(self, unsorted: Unsorted) -> Result<(RaggedTable, RaggedTable)> {
+    pub(super) fn nest_tables(self, unsorted: Unsorted) -> Result<(RaggedTable, RaggedTable)> {
         let (has_time, has_none) = (is_not_null(&self.time)?, is_null(&self.time)?);
         let all_timed = self.time.null_count() == 0;
         let part = |values: &ArrayRef, timed: bool| -> Result<ArrayRef> {
@@ -271,11 +271,11 @@ impl<'a> MeasurementColumns<'a> {
         let mut statics = vec![key("subject_id", part(&self.subject_id, false)?)];
         for (field, values) in self.others {
             let name = format!("static_{}", field.name());
-            if self.needed.has(&name) {
+            if self.needed.has_column(&name) {
                 let values = part(&values, false)?;
                 statics.push(Column::with_field(Arc::clone(&field), 0, values).renamed(name));
             }
-            if self.needed.has(field.name()) {
+            if self.needed.has_column(field.name()) {
                 events.push(Column::with_field(field, 0, part(&values, true)?));
             }
         }

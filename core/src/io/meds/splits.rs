@@ -21,7 +21,7 @@ pub(crate) struct Splits {
     of_subject: Option<HashMap<i64, usize>>,
 }
 
-/// How the subjects of a shard are assigned to splits.
+/// Assignment of the subjects of a shard to splits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
     /// All subjects are in the split of the folder.
@@ -37,7 +37,7 @@ impl Splits {
     ///
     /// # Errors
     /// If the file of subjects cannot be read, or has a subject in two splits.
-    pub(crate) fn of(root: &Path) -> Result<Self> {
+    pub(crate) fn read_splits(root: &Path) -> Result<Self> {
         let mut names: Vec<String> = KNOWN.iter().map(ToString::to_string).collect();
         let Some(pairs) = read_splits(root)? else {
             return Ok(Self { names, of_subject: None });
@@ -63,7 +63,6 @@ impl Splits {
         Ok(Self { names, of_subject: Some(of_subject) })
     }
 
-    /// Whether there is a file of subjects and splits.
     pub(crate) fn is_given(&self) -> bool {
         self.of_subject.is_some()
     }
@@ -79,7 +78,7 @@ impl Splits {
 
     /// Determines the split of a shard such as `train/0`: by the first folder on its path with the
     /// name of a split, otherwise by the file of subjects.
-    pub(crate) fn place(&self, shard: &str) -> Place<'_> {
+    pub(crate) fn find_shard_split(&self, shard: &str) -> Place<'_> {
         let split = shard.split('/').find_map(|part| self.names.iter().find(|n| *n == part));
         match (split, &self.of_subject) {
             (Some(split), _) => Place::Split(split),
@@ -120,10 +119,10 @@ mod tests {
             names: vec!["train".into(), "extra".into()],
             of_subject: Some([(1, 0), (2, 1)].into()),
         };
-        assert_eq!(some.place("extra/0"), Place::Split("extra"));
-        assert_eq!(some.place("a/0"), Place::BySubject);
+        assert_eq!(some.find_shard_split("extra/0"), Place::Split("extra"));
+        assert_eq!(some.find_shard_split("a/0"), Place::BySubject);
         assert_eq!((some.of_subject(2), some.of_subject(3)), (Some(1), None));
         let none = Splits { of_subject: None, ..some };
-        assert_eq!((none.place("trains/0"), none.of_subject(1)), (Place::Unknown, None));
+        assert_eq!((none.find_shard_split("trains/0"), none.of_subject(1)), (Place::Unknown, None));
     }
 }

@@ -51,7 +51,7 @@ impl View {
             .iter()
             .map(|shard| {
                 let table = if self.statics { &shard.statics } else { &shard.events };
-                ShardColumn::of(table, &self.column)
+                ShardColumn::find_column(table, &self.column)
             })
             .collect::<Result<_>>()?;
         Ok(Ranges { view: self, rows, shards })
@@ -65,7 +65,7 @@ struct ShardColumn<'a> {
 }
 
 impl<'a> ShardColumn<'a> {
-    fn of(table: &'a RaggedTable, name: &str) -> Result<Self> {
+    fn find_column(table: &'a RaggedTable, name: &str) -> Result<Self> {
         let column = table.column(name)?;
         let outer = table.layout(1)?;
         let inner = match column.axis() {
@@ -82,14 +82,14 @@ impl<'a> ShardColumn<'a> {
 }
 
 /// A list of a shard: elements of axis 1, or leaves if it was flattened.
-struct Span<'a> {
+struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,
     /// The level below, if any is left.
     inner: Option<&'a Layout>,
 }
 
-impl Span<'_> {
+impl ListSpan<'_> {
     fn leaves(&self) -> Range<usize> {
         match self.inner {
             Some(inner) => inner.ranges(self.range.clone()),
@@ -106,7 +106,7 @@ pub struct Ranges<'a> {
 }
 
 impl<'a> Ranges<'a> {
-    fn span(&self, label: usize) -> Span<'a> {
+    fn find_span(&self, label: usize) -> ListSpan<'a> {
         let (shard, row, events) = self.rows.at(label);
         let lists = &self.shards[shard];
         let whole = lists.outer.range(row);
@@ -114,7 +114,7 @@ impl<'a> Ranges<'a> {
             true => whole,
             false => whole.start..whole.start + events,
         };
-        let mut span = Span { shard, range, inner: lists.inner };
+        let mut span = ListSpan { shard, range, inner: lists.inner };
         for step in &self.view.steps {
             match step {
                 Step::Flatten => {
@@ -122,7 +122,7 @@ impl<'a> Ranges<'a> {
                     span.inner = None;
                 }
                 Step::Slice(start, stop) => {
-                    let (from, to) = clip(span.range.len(), *start, *stop);
+                    let (from, to) = clip_slice(span.range.len(), *start, *stop);
                     span.range = span.range.start + from..span.range.start + to;
                 }
             }
@@ -132,7 +132,7 @@ impl<'a> Ranges<'a> {
 
     /// Returns the number of leaves of one label.
     pub fn leaves(&self, label: usize) -> usize {
-        self.span(label).leaves().len()
+        self.find_span(label).leaves().len()
     }
 
     /// Copies the lists of some labels.
@@ -145,7 +145,7 @@ impl<'a> Ranges<'a> {
         let mut below = Vec::new();
         let mut parts = Vec::with_capacity(labels.len());
         for label in labels {
-            let span = self.span(*label);
+            let span = self.find_span(*label);
             lengths.push(span.range.len());
             if let Some(inner) = span.inner {
                 below.extend(span.range.clone().map(|i| inner.length(i)));
@@ -175,8 +175,8 @@ impl<'a> Ranges<'a> {
         })
     }
 
-    fn map_spans(&self, labels: &[usize], number: impl Fn(&Span<'_>) -> usize) -> ArrayRef {
-        let numbers = labels.iter().map(|label| number(&self.span(*label)));
+    fn map_spans(&self, labels: &[usize], number: impl Fn(&ListSpan<'_>) -> usize) -> ArrayRef {
+        let numbers = labels.iter().map(|label| number(&self.find_span(*label)));
         Arc::new(Int64Array::from_iter_values(
             numbers.map(|n| i64::try_from(n).unwrap_or(i64::MAX)),
         ))
@@ -207,8 +207,8 @@ pub fn stretches(
     out
 }
 
-/// Resolves `start:stop` of a list of `len` elements, with Python's rules.
-fn clip(len: usize, start: Option<i64>, stop: Option<i64>) -> (usize, usize) {
+/// Resolves `start:stop` of a list of `len` elements by Python's rules.
+fn clip_slice(len: usize, start: Option<i64>, stop: Option<i64>) -> (usize, usize) {
     let place = |at: Option<i64>, default: usize| match at {
         None => default,
         Some(at) => {
@@ -237,7 +237,7 @@ mod tests {
             (5, Some(i64::MAX), None, (5, 5)),
             (0, Some(-1), Some(1), (0, 0)),
         ] {
-            assert_eq!(clip(len, start, stop), expected, "[{start:?}:{stop:?}] of {len}");
+            assert_eq!(clip_slice(len, start, stop), expected, "[{start:?}:{stop:?}] of {len}");
         }
     }
 }

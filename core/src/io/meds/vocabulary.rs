@@ -12,7 +12,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
-use super::file::{Source, string_like};
+use super::file::{MedsFile, string_like};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
@@ -119,7 +119,7 @@ impl Vocabulary {
     /// or 0; the message names file, column and row.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let source = Source::open(path)?;
+        let source = MedsFile::open(path)?;
         let schema = source.schema();
         let code = schema.field_with_name("code").map_err(|_| source.no_column("code"))?;
         if !string_like(code.data_type()) {
@@ -237,7 +237,7 @@ impl Vocabulary {
         self.entries.len()
     }
 
-    /// Whether the vocabulary has no code.
+    /// Returns whether the vocabulary has no code.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

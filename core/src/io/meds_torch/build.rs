@@ -8,11 +8,9 @@ use crate::io::meds::delta_days;
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     pub(super) subjects: Vec<i64>,
-    /// End offset of the events of each subject.
     pub(super) event_ends: Vec<i64>,
     pub(super) times: Vec<i64>,
     pub(super) deltas: Vec<f32>,
-    /// End offset of the measurements of each event.
     pub(super) measurement_ends: Vec<i64>,
     pub(super) codes: Vec<i64>,
     pub(super) values: Vec<f32>,
@@ -28,7 +26,7 @@ pub(super) struct Builder {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measurement {
     pub(super) subject: i64,
-    /// `None` for a static fact.
+    /// Time in microseconds; `None` for a static fact.
     pub(super) time: Option<i64>,
     pub(super) token: u32,
     pub(super) value: Option<f32>,

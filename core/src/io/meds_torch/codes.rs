@@ -1,4 +1,4 @@
-//! [`Codes`]: token and scale of each code, and the resulting `metadata/codes.parquet`.
+//! [`CohortCodes`]: token and scale of each code, and the resulting `metadata/codes.parquet`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,12 +12,12 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema};
 use parquet::arrow::ArrowWriter;
 
-use super::fit::{Counts, Fitted};
+use super::fit::{CodeCounts, Fitted};
 use super::schemas::writer_properties;
 use super::{Normalize, TensorizeOptions, VocabularyFrom};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
-use crate::io::meds::file::Source;
+use crate::io::meds::file::MedsFile;
 use crate::io::meds::{MedsDataset, Splits, Vocabulary};
 
 const INDEX: &str = "code/vocab_index";
@@ -31,9 +31,8 @@ const COUNTED: [&str; 5] = [
     "values/sum_sqd",
 ];
 
-/// Token and scale of a code.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct CodeEntry {
     pub(super) token: u32,
     /// Values are scaled as `(value - mean) / std`.
     pub(super) mean: f64,
@@ -45,15 +44,14 @@ pub(super) struct Entry {
 /// Precision in which values are scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arithmetic {
-    /// Values are not scaled.
     Raw,
     Single,
     Double,
 }
 
 #[derive(Debug)]
-pub(super) struct Codes {
-    by_code: HashMap<Arc<str>, Entry>,
+pub(super) struct CohortCodes {
+    by_code: HashMap<Arc<str>, CodeEntry>,
     pub(super) arithmetic: Arithmetic,
     /// The narrowest unsigned type that holds all tokens.
     pub(super) token_type: DataType,
@@ -61,8 +59,8 @@ pub(super) struct Codes {
     table: RecordBatch,
 }
 
-impl Codes {
-    pub(super) fn of(
+impl CohortCodes {
+    pub(super) fn build_codes(
         dataset: &MedsDataset,
         splits: &Splits,
         options: &TensorizeOptions,
@@ -87,7 +85,7 @@ impl Codes {
             Normalize::Compatible | Normalize::Exact => !given,
         };
         let fitted = match counted || !from_file {
-            true => Some(Fitted::of(dataset, splits, jobs)?),
+            true => Some(Fitted::fit(dataset, splits, jobs)?),
             false => None,
         };
         let vocabulary = match (from_file, &fitted) {
@@ -108,7 +106,7 @@ impl Codes {
         let entry = |i: usize, token: u32| {
             let known = scales.as_ref().and_then(|s| Some((s.mean[i]?, s.std[i]?)));
             let (mean, std) = known.unwrap_or((f64::NAN, f64::NAN));
-            Entry { token, mean, std, scaled: known.is_some() }
+            CodeEntry { token, mean, std, scaled: known.is_some() }
         };
         let tokens: Vec<u32> = vocabulary.iter().map(|(_, token)| token).collect();
         let by_code =
@@ -126,7 +124,7 @@ impl Codes {
         self.by_code.len()
     }
 
-    pub(super) fn get(&self, code: &str) -> Option<Entry> {
+    pub(super) fn get(&self, code: &str) -> Option<CodeEntry> {
         self.by_code.get(code).copied()
     }
 
@@ -149,7 +147,7 @@ impl OldCodes {
     fn read(path: &Path) -> Result<Self> {
         let mut old = Self { path: path.to_path_buf(), table: None };
         if path.exists() {
-            let source = Source::open(path)?;
+            let source = MedsFile::open(path)?;
             let schema = source.schema();
             let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
             let table = source.read(&names, None)?;
@@ -165,7 +163,6 @@ impl OldCodes {
         self.table.as_ref()?.column_by_name(name)
     }
 
-    /// Returns the row of each code in the file.
     fn find_rows(&self, codes: &[Arc<str>]) -> Result<UInt32Array> {
         let Some(column) = self.column("code") else {
             return Ok(UInt32Array::new_null(codes.len()));
@@ -251,8 +248,8 @@ impl Scales {
         codes: &[Arc<str>],
         exact: bool,
     ) -> Result<Self> {
-        let zero = Counts::default();
-        let counts: Vec<&Counts> = codes
+        let zero = CodeCounts::default();
+        let counts: Vec<&CodeCounts> = codes
             .iter()
             .map(|code| fitted.and_then(|f| f.codes.get(code)).unwrap_or(&zero))
             .collect();
@@ -261,7 +258,7 @@ impl Scales {
         let most = fitted.map_or(0, |f| f.codes.values().map(|c| c.values).max().unwrap_or(0));
         let single = !exact && most <= u64::from(u16::MAX);
         let double = fitted.is_some_and(|f| f.double);
-        let moments = |c: &Counts| match (exact, single) {
+        let moments = |c: &CodeCounts| match (exact, single) {
             (true, _) => {
                 (c.sum / to_f64(c.values), std_deviation(to_f64(c.values), c.sum, c.sum_sqd))
             }
@@ -295,7 +292,7 @@ impl Scales {
 
 /// Returns the sums as stored by meds-torch-data.
 #[expect(clippy::cast_possible_truncation, reason = "it stores 32 bits")]
-fn stored_sums(c: &Counts, double: bool) -> (f32, f32) {
+fn stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
     if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }
 }
 
@@ -341,15 +338,15 @@ fn build_table(
     let code: LargeStringArray = codes.iter().map(|c| Some(c.as_ref())).collect();
     let mut columns: Vec<(String, ArrayRef)> = vec![("code".into(), Arc::new(code))];
     if let Some(fitted) = fitted {
-        let zero = Counts::default();
-        let counts: Vec<&Counts> =
+        let zero = CodeCounts::default();
+        let counts: Vec<&CodeCounts> =
             codes.iter().map(|code| fitted.codes.get(code).unwrap_or(&zero)).collect();
         let sums: [ArrayRef; 2] = if normalize == Normalize::Exact {
             let sum: Float64Array = counts.iter().map(|c| Some(c.sum)).collect();
             let sum_sqd: Float64Array = counts.iter().map(|c| Some(c.sum_sqd)).collect();
             [Arc::new(sum), Arc::new(sum_sqd)]
         } else {
-            let stored = |c: &&Counts| stored_sums(c, fitted.double);
+            let stored = |c: &&CodeCounts| stored_sums(c, fitted.double);
             let sum: Float32Array = counts.iter().map(|c| Some(stored(c).0)).collect();
             let sum_sqd: Float32Array = counts.iter().map(|c| Some(stored(c).1)).collect();
             [Arc::new(sum), Arc::new(sum_sqd)]

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use arrow::array::{Array, StringArray};
 
 use super::build::{Builder, Measurement, sort_rows};
-use super::codes::{Arithmetic, Codes, Entry};
+use super::codes::{Arithmetic, CodeEntry, CohortCodes};
 use super::{TensorizeOptions, Unknown};
 use crate::error::{Error, Result};
-use crate::io::meds::file::Source;
-use crate::io::meds::{Chunk, MedsDataset, Place, Splits, Values, below_split};
+use crate::io::meds::file::MedsFile;
+use crate::io::meds::{MedsChunk, MedsDataset, Place, Splits, Values, below_split};
 
 /// Returns for each shard the names of its parts: one name, or one per split.
 pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<Vec<String>>> {
     let mut seen = std::collections::HashMap::new();
     let sources = dataset.sources();
     let names = sources.iter().map(|(name, source)| {
-        let names = match splits.place(name) {
+        let names = match splits.find_shard_split(name) {
             Place::Split(split) => vec![below_split(split, name)],
             Place::BySubject => splits.names().iter().map(|s| below_split(s, name)).collect(),
             Place::Unknown => vec![name.clone()],
@@ -37,8 +37,7 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
     names.collect()
 }
 
-/// The tensors of a shard in memory.
-pub(super) struct Encoded {
+pub(super) struct EncodedShard {
     /// Parts by name; only those with rows, but at least one.
     pub(super) parts: Vec<(String, Builder)>,
     /// Number of measurements per code that is not in the vocabulary.
@@ -47,7 +46,7 @@ pub(super) struct Encoded {
     pub(super) sorted: bool,
 }
 
-impl Encoded {
+impl EncodedShard {
     /// Refuses subjects that another shard has, too; this is shard `i` of the data set.
     pub(super) fn check_subjects(
         &self,
@@ -62,14 +61,12 @@ impl Encoded {
     }
 }
 
-/// Converts shards to tensors.
 pub(super) struct Encoder<'a> {
-    pub(super) codes: &'a Codes,
+    pub(super) codes: &'a CohortCodes,
     pub(super) splits: &'a Splits,
     pub(super) unknown: Unknown,
 }
 
-/// Destination of rows.
 enum RowTarget {
     /// Tensors, as long as rows are in order.
     Build,
@@ -79,7 +76,7 @@ enum RowTarget {
 
 impl Encoder<'_> {
     /// Reads a shard whose parts are named `part_names`.
-    pub(super) fn shard(&self, source: &Source, names: &[String]) -> Result<Encoded> {
+    pub(super) fn encode_shard(&self, source: &MedsFile, names: &[String]) -> Result<EncodedShard> {
         if let Some(encoded) = self.read(source, names, RowTarget::Build)? {
             return Ok(encoded);
         }
@@ -91,22 +88,22 @@ impl Encoder<'_> {
     /// Returns `None` if the rows are out of order.
     fn read(
         &self,
-        source: &Source,
+        source: &MedsFile,
         names: &[String],
         mut target: RowTarget,
-    ) -> Result<Option<Encoded>> {
+    ) -> Result<Option<EncodedShard>> {
         let mut builders: Vec<Builder> = names.iter().map(|_| Builder::default()).collect();
         if let ([builder], RowTarget::Build) = (builders.as_mut_slice(), &target) {
             builder.reserve(source.rows()?);
         }
         let mut unknown = BTreeMap::new();
         let mut known: Option<StringArray> = None;
-        let mut entries: Vec<Option<Entry>> = Vec::new();
+        let mut entries: Vec<Option<CodeEntry>> = Vec::new();
         let mut missed: Vec<u64> = Vec::new();
-        let mut scratch = Scratch::default();
+        let mut scratch = ChunkScratch::default();
         let mut route =
             SplitRoute { of: (names.len() > 1).then_some(self.splits), subject: None, to: 0 };
-        for chunk in Chunk::read(source)? {
+        for chunk in MedsChunk::read(source)? {
             let chunk = chunk?;
             if known.as_ref().is_none_or(|k| !chunk.same_codes(k)) {
                 count_missed(known.as_ref(), &mut missed, &mut unknown);
@@ -119,7 +116,7 @@ impl Encoder<'_> {
                 missed.resize(entries.len(), 0);
                 known = Some(chunk.codes.clone());
             }
-            self.translate(source, &chunk, &entries, &mut missed, &mut scratch)?;
+            self.translate_codes(source, &chunk, &entries, &mut missed, &mut scratch)?;
             let (mut row, mut dropped) = (0, scratch.dropped.iter().copied().peekable());
             while row < chunk.len() {
                 if dropped.next_if_eq(&row).is_some() {
@@ -132,7 +129,7 @@ impl Encoder<'_> {
                 let tokens = &scratch.tokens[rows.clone()];
                 match (&mut target, time) {
                     (RowTarget::Build, Some(time)) => {
-                        let to = route.to(source, subject)?;
+                        let to = route.route_to(source, subject)?;
                         if !builders[to].push_run(subject, time, tokens, &scratch.values[rows]) {
                             return Ok(None);
                         }
@@ -149,7 +146,7 @@ impl Encoder<'_> {
                             match target {
                                 RowTarget::Collect(collected) => collected.push(row),
                                 RowTarget::Build => {
-                                    let to = route.to(source, subject)?;
+                                    let to = route.route_to(source, subject)?;
                                     if !builders[to].push(row) {
                                         return Ok(None);
                                     }
@@ -165,7 +162,7 @@ impl Encoder<'_> {
         if let RowTarget::Collect(mut rows) = target {
             sort_rows(&mut rows);
             for row in rows {
-                let to = route.to(source, row.subject)?;
+                let to = route.route_to(source, row.subject)?;
                 builders[to].push(row);
             }
         }
@@ -173,17 +170,17 @@ impl Encoder<'_> {
         if parts.len() > 1 {
             parts.retain(|(_, builder)| !builder.subjects.is_empty());
         }
-        Ok(Some(Encoded { parts, unknown, sorted }))
+        Ok(Some(EncodedShard { parts, unknown, sorted }))
     }
 
     /// Computes tokens and values of the rows of a chunk, and which rows are dropped.
-    fn translate(
+    fn translate_codes(
         &self,
-        source: &Source,
-        chunk: &Chunk,
-        entries: &[Option<Entry>],
+        source: &MedsFile,
+        chunk: &MedsChunk,
+        entries: &[Option<CodeEntry>],
         missed: &mut [u64],
-        scratch: &mut Scratch,
+        scratch: &mut ChunkScratch,
     ) -> Result<()> {
         scratch.dropped.clear();
         scratch.tokens.clear();
@@ -236,8 +233,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    /// Returns the value of a row; `None` if it has none.
-    fn value(&self, values: &Values, row: usize, entry: &Entry) -> Option<f32> {
+    fn value(&self, values: &Values, row: usize, entry: &CodeEntry) -> Option<f32> {
         match values {
             Values::Absent => None,
             Values::Single(v) if v.is_null(row) => None,
@@ -256,7 +252,7 @@ impl Encoder<'_> {
         }
     }
 
-    fn unknown_code(&self, source: &Source, chunk: &Chunk, row: usize) -> Error {
+    fn unknown_code(&self, source: &MedsFile, chunk: &MedsChunk, row: usize) -> Error {
         let code = chunk.codes.value(chunk.keys[row] as usize);
         source.wrong_value(
             "code",
@@ -270,10 +266,10 @@ impl Encoder<'_> {
 }
 
 /// Entry of codes outside the vocabulary that are kept.
-const UNKNOWN: Entry = Entry { token: 0, mean: f64::NAN, std: f64::NAN, scaled: false };
+const UNKNOWN: CodeEntry = CodeEntry { token: 0, mean: f64::NAN, std: f64::NAN, scaled: false };
 
 #[inline]
-fn entry_of_row(entries: &[Option<Entry>], chunk: &Chunk, row: usize) -> Entry {
+fn entry_of_row(entries: &[Option<CodeEntry>], chunk: &MedsChunk, row: usize) -> CodeEntry {
     entries[chunk.keys[row] as usize].unwrap_or(UNKNOWN)
 }
 
@@ -283,13 +279,13 @@ fn entry_of_row(entries: &[Option<Entry>], chunk: &Chunk, row: usize) -> Entry {
     clippy::cast_possible_truncation,
     reason = "32-bit arithmetic; mean and std are already rounded to it"
 )]
-fn scale_f32(value: f32, entry: &Entry) -> f32 {
+fn scale_f32(value: f32, entry: &CodeEntry) -> f32 {
     if entry.scaled { (value - entry.mean as f32) / entry.std as f32 } else { f32::NAN }
 }
 
 /// Scales in 64 bits; NaN if the code has no scale.
 #[inline]
-fn scale_f64(value: f64, entry: &Entry) -> f32 {
+fn scale_f64(value: f64, entry: &CodeEntry) -> f32 {
     if entry.scaled { to_f32((value - entry.mean) / entry.std) } else { f32::NAN }
 }
 
@@ -301,7 +297,7 @@ fn to_f32(value: f64) -> f32 {
 
 /// Computes the value of every row of a chunk; missing and infinite values are NaN in tensors.
 #[inline]
-fn fill_values(values: &mut Vec<f32>, chunk: &Chunk, number: impl Fn(usize) -> f32) {
+fn fill_values(values: &mut Vec<f32>, chunk: &MedsChunk, number: impl Fn(usize) -> f32) {
     let finite = |value: f32| if value.is_finite() { value } else { f32::NAN };
     values.clear();
     match chunk.values.nulls() {
@@ -315,7 +311,7 @@ fn fill_values(values: &mut Vec<f32>, chunk: &Chunk, number: impl Fn(usize) -> f
 
 /// Tokens and values of one chunk; the memory is reused for all chunks of a shard.
 #[derive(Default)]
-struct Scratch {
+struct ChunkScratch {
     tokens: Vec<u32>,
     values: Vec<f32>,
     dropped: Vec<usize>,
@@ -337,7 +333,7 @@ fn count_missed(
 
 /// Finds the part of a shard to which a subject belongs.
 struct SplitRoute<'a> {
-    /// `None` if there is only one part.
+    /// The splits; `None` if there is only one part.
     of: Option<&'a Splits>,
     subject: Option<i64>,
     to: usize,
@@ -345,7 +341,7 @@ struct SplitRoute<'a> {
 
 impl SplitRoute<'_> {
     #[inline]
-    fn to(&mut self, source: &Source, subject: i64) -> Result<usize> {
+    fn route_to(&mut self, source: &MedsFile, subject: i64) -> Result<usize> {
         if let Some(splits) = self.of
             && self.subject != Some(subject)
         {

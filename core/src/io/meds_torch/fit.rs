@@ -8,12 +8,12 @@ use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray, StringArray};
 
 use super::parallel::run_in_order;
 use crate::error::{Error, Result};
-use crate::io::meds::file::Source;
-use crate::io::meds::{Chunk, MedsDataset, Place, Splits, TRAIN, Values};
+use crate::io::meds::file::MedsFile;
+use crate::io::meds::{MedsChunk, MedsDataset, Place, Splits, TRAIN, Values};
 
 /// Statistics of one code.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Counts {
+pub(super) struct CodeCounts {
     /// Number of measurements.
     pub(super) rows: u64,
     /// Number of subjects. A subject in two shards is counted twice.
@@ -31,7 +31,7 @@ pub(super) struct Counts {
 /// Codes of the train split in byte order.
 #[derive(Debug, Default)]
 pub(super) struct Fitted {
-    pub(super) codes: BTreeMap<Arc<str>, Counts>,
+    pub(super) codes: BTreeMap<Arc<str>, CodeCounts>,
     /// Whether some shard has 64-bit values.
     pub(super) double: bool,
 }
@@ -61,7 +61,7 @@ impl Compensated {
 /// Statistics while a shard is read, one cache line per code because codes come in any order.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
-struct Running {
+struct RunningCounts {
     rows: u64,
     subjects: u64,
     values: u64,
@@ -73,17 +73,17 @@ struct Running {
     last_run: u64,
 }
 
-const _: () = assert!(size_of::<Running>() == 64);
+const _: () = assert!(size_of::<RunningCounts>() == 64);
 
 /// A value in the width stored in the shard.
-trait Number: Copy {
+trait SummedNumber: Copy {
     /// Adds the value to the sums, unless it is NaN.
-    fn add_to(self, running: &mut Running);
+    fn add_to(self, running: &mut RunningCounts);
 }
 
-impl Number for f32 {
+impl SummedNumber for f32 {
     #[inline]
-    fn add_to(self, running: &mut Running) {
+    fn add_to(self, running: &mut RunningCounts) {
         f64::from(self).add_to(running);
         if !self.is_nan() {
             running.single_sum.add(self);
@@ -92,9 +92,9 @@ impl Number for f32 {
     }
 }
 
-impl Number for f64 {
+impl SummedNumber for f64 {
     #[inline]
-    fn add_to(self, running: &mut Running) {
+    fn add_to(self, running: &mut RunningCounts) {
         if !self.is_nan() {
             running.values += 1;
             running.sum += self;
@@ -115,12 +115,13 @@ impl Fitted {
     ///
     /// # Errors
     /// If the data set has splits but none named `train`, or a shard cannot be read.
-    pub(super) fn of(dataset: &MedsDataset, splits: &Splits, jobs: usize) -> Result<Self> {
+    pub(super) fn fit(dataset: &MedsDataset, splits: &Splits, jobs: usize) -> Result<Self> {
         let sources = dataset.sources();
-        let unknown = sources.iter().all(|(name, _)| splits.place(name) == Place::Unknown);
-        let train: Vec<(&Source, TrainRows)> = sources
+        let unknown =
+            sources.iter().all(|(name, _)| splits.find_shard_split(name) == Place::Unknown);
+        let train: Vec<(&MedsFile, TrainRows)> = sources
             .iter()
-            .filter_map(|(name, source)| match splits.place(name) {
+            .filter_map(|(name, source)| match splits.find_shard_split(name) {
                 Place::Split(TRAIN) => Some((source, TrainRows::All)),
                 Place::Split(_) => None,
                 Place::BySubject => Some((source, TrainRows::BySubject)),
@@ -169,7 +170,7 @@ impl Fitted {
 
 struct ShardFit {
     slots: HashMap<Arc<str>, usize>,
-    running: Vec<Running>,
+    running: Vec<RunningCounts>,
     double: bool,
 }
 
@@ -185,7 +186,7 @@ struct Keys {
 impl Keys {
     const UNUSED: usize = usize::MAX;
 
-    fn follow(&mut self, chunk: &Chunk) {
+    fn follow_events(&mut self, chunk: &MedsChunk) {
         if self.codes.as_ref().is_none_or(|codes| !chunk.same_codes(codes)) {
             self.slots.clear();
             self.slots.resize(chunk.codes.len(), Self::UNUSED);
@@ -197,7 +198,7 @@ impl Keys {
 impl ShardFit {
     /// Returns `None` if a subject occurs again later in the file; only `scattered` counts that
     /// correctly.
-    fn read(source: &Source, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
+    fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };
         let mut keys = Keys::default();
@@ -206,9 +207,9 @@ impl ShardFit {
         let mut current = None;
         let mut run = 0u64;
         let mut wanted = true;
-        for chunk in Chunk::read_without_times(source)? {
+        for chunk in MedsChunk::read_without_times(source)? {
             let chunk = chunk?;
-            keys.follow(&chunk);
+            keys.follow_events(&chunk);
             fit.double |= matches!(chunk.values, Values::Double(_));
             let mut row = 0;
             while let Some(&subject) = chunk.subjects.get(row) {
@@ -246,10 +247,10 @@ impl ShardFit {
         Ok(Some(fit))
     }
 
-    fn count_values<T: ArrowPrimitiveType<Native: Number>>(
+    fn count_values<T: ArrowPrimitiveType<Native: SummedNumber>>(
         &mut self,
         keys: &mut Keys,
-        chunk: &Chunk,
+        chunk: &MedsChunk,
         rows: Range<usize>,
         run: Option<u64>,
         values: &PrimitiveArray<T>,
@@ -265,10 +266,10 @@ impl ShardFit {
     /// Counts rows of one subject. `run` is the number of their run, or `None` if subjects are
     /// counted elsewhere.
     #[inline]
-    fn count<N: Number>(
+    fn count<N: SummedNumber>(
         &mut self,
         keys: &mut Keys,
-        chunk: &Chunk,
+        chunk: &MedsChunk,
         rows: Range<usize>,
         run: Option<u64>,
         number: impl Fn(usize) -> Option<N>,
@@ -288,7 +289,7 @@ impl ShardFit {
     }
 
     #[inline]
-    fn slot_of(&mut self, keys: &mut Keys, chunk: &Chunk, key: u32) -> usize {
+    fn slot_of(&mut self, keys: &mut Keys, chunk: &MedsChunk, key: u32) -> usize {
         match keys.slots[key as usize] {
             Keys::UNUSED => {
                 let slot = self.add_slot(chunk.codes.value(key as usize));
@@ -304,7 +305,7 @@ impl ShardFit {
         if let Some(slot) = self.slots.get(code) {
             return *slot;
         }
-        self.running.push(Running::default());
+        self.running.push(RunningCounts::default());
         self.slots.insert(code.into(), self.running.len() - 1);
         self.running.len() - 1
     }

@@ -67,7 +67,7 @@ impl MedsFolder {
         self.read_needed(index, options, Needed::ALL)
     }
 
-    /// Like [`read`](Self::read), but only with the needed columns.
+    /// Reads shard `index` like [`read`](Self::read), but only the needed columns.
     pub fn read_needed(
         &self,
         index: usize,

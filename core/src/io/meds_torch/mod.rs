@@ -29,12 +29,10 @@ mod tensorize;
 pub use folder::MedsFolder;
 pub(crate) use read::Mismatch;
 pub use read::{CohortShard, CohortTables, TensorizedCohort};
-pub(crate) use tables::tables;
+pub(crate) use tables::tensorize_in_memory;
 pub use tensorize::{ShardReport, TensorizeReport, tensorize};
 
-/// Folder of the tensors.
 pub(crate) const TENSORS: &str = "data";
-/// Folder of the schema files.
 pub(crate) const SCHEMAS: &str = "tokenization/schemas";
 
 /// Returns the split of a shard, the first part of its name.
@@ -109,7 +107,6 @@ pub struct TensorizeOptions {
 }
 
 impl TensorizeOptions {
-    /// Returns the number of shards processed concurrently.
     fn jobs(&self) -> usize {
         match self.jobs {
             0 => std::thread::available_parallelism().map_or(1, usize::from).min(8),

@@ -1,4 +1,4 @@
-//! Processes shards in parallel, a bounded number at a time.
+//! Parallel processing of shards, a bounded number at a time.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,24 +15,24 @@ pub(super) fn run_in_order<T: Send>(
     work: impl Fn(usize) -> Result<T> + Sync,
     take: impl FnMut(T) -> Result<()> + Send,
 ) -> Result<()> {
-    struct State<T, F> {
+    struct TurnState<T, F> {
         begun: usize,
         taken: usize,
         waiting: BTreeMap<usize, T>,
         failed: Option<(usize, Error)>,
         take: F,
     }
-    fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    fn lock_state<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
         state.lock().unwrap_or_else(PoisonError::into_inner)
     }
     let jobs = jobs.clamp(1, count.max(1));
     let most = jobs.saturating_mul(2);
     let state =
-        Mutex::new(State { begun: 0, taken: 0, waiting: BTreeMap::new(), failed: None, take });
+        Mutex::new(TurnState { begun: 0, taken: 0, waiting: BTreeMap::new(), failed: None, take });
     let turn = Condvar::new();
     let run = || {
         loop {
-            let mut now = lock(&state);
+            let mut now = lock_state(&state);
             while now.failed.is_none() && now.begun < count && now.begun - now.taken >= most {
                 now = turn.wait(now).unwrap_or_else(PoisonError::into_inner);
             }
@@ -43,7 +43,7 @@ pub(super) fn run_in_order<T: Send>(
             now.begun += 1;
             drop(now);
             let result = work(number);
-            let mut guard = lock(&state);
+            let mut guard = lock_state(&state);
             let now = &mut *guard;
             let failed = match result {
                 Err(e) => Some((number, e)),

@@ -12,10 +12,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt32Type};
 
 use super::{SCHEMAS, TENSORS, split_of};
-use crate::array::exact::{Inexact, integers};
+use crate::array::exact::{Inexact, cast_integers};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
-use crate::io::meds::file::{Source, files};
+use crate::io::meds::file::{MedsFile, list_files_with_ending};
 use crate::io::meds::{MedsShard, Needed, VOCABULARY_METADATA, Vocabulary, time_type};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::{Column, RaggedTable};
@@ -49,8 +49,8 @@ impl TensorizedCohort {
     /// be read.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref().to_path_buf();
-        let schemas = files(&root.join(SCHEMAS), "parquet")?;
-        let tensors = files(&root.join(TENSORS), "nrt")?;
+        let schemas = list_files_with_ending(&root.join(SCHEMAS), "parquet")?;
+        let tensors = list_files_with_ending(&root.join(TENSORS), "nrt")?;
         if schemas.is_empty() {
             return Err(Error::file(
                 root.join(SCHEMAS),
@@ -66,7 +66,7 @@ impl TensorizedCohort {
         let shards = schemas
             .into_iter()
             .map(|name| {
-                let shard = CohortShard::at(&root, &name);
+                let shard = CohortShard::new(&root, &name);
                 match tensors.contains(&shard.name) {
                     true => Ok(shard),
                     false => {
@@ -84,7 +84,7 @@ impl TensorizedCohort {
         Ok(Self { root, shards, vocabulary })
     }
 
-    /// Whether a folder has the schema files of a cohort.
+    /// Returns whether a folder has the schema files of a cohort.
     pub fn is_at(root: impl AsRef<Path>) -> bool {
         root.as_ref().join(SCHEMAS).is_dir()
     }
@@ -134,15 +134,16 @@ impl TensorizedCohort {
         self.read_needed(index, Needed::ALL)
     }
 
-    /// Like [`read_meds`](Self::read_meds), but only `subject_id`, `time` and the needed columns.
+    /// Reads like [`read_meds`](Self::read_meds), but only `subject_id`, `time` and the needed
+    /// columns.
     pub(crate) fn read_needed(&self, index: usize, needed: Needed<'_>) -> Result<MedsShard> {
         let shard = self.shards.get(index).ok_or_else(|| Error::OutOfRange {
             axis: 0,
             index: i64::try_from(index).unwrap_or(i64::MAX),
             size: self.shards.len(),
         })?;
-        let codes = CodeDictionary::of(self.vocabulary()?)?;
-        codes.decode(shard.read()?, needed).map_err(|e| match e {
+        let codes = CodeDictionary::from_vocabulary(self.vocabulary()?)?;
+        codes.decode_tables(shard.read()?, needed).map_err(|e| match e {
             Error::Invalid(message) => Error::file(&shard.tensors, message),
             other => other,
         })
@@ -153,8 +154,8 @@ impl TensorizedCohort {
     /// # Errors
     /// If there is no vocabulary.
     pub fn meds_schema(&self) -> Result<SchemaRef> {
-        let codes = CodeDictionary::of(self.vocabulary()?)?;
-        Ok(codes.decode(CohortTables::empty()?, Needed::ALL)?.to_batch()?.schema())
+        let codes = CodeDictionary::from_vocabulary(self.vocabulary()?)?;
+        Ok(codes.decode_tables(CohortTables::empty()?, Needed::ALL)?.to_batch()?.schema())
     }
 }
 
@@ -201,7 +202,7 @@ pub(crate) enum Mismatch {
 }
 
 impl CohortShard {
-    pub(crate) fn at(root: &Path, name: &str) -> Self {
+    pub(crate) fn new(root: &Path, name: &str) -> Self {
         Self {
             name: name.to_string(),
             tensors: root.join(TENSORS).join(format!("{name}.nrt")),
@@ -253,12 +254,16 @@ impl CohortShard {
     /// Same as [`read`](Self::read); after an error, `mismatch` is what the two files disagree on.
     pub(crate) fn read_noting(&self, mismatch: &mut Option<Mismatch>) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
-        let events = self.events(&schema, mismatch)?;
-        let statics = schema.statics(&self.schema)?;
+        let events = self.read_events(&schema, mismatch)?;
+        let statics = schema.read_statics(&self.schema)?;
         Ok(CohortTables { name: self.name.clone(), events, statics })
     }
 
-    fn events(&self, schema: &SchemaFile, mismatch: &mut Option<Mismatch>) -> Result<RaggedTable> {
+    fn read_events(
+        &self,
+        schema: &SchemaFile,
+        mismatch: &mut Option<Mismatch>,
+    ) -> Result<RaggedTable> {
         let wrong = |message: String| Error::file(&self.tensors, message);
         let tensors = self.tensors()?.table()?;
         let times = schema.times.axis(1)?.layout();
@@ -339,7 +344,7 @@ struct SchemaFile {
 
 impl SchemaFile {
     fn read(path: &Path) -> Result<Self> {
-        let source = Source::open(path)?;
+        let source = MedsFile::open(path)?;
         let columns = [
             "subject_id",
             "start_time",
@@ -414,7 +419,7 @@ impl SchemaFile {
         RaggedTable::try_new(self.rows, None, axes, columns)?.with_axis_names(names)
     }
 
-    fn statics(&self, path: &Path) -> Result<RaggedTable> {
+    fn read_statics(&self, path: &Path) -> Result<RaggedTable> {
         let mut builder = RaggedTable::builder().rows(self.rows).names(STATIC_AXES);
         let none =
             || Layout::from(Offsets::I32(arrow::buffer::OffsetBuffer::new_zeroed(self.rows)));
@@ -486,7 +491,7 @@ struct CodeDictionary {
 }
 
 impl CodeDictionary {
-    fn of(vocabulary: &Vocabulary) -> Result<Self> {
+    fn from_vocabulary(vocabulary: &Vocabulary) -> Result<Self> {
         let size = vocabulary.id().size();
         if vocabulary.dense_size().is_none() {
             return Err(Error::invalid(format!(
@@ -500,16 +505,18 @@ impl CodeDictionary {
         Ok(Self { texts: Arc::new(texts), id: vocabulary.id().to_string() })
     }
 
-    fn decode(&self, tables: CohortTables, needed: Needed<'_>) -> Result<MedsShard> {
+    fn decode_tables(&self, tables: CohortTables, needed: Needed<'_>) -> Result<MedsShard> {
         let CohortTables { name, events, statics } = tables;
-        let mut columns =
-            vec![required(events.column("subject_id")?), required(events.column("time")?)];
-        if needed.has("time_delta_days") {
+        let mut columns = vec![
+            require_values(events.column("subject_id")?),
+            require_values(events.column("time")?),
+        ];
+        if needed.has_column("time_delta_days") {
             let days = cast(events.column("time_delta_days")?.values(), &DataType::Float32)?;
             columns.push(Column::new("time_delta_days", 1, nan_to_null(&days)));
         }
         self.append_codes("", events.column("code")?, needed, &mut columns)?;
-        if needed.has("numeric_value") {
+        if needed.has_column("numeric_value") {
             let values = match events.column("numeric_value") {
                 Ok(column) => cast(column.values(), &DataType::Float32)?,
                 Err(_) => {
@@ -521,9 +528,9 @@ impl CodeDictionary {
         }
         let events = events.with_columns(columns)?;
 
-        let mut columns = vec![required(statics.column("subject_id")?)];
+        let mut columns = vec![require_values(statics.column("subject_id")?)];
         self.append_codes("static_", statics.column("static_code")?, needed, &mut columns)?;
-        if needed.has("static_numeric_value") {
+        if needed.has_column("static_numeric_value") {
             let values = statics.column("static_numeric_value")?.values();
             columns.push(Column::new("static_numeric_value", 1, nan_to_null(values)));
         }
@@ -531,7 +538,6 @@ impl CodeDictionary {
         Ok(MedsShard { name, events, statics })
     }
 
-    /// Appends the needed columns among codes and tokens.
     fn append_codes(
         &self,
         prefix: &str,
@@ -540,7 +546,7 @@ impl CodeDictionary {
         columns: &mut Vec<Column>,
     ) -> Result<()> {
         let (code, code_id) = (format!("{prefix}code"), format!("{prefix}code_id"));
-        if !needed.has(&code) && !needed.has(&code_id) {
+        if !needed.has_column(&code) && !needed.has_column(&code_id) {
             return Ok(());
         }
         let (axis, tokens) = (tokens.axis(), cast_tokens(tokens.values())?);
@@ -552,7 +558,7 @@ impl CodeDictionary {
                 size.saturating_sub(1)
             )));
         }
-        if needed.has(&code) {
+        if needed.has_column(&code) {
             // Padding and unknown codes have no code.
             let known = BooleanBuffer::collect_bool(tokens.len(), |i| tokens.value(i) != 0);
             let nulls = Some(NullBuffer::new(known)).filter(|n| n.null_count() > 0);
@@ -560,7 +566,7 @@ impl CodeDictionary {
             let texts = DictionaryArray::<UInt32Type>::try_new(keys, self.texts.clone())?;
             columns.push(Column::new(code, axis, Arc::new(texts)));
         }
-        if needed.has(&code_id) {
+        if needed.has_column(&code_id) {
             let id = Field::new(code_id, DataType::UInt32, false)
                 .with_metadata([(VOCABULARY_METADATA.to_string(), self.id.clone())].into());
             columns.push(Column::with_field(Arc::new(id), axis, Arc::new(tokens)));
@@ -570,14 +576,14 @@ impl CodeDictionary {
 }
 
 /// Returns the column with a field that is not nullable.
-fn required(column: &Column) -> Column {
+fn require_values(column: &Column) -> Column {
     let field = Field::new(column.name(), column.data_type().clone(), false);
     Column::with_field(Arc::new(field), column.axis(), column.values().clone())
 }
 
 /// Casts tokens to 32 bits; NULL becomes 0.
 fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
-    let wide = integers(values).map_err(|e| match e {
+    let wide = cast_integers(values).map_err(|e| match e {
         Inexact::Cast(e) => Error::invalid(format!("codes are tokens (0..=4294967295): {e}")),
         _ => Error::type_of("codes", "integers", values.data_type()),
     })?;

@@ -59,7 +59,6 @@ pub(super) fn write(path: &Path, shard: &Builder, token_type: &DataType) -> Resu
     writer.into_inner()?.commit()
 }
 
-/// Returns the writer writer_properties of the Parquet files of a cohort.
 pub(super) fn writer_properties() -> WriterProperties {
     WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))

@@ -1,4 +1,4 @@
-//! [`tables`]: converts a data set to the tables of a cohort, in memory.
+//! [`tensorize_in_memory`]: converts a data set to the tables of a cohort, in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, Float32Array, Int64Array, TimestampMicrosecondArray, UInt32Array};
 
 use super::build::Builder;
-use super::codes::Codes;
+use super::codes::CohortCodes;
 use super::encode::{Encoder, part_names};
 use super::parallel::run_in_order;
 use super::read::{CohortTables, EVENT_AXES, STATIC_AXES};
@@ -32,22 +32,22 @@ pub(crate) struct Tables {
 ///
 /// # Errors
 /// See [`tensorize`](super::tensorize), except for errors of its folder.
-pub(crate) fn tables(
+pub(crate) fn tensorize_in_memory(
     dataset: &MedsDataset,
     split: Option<&str>,
     options: &TensorizeOptions,
 ) -> Result<Tables> {
-    let splits = Splits::of(dataset.root())?;
+    let splits = Splits::read_splits(dataset.root())?;
     let sources = dataset.sources();
     let names = part_names(dataset, &splits)?;
-    let codes = Codes::of(dataset, &splits, options, options.jobs())?;
+    let codes = CohortCodes::build_codes(dataset, &splits, options, options.jobs())?;
     let wanted = |name: &String| split.is_none_or(|split| split_of(name) == split);
     let read: Vec<usize> = (0..sources.len()).filter(|i| names[*i].iter().any(wanted)).collect();
     let mut out = Tables { names: names.concat(), ..Tables::default() };
     let work = |i: usize| {
         let i = read[i];
         let encoder = Encoder { codes: &codes, splits: &splits, unknown: options.unknown };
-        let shard = encoder.shard(&sources[i].1, &names[i])?;
+        let shard = encoder.encode_shard(&sources[i].1, &names[i])?;
         shard.check_subjects(dataset, i, options)?;
         let parts = shard.parts.into_iter().filter(|(name, _)| wanted(name));
         let tables =

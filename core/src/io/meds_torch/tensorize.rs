@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use safetensors::Dtype;
 
 use super::build::Builder;
-use super::codes::Codes;
+use super::codes::CohortCodes;
 use super::encode::{Encoder, part_names};
 use super::parallel::run_in_order;
 use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, schemas};
@@ -56,28 +56,28 @@ impl TensorizeReport {
         self.unknown.values().sum()
     }
 
-    fn total(&self, part: impl Fn(&ShardReport) -> usize) -> usize {
+    fn sum_over(&self, part: impl Fn(&ShardReport) -> usize) -> usize {
         self.shards.iter().map(part).sum()
     }
 
     /// Returns the number of rows of all shards.
     pub fn subjects(&self) -> usize {
-        self.total(|s| s.subjects)
+        self.sum_over(|s| s.subjects)
     }
 
     /// Returns the number of events of all shards.
     pub fn events(&self) -> usize {
-        self.total(|s| s.events)
+        self.sum_over(|s| s.events)
     }
 
     /// Returns the number of measurements with a time of all shards.
     pub fn measurements(&self) -> usize {
-        self.total(|s| s.measurements)
+        self.sum_over(|s| s.measurements)
     }
 
     /// Returns the number of measurements without a time of all shards.
     pub fn statics(&self) -> usize {
-        self.total(|s| s.statics)
+        self.sum_over(|s| s.statics)
     }
 }
 
@@ -131,10 +131,10 @@ pub fn tensorize(
     let out = out.as_ref();
     check_output(dataset.root(), out, options.overwrite)?;
     let jobs = options.jobs();
-    let splits = Splits::of(dataset.root())?;
+    let splits = Splits::read_splits(dataset.root())?;
     let sources = dataset.sources();
     let names = part_names(dataset, &splits)?;
-    let codes = Codes::of(dataset, &splits, options, jobs)?;
+    let codes = CohortCodes::build_codes(dataset, &splits, options, jobs)?;
 
     let staging = AtomicFolder::create(out)?;
     let root = staging.path();
@@ -144,13 +144,13 @@ pub fn tensorize(
 
     let mut report = TensorizeReport {
         codes: codes.len(),
-        no_splits: sources.iter().all(|(name, _)| splits.place(name) == Place::Unknown),
+        no_splits: sources.iter().all(|(name, _)| splits.find_shard_split(name) == Place::Unknown),
         ..TensorizeReport::default()
     };
     let work = |i: usize| {
         let (name, source) = &sources[i];
         let encoder = Encoder { codes: &codes, splits: &splits, unknown: options.unknown };
-        let shard = encoder.shard(source, &names[i])?;
+        let shard = encoder.encode_shard(source, &names[i])?;
         shard.check_subjects(dataset, i, options)?;
         let written = shard
             .parts
@@ -176,7 +176,12 @@ pub fn tensorize(
     Ok(report)
 }
 
-fn write_shard(root: &Path, name: &str, shard: &Builder, codes: &Codes) -> Result<ShardReport> {
+fn write_shard(
+    root: &Path,
+    name: &str,
+    shard: &Builder,
+    codes: &CohortCodes,
+) -> Result<ShardReport> {
     let path = |folder: &str, ending: &str| -> Result<PathBuf> {
         let path = root.join(folder).join(format!("{name}.{ending}"));
         let parent = path.parent().unwrap_or(root);

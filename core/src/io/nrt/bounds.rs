@@ -75,7 +75,7 @@ macro_rules! with_integer {
     };
 }
 
-/// An integer type in which bounds are impl_bound_int.
+/// An integer type that bounds may have.
 trait BoundInt: Sized + Copy {
     fn read(bytes: &[u8]) -> Option<i64>;
 }
@@ -132,7 +132,7 @@ impl FileAxis {
     /// Returns the elements held by `lists`, from the start of the first to the end of the last
     /// list; an empty range gives an empty window at its start. Reads two bounds.
     #[cfg(feature = "object_store")]
-    pub(super) fn window(
+    pub(super) fn read_window(
         &self,
         file: &SafetensorsFile,
         lists: Range<usize>,

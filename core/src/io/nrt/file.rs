@@ -9,7 +9,7 @@ use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use safetensors::Dtype;
 
-use super::layout::{Layout, NrtColumn};
+use super::layout::{FileLayout, NrtColumn};
 use super::{ReadOptions, values};
 use crate::array::Offsets;
 use crate::error::Result;
@@ -47,14 +47,14 @@ use crate::table::{Column, RaggedTable};
 /// ```
 #[derive(Clone, Debug)]
 pub struct NrtFile {
-    inner: Arc<Inner>,
+    inner: Arc<FileState>,
     large_lists: bool,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct FileState {
     file: SafetensorsFile,
-    layout: Arc<Layout>,
+    layout: Arc<FileLayout>,
 }
 
 impl NrtFile {
@@ -68,7 +68,7 @@ impl NrtFile {
         Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
     }
 
-    /// Like [`open`](Self::open), for an open file; `path` names it in errors.
+    /// Opens a file like [`open`](Self::open) from an open handle; `path` names it in errors.
     pub fn from_file(path: impl AsRef<Path>, file: File, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::from_file(path, file, options.mmap)?, options.large_lists)
     }
@@ -79,16 +79,16 @@ impl NrtFile {
     }
 
     fn new(file: SafetensorsFile, large_lists: bool) -> Result<Self> {
-        let layout = Arc::new(Layout::of(&file)?);
+        let layout = Arc::new(FileLayout::from_file(&file)?);
         Ok(Self::with_layout(file, layout, large_lists))
     }
 
     pub(super) fn with_layout(
         file: SafetensorsFile,
-        layout: Arc<Layout>,
+        layout: Arc<FileLayout>,
         large_lists: bool,
     ) -> Self {
-        Self { inner: Arc::new(Inner { file, layout }), large_lists }
+        Self { inner: Arc::new(FileState { file, layout }), large_lists }
     }
 
     /// Returns the same file with 64-bit offsets (`LargeList`) or 32-bit ones; see
@@ -164,11 +164,11 @@ impl NrtFile {
         columns: Option<&[&str]>,
         depth: usize,
     ) -> Result<RaggedTable> {
-        let (columns, deepest) = self.inner.layout.select(columns)?;
+        let (columns, deepest) = self.inner.layout.select_columns(columns)?;
         self.read_columns(rows, &columns, depth.max(deepest))
     }
 
-    /// Like [`read`](Self::read), but with at least `depth` axes.
+    /// Reads rows and columns like [`read`](Self::read), but with at least `depth` axes.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn read_to(
@@ -177,7 +177,7 @@ impl NrtFile {
         columns: &[&str],
         depth: usize,
     ) -> Result<RaggedTable> {
-        let (columns, deepest) = self.inner.layout.select(Some(columns))?;
+        let (columns, deepest) = self.inner.layout.select_columns(Some(columns))?;
         self.read_columns(rows, &columns, depth.max(deepest))
     }
 
@@ -271,12 +271,16 @@ impl NrtFile {
     /// Returns the elements that belong to `rows` on every axis down to `depth`, rows first. Reads
     /// two bounds per axis.
     #[cfg(feature = "object_store")]
-    pub(super) fn windows(&self, rows: Range<usize>, depth: usize) -> Result<Vec<Range<usize>>> {
+    pub(super) fn read_windows(
+        &self,
+        rows: Range<usize>,
+        depth: usize,
+    ) -> Result<Vec<Range<usize>>> {
         self.inner.layout.check_rows(&rows)?;
         let mut windows = vec![rows];
         for axis in self.inner.layout.axes.iter().take(depth) {
             let lists = windows.last().cloned().unwrap_or_default();
-            windows.push(axis.window(&self.inner.file, lists)?);
+            windows.push(axis.read_window(&self.inner.file, lists)?);
         }
         Ok(windows)
     }

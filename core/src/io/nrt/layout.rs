@@ -53,7 +53,7 @@ impl NrtColumn {
         self.tensor.elements()
     }
 
-    /// Whether the column has no values.
+    /// Returns whether the column has no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -64,16 +64,15 @@ impl NrtColumn {
     }
 }
 
-/// Rows, axes and columns according to a header.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct FileLayout {
     pub(super) rows: usize,
     pub(super) axes: Vec<FileAxis>,
     pub(super) columns: Vec<NrtColumn>,
 }
 
-impl Layout {
-    pub(super) fn of(file: &SafetensorsFile) -> Result<Self> {
+impl FileLayout {
+    pub(super) fn from_file(file: &SafetensorsFile) -> Result<Self> {
         let path = file.path();
         let mut bounds: BTreeMap<usize, &TensorEntry> = BTreeMap::new();
         let mut keys: Vec<(usize, String, &TensorEntry)> = Vec::new();
@@ -158,7 +157,10 @@ impl Layout {
     }
 
     /// Selects columns by name (`None` selects all) and returns them with the deepest axis to read.
-    pub(super) fn select(&self, columns: Option<&[&str]>) -> Result<(Vec<&NrtColumn>, usize)> {
+    pub(super) fn select_columns(
+        &self,
+        columns: Option<&[&str]>,
+    ) -> Result<(Vec<&NrtColumn>, usize)> {
         let Some(names) = columns else {
             return Ok((self.columns.iter().collect(), self.axes.len()));
         };

@@ -11,7 +11,7 @@ use object_store::ObjectStore;
 use object_store::path::Path as Location;
 
 use super::file::NrtFile;
-use super::layout::{Layout, NrtColumn};
+use super::layout::{FileLayout, NrtColumn};
 use crate::error::Result;
 pub use crate::io::safetensors::ObjectOptions;
 use crate::io::safetensors::{Header, Object, Part, SafetensorsFile, Source, is_covered};
@@ -54,14 +54,14 @@ use crate::table::RaggedTable;
 /// ```
 #[derive(Clone, Debug)]
 pub struct NrtObject {
-    inner: Arc<Inner>,
+    inner: Arc<ObjectState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ObjectState {
     object: Object,
     header: Arc<Header>,
-    layout: Arc<Layout>,
+    layout: Arc<FileLayout>,
     /// Parts fetched while opening; a small file is here completely.
     head: Vec<Part>,
 }
@@ -103,9 +103,9 @@ impl NrtObject {
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn fresh(&self) -> Self {
-        let Inner { object, header, layout, head } = self.inner.as_ref();
-        let inner = Inner {
-            object: object.fresh(),
+        let ObjectState { object, header, layout, head } = self.inner.as_ref();
+        let inner = ObjectState {
+            object: object.with_new_counters(),
             header: Arc::clone(header),
             layout: Arc::clone(layout),
             head: head.clone(),
@@ -113,7 +113,7 @@ impl NrtObject {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Whether the file is in this very store and has this ETag, if both are known.
+    /// Returns whether the file is in this very store and has this ETag, if both are known.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
@@ -131,19 +131,21 @@ impl NrtObject {
     }
 
     async fn new(object: Object, head: Part) -> Result<Self> {
-        let (header, mut head) = object.header(head).await?;
+        let (header, mut head) = object.read_header(head).await?;
         let header = Arc::new(header);
         loop {
             let file = partial_file(&object, &header, head.clone());
-            match Layout::of(&file) {
+            match FileLayout::from_file(&file) {
                 Ok(layout) => {
                     let layout = Arc::new(layout);
-                    return Ok(Self { inner: Arc::new(Inner { object, header, layout, head }) });
+                    return Ok(Self {
+                        inner: Arc::new(ObjectState { object, header, layout, head }),
+                    });
                 }
                 // The length of an axis without columns is its last bound, which has to be fetched.
                 Err(e) => match file.source().missing() {
                     Some(range) => {
-                        head.extend(object.fetch(std::iter::once(range)).await?);
+                        head.extend(object.fetch_ranges(std::iter::once(range)).await?);
                         head.sort_by_key(|(start, _)| *start);
                     }
                     None => return Err(e),
@@ -193,7 +195,7 @@ impl NrtObject {
         self.inner.object.len()
     }
 
-    /// Whether the object is empty; an `.nrt` file never is.
+    /// Returns whether the object is empty; an `.nrt` file never is.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -218,20 +220,20 @@ impl NrtObject {
     /// axes. Values stay in the buffers they were fetched into if they are aligned there.
     ///
     /// # Errors
-    /// Those of [`NrtFile::read`] and of the store: the object is gone, was replaced since it was
-    /// opened, or the answer does not match the request.
+    /// For the reasons of [`NrtFile::read`], and when the object is gone, was replaced since it was
+    /// opened, or the store's answer does not match the request.
     pub async fn read(&self, rows: Range<usize>, columns: Option<&[&str]>) -> Result<RaggedTable> {
         self.read_runs(std::slice::from_ref(&rows), columns).await
     }
 
-    /// Like [`read`](Self::read), for several ranges of rows, which are concatenated in the result.
-    /// The ranges share requests: there are no more rounds than for one range.
+    /// Reads several ranges of rows like [`read`](Self::read); the result concatenates them. The
+    /// ranges share requests: there are no more rounds than for one range.
     pub async fn read_runs(
         &self,
         runs: &[Range<usize>],
         columns: Option<&[&str]>,
     ) -> Result<RaggedTable> {
-        let (selected, depth) = self.inner.layout.select(columns)?;
+        let (selected, depth) = self.inner.layout.select_columns(columns)?;
         let file = self.fetch_bounds(runs, depth).await?;
         let file = self.fetch_values(&file, runs, &selected, depth).await?;
         if runs.is_empty() {
@@ -276,8 +278,10 @@ impl NrtObject {
                 .collect::<Result<Vec<_>>>()?;
             parts = self.fetch_missing(&parts, ranges).await?;
             let file = self.partial_file(parts.clone());
-            windows =
-                windows.into_iter().map(|w| axis.window(&file, w)).collect::<Result<Vec<_>>>()?;
+            windows = windows
+                .into_iter()
+                .map(|w| axis.read_window(&file, w))
+                .collect::<Result<Vec<_>>>()?;
         }
         Ok(self.nrt_file(parts))
     }
@@ -292,7 +296,7 @@ impl NrtObject {
     ) -> Result<NrtFile> {
         let mut ranges = Vec::new();
         for run in runs.iter().filter(|r| !r.is_empty()) {
-            let windows = file.windows(run.clone(), depth)?;
+            let windows = file.read_windows(run.clone(), depth)?;
             for column in columns {
                 let window = windows.get(column.axis()).cloned().unwrap_or_default();
                 ranges.push(column.tensor().element_bytes(self.path(), window)?);
@@ -310,7 +314,7 @@ impl NrtObject {
     ) -> Result<Vec<Part>> {
         let ranges = ranges.into_iter().filter(|r| !is_covered(parts, r)).collect::<Vec<_>>();
         let mut all = parts.to_vec();
-        all.extend(self.inner.object.fetch(ranges).await?);
+        all.extend(self.inner.object.fetch_ranges(ranges).await?);
         all.sort_by_key(|(start, _)| *start);
         Ok(all)
     }

@@ -194,7 +194,6 @@ impl NrtWriter {
     }
 }
 
-/// Returns the error for a type that the format does not support.
 fn unsupported_type(column: &str, found: &DataType) -> Error {
     let hint = match found {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(_, _) => {

@@ -48,7 +48,7 @@ pub fn write(
 /// # Errors
 /// If the file cannot be read, or its columns differ in their lists.
 pub fn read(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<RaggedTable> {
-    let reader = ParquetTableReader::open(path, &options.clone().whole())?;
+    let reader = ParquetTableReader::open(path, &options.clone().with_largest_chunks())?;
     let schema = reader.schema();
     let mut tables = reader.collect::<Result<Vec<_>>>()?;
     match (tables.pop(), tables.is_empty()) {

@@ -16,7 +16,7 @@ use parquet::file::metadata::{PageIndexPolicy, RowGroupMetaData};
 use super::LocalFile;
 use super::lists::Columns;
 use crate::error::{Error, Result};
-use crate::io::contain::contained;
+use crate::io::contain::contain_panics;
 use crate::table::RaggedTable;
 
 /// Options of [`ParquetTableReader`].
@@ -38,7 +38,7 @@ impl Default for ParquetReadOptions {
 
 impl ParquetReadOptions {
     /// Sets chunks as large as 32-bit offsets allow.
-    pub(super) fn whole(mut self) -> Self {
+    pub(super) fn with_largest_chunks(mut self) -> Self {
         self.chunk_leaves = i32::MAX as usize;
         self
     }
@@ -95,7 +95,7 @@ impl ParquetTableReader {
     /// requested rows are out of range.
     pub fn open(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<Self> {
         let path = path.as_ref();
-        contained(path, || Self::open_file(path.to_path_buf(), options))
+        contain_panics(path, || Self::open_file(path.to_path_buf(), options))
     }
 
     fn open_file(path: PathBuf, options: &ParquetReadOptions) -> Result<Self> {
@@ -204,7 +204,7 @@ impl ParquetTableReader {
             return None;
         }
         let path = self.path.clone();
-        let batch = contained(&path, || self.read_batch());
+        let batch = contain_panics(&path, || self.read_batch());
         if batch.is_err() {
             self.left = 0;
         }

@@ -44,7 +44,7 @@ impl SafetensorsFile {
         Self::new(Source::open(path, mmap)?)
     }
 
-    /// Like [`open`](Self::open), for an open file; `path` names it in errors.
+    /// Opens a file like [`open`](Self::open) from an open handle; `path` names it in errors.
     pub fn from_file(path: impl AsRef<Path>, file: File, mmap: bool) -> Result<Self> {
         Self::new(Source::from_file(path, file, mmap)?)
     }

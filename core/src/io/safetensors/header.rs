@@ -70,8 +70,8 @@ impl TensorEntry {
         element_size(self.dtype)
     }
 
-    /// Whether the tensor starts at a multiple of its element size, so that a memory map can be
-    /// used in place. Writers ensure this, but the format does not require it.
+    /// Returns whether the tensor starts at a multiple of its element size, so that a memory map
+    /// can be used in place. Writers ensure this, but the format does not require it.
     pub fn is_aligned(&self) -> bool {
         // Complex numbers are aligned like their parts.
         let align = match self.dtype {

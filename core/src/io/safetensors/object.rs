@@ -97,7 +97,7 @@ impl Object {
 
     /// Returns the same object with its counters at zero.
     #[cfg(feature = "sql")]
-    pub(crate) fn fresh(&self) -> Self {
+    pub(crate) fn with_new_counters(&self) -> Self {
         Self {
             store: Arc::clone(&self.store),
             location: self.location.clone(),
@@ -143,24 +143,22 @@ impl Object {
         &self.options
     }
 
-    /// Returns the bytes fetched so far.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of requests answered so far.
     pub(crate) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    pub(crate) async fn header(&self, head: Part) -> Result<(Header, Vec<Part>)> {
+    pub(crate) async fn read_header(&self, head: Part) -> Result<(Header, Vec<Part>)> {
         let json_len = Header::json_len(&self.name, &head.1, self.len)?;
         let end = PREFIX_BYTES.saturating_add(json_len);
         let known = u64::try_from(head.1.len()).unwrap_or(u64::MAX);
         let mut json = head.1.to_vec();
         let mut parts = vec![head];
         if end > known {
-            for (start, bytes) in self.fetch(std::iter::once(known..end)).await? {
+            for (start, bytes) in self.fetch_ranges(std::iter::once(known..end)).await? {
                 json.extend_from_slice(&bytes);
                 parts.push((start, bytes));
             }
@@ -172,7 +170,7 @@ impl Object {
     }
 
     /// Fetches the bytes of all ranges with concurrent requests; close ranges share a request.
-    pub(crate) async fn fetch(
+    pub(crate) async fn fetch_ranges(
         &self,
         ranges: impl IntoIterator<Item = Range<u64>>,
     ) -> Result<Vec<Part>> {
@@ -261,7 +259,7 @@ pub fn first_request(options: &ObjectOptions) -> GetOptions {
     }
 }
 
-/// Converts an error of a store to one that names the object and the remedy.
+/// Converts an error of a store to one that names the object and a remedy.
 pub fn explain(name: &Path, error: object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { .. } => Error::file(name, "there is no such object"),

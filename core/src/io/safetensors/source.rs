@@ -120,7 +120,7 @@ impl Source {
         self.len
     }
 
-    /// Whether the file is empty.
+    /// Returns whether the file is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -216,7 +216,6 @@ pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std:
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
 }
 
-/// Fills a buffer from a position in a file.
 #[cfg(windows)]
 pub(crate) fn read_exact_at(
     file: &File,

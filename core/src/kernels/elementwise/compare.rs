@@ -9,10 +9,10 @@ use arrow::datatypes::{
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
-use super::{Op, Side};
+use super::{Op, SideValues};
 use crate::error::Result;
 use crate::kernels::flags::{WORD, pack_flags};
-use crate::kernels::native::{native_int, reinterpret};
+use crate::kernels::native::{native_int, reinterpret_values};
 
 /// A value with an integer key in the same order.
 trait Comparable: Copy + Default {
@@ -56,17 +56,21 @@ macro_rules! floats {
 floats!(f32 => i32, f64 => i64);
 
 /// Compares sides of one numeric or time type; `None` for other types and a null scalar.
-pub(super) fn compare(op: Op, left: &Side, right: &Side) -> Result<Option<ArrayRef>> {
+pub(super) fn compare_sides(
+    op: Op,
+    left: &SideValues,
+    right: &SideValues,
+) -> Result<Option<ArrayRef>> {
     let given = left.values().data_type();
-    let one_null = |side: &Side| matches!(side, Side::One(v) if v.is_null(0));
+    let one_null = |side: &SideValues| matches!(side, SideValues::One(v) if v.is_null(0));
     if given != right.values().data_type() || one_null(left) || one_null(right) {
         return Ok(None);
     }
     let of = native_int(given).unwrap_or_else(|| given.clone());
-    let as_one = |side: &Side| -> Result<Side> {
+    let as_one = |side: &SideValues| -> Result<SideValues> {
         Ok(match side {
-            Side::Each(v) => Side::Each(reinterpret(v, &of)?),
-            Side::One(v) => Side::One(reinterpret(v, &of)?),
+            SideValues::Each(v) => SideValues::Each(reinterpret_values(v, &of)?),
+            SideValues::One(v) => SideValues::One(reinterpret_values(v, &of)?),
         })
     };
     let (left, right) = (&as_one(left)?, &as_one(right)?);
@@ -85,18 +89,18 @@ pub(super) fn compare(op: Op, left: &Side, right: &Side) -> Result<Option<ArrayR
     })
 }
 
-/// Values of one side: an array, or a single value repeated to a word.
+/// Values of one side: an array, or a scalar repeated to a word.
 #[derive(Clone, Copy)]
-enum Operand<'a, T> {
+enum WordOperand<'a, T> {
     Each(&'a [T]),
     One([T; WORD]),
 }
 
-impl<'a, N: Comparable + ArrowNativeType> Operand<'a, N> {
-    fn new<T: ArrowPrimitiveType<Native = N>>(side: &'a Side) -> Self {
+impl<'a, N: Comparable + ArrowNativeType> WordOperand<'a, N> {
+    fn new<T: ArrowPrimitiveType<Native = N>>(side: &'a SideValues) -> Self {
         match side {
-            Side::Each(v) => Self::Each(v.as_primitive::<T>().values()),
-            Side::One(v) => Self::One([v.as_primitive::<T>().value(0); WORD]),
+            SideValues::Each(v) => Self::Each(v.as_primitive::<T>().values()),
+            SideValues::One(v) => Self::One([v.as_primitive::<T>().value(0); WORD]),
         }
     }
 
@@ -118,14 +122,14 @@ impl<'a, N: Comparable + ArrowNativeType> Operand<'a, N> {
 
 fn compare_typed<T: ArrowPrimitiveType<Native: Comparable>>(
     op: Op,
-    left: &Side,
-    right: &Side,
+    left: &SideValues,
+    right: &SideValues,
 ) -> Option<ArrayRef> {
-    let values = |side: &Side| -> Option<(Option<usize>, Option<NullBuffer>)> {
+    let values = |side: &SideValues| -> Option<(Option<usize>, Option<NullBuffer>)> {
         let values = side.values().as_primitive_opt::<T>()?;
         Some(match side {
-            Side::Each(_) => (Some(values.len()), values.nulls().cloned()),
-            Side::One(_) => (None, None),
+            SideValues::Each(_) => (Some(values.len()), values.nulls().cloned()),
+            SideValues::One(_) => (None, None),
         })
     };
     let ((a_len, a_nulls), (b_len, b_nulls)) = (values(left)?, values(right)?);
@@ -134,7 +138,7 @@ fn compare_typed<T: ArrowPrimitiveType<Native: Comparable>>(
         (Some(len), _) | (_, Some(len)) => len,
         (None, None) => return None,
     };
-    let (a, b) = (Operand::new::<T>(left), Operand::new::<T>(right));
+    let (a, b) = (WordOperand::new::<T>(left), WordOperand::new::<T>(right));
     // Equal and less, with swapped operands and negation, give all six comparisons.
     let (less, swapped, not) = match op {
         Op::Eq => (false, false, false),
@@ -157,8 +161,8 @@ fn compare_typed<T: ArrowPrimitiveType<Native: Comparable>>(
 }
 
 fn dispatch_words<T: Comparable + ArrowNativeType, const LESS: bool>(
-    a: Operand<'_, T>,
-    b: Operand<'_, T>,
+    a: WordOperand<'_, T>,
+    b: WordOperand<'_, T>,
     len: usize,
     flip: u64,
 ) -> Vec<u64> {
@@ -166,8 +170,8 @@ fn dispatch_words<T: Comparable + ArrowNativeType, const LESS: bool>(
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
         fn collect_words_avx2<T: Comparable + ArrowNativeType, const LESS: bool>(
-            a: Operand<'_, T>,
-            b: Operand<'_, T>,
+            a: WordOperand<'_, T>,
+            b: WordOperand<'_, T>,
             len: usize,
             flip: u64,
         ) -> Vec<u64> {
@@ -184,36 +188,36 @@ fn dispatch_words<T: Comparable + ArrowNativeType, const LESS: bool>(
 }
 
 /// # Safety
-/// As [`pack_flags`].
+/// Same as [`pack_flags`].
 #[inline(always)]
 unsafe fn collect_words<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
-    a: Operand<'_, T>,
-    b: Operand<'_, T>,
+    a: WordOperand<'_, T>,
+    b: WordOperand<'_, T>,
     len: usize,
     flip: u64,
 ) -> Vec<u64> {
     let mut out = Vec::with_capacity(len.div_ceil(WORD));
     match (&a, &b) {
-        (Operand::Each(a), Operand::Each(b)) => {
+        (WordOperand::Each(a), WordOperand::Each(b)) => {
             let (a, b) = (a.as_chunks::<WORD>().0, b.as_chunks::<WORD>().0);
             for i in 0..a.len().min(b.len()) {
                 // SAFETY: with `WIDE` the caller ensures AVX2.
                 out.push((unsafe { collect_word::<T, LESS, WIDE>(&a[i], &b[i]) } ^ flip).to_le());
             }
         }
-        (Operand::Each(a), Operand::One(b)) => {
+        (WordOperand::Each(a), WordOperand::One(b)) => {
             for a in a.as_chunks::<WORD>().0 {
                 // SAFETY: with `WIDE` the caller ensures AVX2.
                 out.push((unsafe { collect_word::<T, LESS, WIDE>(a, b) } ^ flip).to_le());
             }
         }
-        (Operand::One(a), Operand::Each(b)) => {
+        (WordOperand::One(a), WordOperand::Each(b)) => {
             for b in b.as_chunks::<WORD>().0 {
                 // SAFETY: with `WIDE` the caller ensures AVX2.
                 out.push((unsafe { collect_word::<T, LESS, WIDE>(a, b) } ^ flip).to_le());
             }
         }
-        (Operand::One(_), Operand::One(_)) => {}
+        (WordOperand::One(_), WordOperand::One(_)) => {}
     }
     let done = out.len() * WORD;
     if done < len {
@@ -229,7 +233,7 @@ unsafe fn collect_words<T: Comparable + ArrowNativeType, const LESS: bool, const
 /// Returns one bit per pair, the first pair lowest.
 ///
 /// # Safety
-/// As [`pack_flags`].
+/// Same as [`pack_flags`].
 #[inline(always)]
 unsafe fn collect_word<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
     a: &[T; WORD],
@@ -269,8 +273,9 @@ mod tests {
         for (start, len) in [(0, a.len()), (3, 70), (1, 64), (5, 0), (2, 63)] {
             let (a, b) = (a.slice(start, len), b.slice(start, len));
             for (op, holds) in OPS {
-                let run = |l: Side, r: Side| compare(op, &l, &r).unwrap().unwrap();
-                let got = run(Side::Each(a.clone()), Side::Each(b.clone()));
+                let run =
+                    |l: SideValues, r: SideValues| compare_sides(op, &l, &r).unwrap().unwrap();
+                let got = run(SideValues::Each(a.clone()), SideValues::Each(b.clone()));
                 let got = got.as_boolean();
                 assert_eq!(got.len(), len);
                 for i in 0..len {
@@ -283,8 +288,8 @@ mod tests {
                     continue;
                 }
                 let (one_a, one_b) = (a.slice(len / 2, 1), b.slice(len / 2, 1));
-                let right = run(Side::Each(a.clone()), Side::One(one_b));
-                let left = run(Side::One(one_a), Side::Each(b.clone()));
+                let right = run(SideValues::Each(a.clone()), SideValues::One(one_b));
+                let left = run(SideValues::One(one_a), SideValues::Each(b.clone()));
                 for i in 0..len {
                     let found = |x: &ArrayRef| x.is_valid(i).then(|| x.as_boolean().value(i));
                     let (i, middle) = (start + i, start + len / 2);

@@ -7,18 +7,18 @@ use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray}
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
-use super::{Op, Operand, OperandType, Side, Types, binary};
+use super::{Op, Operand, OperandType, SideValues, Types, binary};
 use crate::array::RaggedArray;
 use crate::error::Result;
-use crate::kernels::room::{allocate_values, map_values};
+use crate::kernels::allocate::{allocate_values, map_values};
 
-trait Float:
+trait ArithmeticFloat:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
 }
 
-impl Float for f32 {}
-impl Float for f64 {}
+impl ArithmeticFloat for f32 {}
+impl ArithmeticFloat for f64 {}
 
 /// Calls `$call` with the closure of an operation; `None` for other operations.
 macro_rules! with_function {
@@ -34,25 +34,29 @@ macro_rules! with_function {
 }
 
 /// Computes `left op right` for two sides of the same type; `None` for cases left to Arrow.
-pub(super) fn arithmetic(op: Op, left: &Side, right: &Side) -> Option<ArrayRef> {
-    fn compute<T: ArrowPrimitiveType<Native: Float>>(
+pub(super) fn compute_floats(op: Op, left: &SideValues, right: &SideValues) -> Option<ArrayRef> {
+    fn compute_typed<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
         op: Op,
-        left: &Side,
-        right: &Side,
+        left: &SideValues,
+        right: &SideValues,
     ) -> Option<ArrayRef> {
         let a = left.values().as_primitive_opt::<T>()?;
         let b = right.values().as_primitive_opt::<T>()?;
         let found = match (left, right) {
-            (Side::Each(_), Side::Each(_)) => with_function!(op, compute_pairs(a, b)),
-            (Side::Each(_), Side::One(_)) => with_function!(op, compute_with_right(a, b)),
-            (Side::One(_), Side::Each(_)) => with_function!(op, compute_with_left(a, b)),
-            (Side::One(_), Side::One(_)) => None,
+            (SideValues::Each(_), SideValues::Each(_)) => with_function!(op, compute_pairs(a, b)),
+            (SideValues::Each(_), SideValues::One(_)) => {
+                with_function!(op, compute_with_right(a, b))
+            }
+            (SideValues::One(_), SideValues::Each(_)) => {
+                with_function!(op, compute_with_left(a, b))
+            }
+            (SideValues::One(_), SideValues::One(_)) => None,
         }?;
         Some(Arc::new(found))
     }
     match left.values().data_type() {
-        DataType::Float32 => compute::<Float32Type>(op, left, right),
-        DataType::Float64 => compute::<Float64Type>(op, left, right),
+        DataType::Float32 => compute_typed::<Float32Type>(op, left, right),
+        DataType::Float64 => compute_typed::<Float64Type>(op, left, right),
         _ => None,
     }
 }
@@ -92,7 +96,7 @@ fn valid_scalar<T: ArrowPrimitiveType>(one: &PrimitiveArray<T>) -> Option<T::Nat
     (one.len() == 1 && one.is_valid(0)).then(|| one.value(0))
 }
 
-/// Like [`binary`], but may overwrite the leaves of `left`.
+/// Computes `left op right` like [`binary`], but may overwrite the leaves of `left`.
 ///
 /// Arithmetic on floats with a scalar reuses the leaves if they are not shared: in `v * 2 + 1`, the
 /// addition overwrites the product, which takes a fifth of the time of a new allocation. All other
@@ -117,14 +121,14 @@ fn valid_scalar<T: ArrowPrimitiveType>(one: &PrimitiveArray<T>) -> Option<T::Nat
 /// ```
 ///
 /// # Errors
-/// As [`binary`].
+/// Same as [`binary`].
 pub fn binary_owned(op: Op, left: RaggedArray, right: Operand<'_>) -> Result<RaggedArray> {
     let Operand::Scalar(value) = right else {
         return binary(op, Operand::Array(&left), right);
     };
     let types = Types::new(op, OperandType::Leaves(left.leaf_type()), OperandType::Literal(value))?;
     if types.left() == left.leaf_type() && types.output() == left.leaf_type() {
-        let one = Side::One(value.clone()).cast(types.right())?;
+        let one = SideValues::One(value.clone()).cast(types.right())?;
         return match left.leaf_type() {
             DataType::Float32 => compute_in_place::<Float32Type>(op, left, &one, right),
             DataType::Float64 => compute_in_place::<Float64Type>(op, left, &one, right),
@@ -134,10 +138,10 @@ pub fn binary_owned(op: Op, left: RaggedArray, right: Operand<'_>) -> Result<Rag
     binary(op, Operand::Array(&left), right)
 }
 
-fn compute_in_place<T: ArrowPrimitiveType<Native: Float>>(
+fn compute_in_place<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
     op: Op,
     left: RaggedArray,
-    one: &Side,
+    one: &SideValues,
     right: Operand<'_>,
 ) -> Result<RaggedArray> {
     let four = matches!(op, Op::Add | Op::Sub | Op::Mul | Op::Div);

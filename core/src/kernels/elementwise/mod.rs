@@ -3,8 +3,8 @@
 mod choose;
 mod compare;
 mod floats;
+mod pair;
 mod power;
-mod spread;
 mod types;
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
-pub(crate) use spread::{Pair, each_length, pair, pair_dims, repeat_values};
+pub(crate) use pair::{Pair, each_length, pair_arrays, pair_dims, repeat_values};
 pub use types::{OperandType, Types};
 
 /// A binary operation.
@@ -89,17 +89,17 @@ impl Op {
         }
     }
 
-    /// Whether the operation is a comparison.
+    /// Returns whether the operation is a comparison.
     pub fn is_comparison(self) -> bool {
         matches!(self, Self::Eq | Self::NotEq | Self::Lt | Self::LtEq | Self::Gt | Self::GtEq)
     }
 
-    /// Whether the operation combines booleans.
+    /// Returns whether the operation combines booleans.
     pub fn is_logical(self) -> bool {
         matches!(self, Self::And | Self::Or | Self::Xor)
     }
 
-    /// Whether the operation computes a value.
+    /// Returns whether the operation computes a value.
     pub fn is_arithmetic(self) -> bool {
         !self.is_comparison() && !self.is_logical()
     }
@@ -112,8 +112,8 @@ pub enum Operand<'a> {
     /// one value per row); each value then applies to everything below its element. A list of one
     /// element applies to a list of any length.
     Array(&'a RaggedArray),
-    /// A single value for all leaves, as a literal in a query: an array of length 1. A number takes
-    /// the type of the leaves if it fits.
+    /// A scalar that applies to all leaves, such as a literal in a query: an array of length 1. A
+    /// number takes the type of the leaves if it fits.
     Scalar(&'a ArrayRef),
 }
 
@@ -166,14 +166,14 @@ pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArr
     let types = Types::new(op, left.operand_type(), right.operand_type())?;
     let (shape, left, right) = match (left, right) {
         (Operand::Array(a), Operand::Array(b)) => {
-            let Pair { shape, left, right } = pair(a, b)?;
-            (shape, Side::Each(left), Side::Each(right))
+            let Pair { shape, left, right } = pair_arrays(a, b)?;
+            (shape, SideValues::Each(left), SideValues::Each(right))
         }
         (Operand::Array(a), Operand::Scalar(v)) => {
-            (a.clone(), Side::Each(a.leaves().clone()), Side::One(v.clone()))
+            (a.clone(), SideValues::Each(a.leaves().clone()), SideValues::One(v.clone()))
         }
         (Operand::Scalar(v), Operand::Array(a)) => {
-            (a.clone(), Side::One(v.clone()), Side::Each(a.leaves().clone()))
+            (a.clone(), SideValues::One(v.clone()), SideValues::Each(a.leaves().clone()))
         }
         (Operand::Scalar(_), Operand::Scalar(_)) => {
             return Err(Error::invalid(format!(
@@ -190,6 +190,19 @@ pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArr
 
 /// Returns `NOT` of every Boolean leaf; null stays null.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::BooleanArray;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::elementwise::not;
+/// let leaves = Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let expected = BooleanArray::from(vec![Some(false), None, Some(true)]);
+/// assert_eq!(not(&a)?.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// When the leaves are not Boolean.
 pub fn not(array: &RaggedArray) -> Result<RaggedArray> {
@@ -202,6 +215,18 @@ pub fn not(array: &RaggedArray) -> Result<RaggedArray> {
 
 /// Negates every leaf.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::elementwise::neg;
+/// let leaves = Arc::new(Int32Array::from(vec![Some(1), None, Some(-3)]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// assert_eq!(neg(&a)?.leaves().as_ref(), &Int32Array::from(vec![Some(-1), None, Some(3)]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// For unsigned integers, types other than numbers, and the smallest integer of its type.
 pub fn neg(array: &RaggedArray) -> Result<RaggedArray> {
@@ -212,13 +237,13 @@ pub fn neg(array: &RaggedArray) -> Result<RaggedArray> {
     array.with_leaves(numeric::neg(array.leaves()).map_err(|e| with_hint("-", e))?)
 }
 
-/// A flat array or a single value.
-enum Side {
+/// A flat array or a scalar.
+enum SideValues {
     Each(ArrayRef),
     One(ArrayRef),
 }
 
-impl Side {
+impl SideValues {
     fn values(&self) -> &ArrayRef {
         let (Self::Each(v) | Self::One(v)) = self;
         v
@@ -230,7 +255,7 @@ impl Side {
     }
 
     /// Replaces -0.0 by 0.0 and unifies NaN: Arrow's total order distinguishes them.
-    fn canonicalize(&self) -> Self {
+    fn canonicalize_floats(&self) -> Self {
         fn canonicalize_floats<T: ArrowPrimitiveType>(
             values: &ArrayRef,
             one: impl Fn(T::Native) -> T::Native,
@@ -279,50 +304,51 @@ impl Side {
     }
 }
 
-fn apply_op(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
+fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result<ArrayRef> {
     let compares = op.is_comparison();
-    if compares && let Some(found) = compare::compare(op, left, right)? {
+    if compares && let Some(found) = compare::compare_sides(op, left, right)? {
         return Ok(found);
     }
     let (one_left, one_right);
     let (left, right) = if compares && left.is_float() && right.is_float() {
-        (one_left, one_right) = (left.canonicalize(), right.canonicalize());
+        (one_left, one_right) = (left.canonicalize_floats(), right.canonicalize_floats());
         (&one_left, &one_right)
     } else {
         (left, right)
     };
     if compares {
         // A dictionary is compared once per value.
-        let through = |leaves: &ArrayRef, compare: &dyn Fn(&Side) -> Result<ArrayRef>| {
-            let answers =
-                over_values(leaves, |v| Ok(compare(&Side::Each(v.clone()))?.as_boolean().clone()));
+        let through = |leaves: &ArrayRef, compare: &dyn Fn(&SideValues) -> Result<ArrayRef>| {
+            let answers = over_values(leaves, |v| {
+                Ok(compare(&SideValues::Each(v.clone()))?.as_boolean().clone())
+            });
             answers.map(to_array)
         };
         match (left, right) {
-            (Side::Each(a), Side::One(_)) if a.as_any_dictionary_opt().is_some() => {
+            (SideValues::Each(a), SideValues::One(_)) if a.as_any_dictionary_opt().is_some() => {
                 return through(a, &|a| apply_op(op, a, right, a.values().len()));
             }
-            (Side::One(_), Side::Each(b)) if b.as_any_dictionary_opt().is_some() => {
+            (SideValues::One(_), SideValues::Each(b)) if b.as_any_dictionary_opt().is_some() => {
                 return through(b, &|b| apply_op(op, left, b, b.values().len()));
             }
             _ => {}
         }
     }
-    if let Some(found) = floats::arithmetic(op, left, right) {
+    if let Some(found) = floats::compute_floats(op, left, right) {
         return Ok(found);
     }
     let scalar;
     let (a, b): (&dyn Datum, &dyn Datum) = match (left, right) {
-        (Side::Each(a), Side::Each(b)) => (a, b),
-        (Side::Each(a), Side::One(b)) => {
+        (SideValues::Each(a), SideValues::Each(b)) => (a, b),
+        (SideValues::Each(a), SideValues::One(b)) => {
             scalar = Scalar::new(b.clone());
             (a, &scalar)
         }
-        (Side::One(a), Side::Each(b)) => {
+        (SideValues::One(a), SideValues::Each(b)) => {
             scalar = Scalar::new(a.clone());
             (&scalar, b)
         }
-        (Side::One(a), Side::One(b)) => (a, b),
+        (SideValues::One(a), SideValues::One(b)) => (a, b),
     };
     let done: std::result::Result<ArrayRef, ArrowError> = match op {
         Op::Add => numeric::add(a, b),
@@ -336,9 +362,9 @@ fn apply_op(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
         Op::LtEq => cmp::lt_eq(a, b).map(to_array),
         Op::Gt => cmp::gt(a, b).map(to_array),
         Op::GtEq => cmp::gt_eq(a, b).map(to_array),
-        Op::Pow => return power::raise(left, right, len),
-        Op::Minimum => return choose::choose(choose::Choice::Smaller, left, right, len),
-        Op::Maximum => return choose::choose(choose::Choice::Larger, left, right, len),
+        Op::Pow => return power::raise_to_power(left, right, len),
+        Op::Minimum => return choose::choose_values(choose::Choice::Smaller, left, right, len),
+        Op::Maximum => return choose::choose_values(choose::Choice::Larger, left, right, len),
         Op::And | Op::Or | Op::Xor => return apply_logical(op, left, right, len),
     };
     done.map_err(|e| with_hint(op.symbol(), e))
@@ -348,10 +374,10 @@ fn to_array(values: BooleanArray) -> ArrayRef {
     Arc::new(values)
 }
 
-fn apply_logical(op: Op, left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
-    let whole = |side: &Side| match side {
-        Side::Each(v) => v.as_boolean().clone(),
-        Side::One(v) => {
+fn apply_logical(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result<ArrayRef> {
+    let whole = |side: &SideValues| match side {
+        SideValues::Each(v) => v.as_boolean().clone(),
+        SideValues::One(v) => {
             let one = v.as_boolean();
             let set = one.is_valid(0) && one.value(0);
             let bits =

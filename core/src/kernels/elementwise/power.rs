@@ -12,11 +12,15 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use half::f16;
 
-use super::{Side, with_hint};
+use super::{SideValues, with_hint};
 use crate::error::{Error, Result};
 
 /// Computes `left ** right` for two operands of the same type.
-pub(super) fn raise(left: &Side, right: &Side, len: usize) -> Result<ArrayRef> {
+pub(super) fn raise_to_power(
+    left: &SideValues,
+    right: &SideValues,
+    len: usize,
+) -> Result<ArrayRef> {
     macro_rules! integers {
         ($($name:ident => $t:ty),*) => {
             match left.values().data_type() {
@@ -61,21 +65,21 @@ fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result
 }
 
 fn raise_integers<T: ArrowPrimitiveType>(
-    left: &Side,
-    right: &Side,
+    left: &SideValues,
+    right: &SideValues,
     len: usize,
     f: impl Fn(T::Native, T::Native) -> std::result::Result<T::Native, ArrowError>,
 ) -> std::result::Result<ArrayRef, ArrowError> {
     let (a, b) = (left.values().as_primitive::<T>(), right.values().as_primitive::<T>());
     let out: PrimitiveArray<T> = match (left, right) {
-        (Side::Each(_), Side::Each(_)) => try_binary(a, b, f)?,
-        (_, Side::One(_)) if b.is_null(0) => return Ok(new_null_array(&T::DATA_TYPE, len)),
-        (Side::One(_), _) if a.is_null(0) => return Ok(new_null_array(&T::DATA_TYPE, len)),
-        (_, Side::One(_)) => {
+        (SideValues::Each(_), SideValues::Each(_)) => try_binary(a, b, f)?,
+        (_, SideValues::One(_)) if b.is_null(0) => return Ok(new_null_array(&T::DATA_TYPE, len)),
+        (SideValues::One(_), _) if a.is_null(0) => return Ok(new_null_array(&T::DATA_TYPE, len)),
+        (_, SideValues::One(_)) => {
             let b = b.value(0);
             try_unary(a, |a| f(a, b))?
         }
-        (Side::One(_), _) => {
+        (SideValues::One(_), _) => {
             let a = a.value(0);
             try_unary(b, |b| f(a, b))?
         }
@@ -83,23 +87,22 @@ fn raise_integers<T: ArrowPrimitiveType>(
     Ok(Arc::new(out))
 }
 
-/// Applies a function to pairs of floats.
 pub(super) fn apply_to_floats<T: ArrowPrimitiveType>(
-    left: &Side,
-    right: &Side,
+    left: &SideValues,
+    right: &SideValues,
     len: usize,
     f: impl Fn(T::Native, T::Native) -> T::Native,
 ) -> Result<ArrayRef> {
     let (a, b) = (left.values().as_primitive::<T>(), right.values().as_primitive::<T>());
     let out: PrimitiveArray<T> = match (left, right) {
-        (Side::Each(_), Side::Each(_)) => binary(a, b, f)?,
-        (_, Side::One(_)) if b.is_null(0) => return Ok(new_null_array(&T::DATA_TYPE, len)),
-        (Side::One(_), _) if a.is_null(0) => return Ok(new_null_array(&T::DATA_TYPE, len)),
-        (_, Side::One(_)) => {
+        (SideValues::Each(_), SideValues::Each(_)) => binary(a, b, f)?,
+        (_, SideValues::One(_)) if b.is_null(0) => return Ok(new_null_array(&T::DATA_TYPE, len)),
+        (SideValues::One(_), _) if a.is_null(0) => return Ok(new_null_array(&T::DATA_TYPE, len)),
+        (_, SideValues::One(_)) => {
             let b = b.value(0);
             unary(a, |a| f(a, b))
         }
-        (Side::One(_), _) => {
+        (SideValues::One(_), _) => {
             let a = a.value(0);
             unary(b, |b| f(a, b))
         }

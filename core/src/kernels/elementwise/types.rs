@@ -4,7 +4,7 @@ use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};
 
-use super::{Op, Side, apply_op};
+use super::{Op, SideValues, apply_op};
 use crate::array::exact::int_range;
 use crate::error::{Error, Result};
 use crate::kernels::times::{EXACT_SECONDS, INTERVAL_NANOSECONDS, in_unit};
@@ -97,7 +97,7 @@ impl Types {
                 _ => combine_types(op, a, b).ok_or_else(incompatible)?,
             };
             match (&x, chooses) {
-                // The type they compare in cannot represent a result.
+                // The type in which they compare cannot represent a result.
                 (t, true) if is_time(value_type(a)) && t.is_decimal() => {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
@@ -113,22 +113,22 @@ impl Types {
                 (_, false) => (x, y),
             }
         };
-        let empty = |t: &DataType| Side::Each(new_empty_array(t));
+        let empty = |t: &DataType| SideValues::Each(new_empty_array(t));
         let out = apply_op(op, &empty(&left), &empty(&right), 0).map_err(|_| incompatible())?;
         Ok(Self { output: out.data_type().clone(), left, right })
     }
 
-    /// Type that the left side is cast to.
+    /// Returns the type that the left side is cast to.
     pub fn left(&self) -> &DataType {
         &self.left
     }
 
-    /// Type that the right side is cast to.
+    /// Returns the type that the right side is cast to.
     pub fn right(&self) -> &DataType {
         &self.right
     }
 
-    /// Type of the result.
+    /// Returns the type of the result.
     pub fn output(&self) -> &DataType {
         &self.output
     }
@@ -209,7 +209,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
         let is_number_or_null = |t: &DataType| t.is_decimal() || t.is_numeric() || t.is_null();
         return match (a, b) {
             _ if a == b => both(a.clone()),
-            // Arrow aligns their scales itself.
+            // Arrow aligns the scales of decimals.
             (Decimal32(..), Decimal32(..))
             | (Decimal64(..), Decimal64(..))
             | (Decimal128(..), Decimal128(..))
@@ -314,7 +314,7 @@ fn combine_with_literal(
     if !is_number(values) || !is_number(given) {
         return Ok(combine_types(op, values, given));
     }
-    let value = Number::new(literal)?;
+    let value = LiteralNumber::new(literal)?;
     Ok(match (value, values.is_floating()) {
         (None, _) => combine_types(op, values, values),
         (Some(value), true) => {
@@ -323,7 +323,7 @@ fn combine_with_literal(
             let t = floats[from..].iter().find(|t| value.is_finite_in(t)).unwrap_or(values);
             Some((t.clone(), t.clone()))
         }
-        (Some(Number::Int(n)), false) => {
+        (Some(LiteralNumber::Int(n)), false) => {
             let t = if can_hold(values, n) {
                 Some(values.clone())
             } else {
@@ -331,7 +331,7 @@ fn combine_with_literal(
             };
             t.map(|t| (t.clone(), t))
         }
-        (Some(Number::Float(x)), false) => {
+        (Some(LiteralNumber::Float(x)), false) => {
             // Beyond 2^53, several integers equal the same float.
             let exact = |n: i128| n.unsigned_abs() < 1 << f64::MANTISSA_DIGITS;
             let whole =
@@ -347,12 +347,12 @@ fn is_number(t: &DataType) -> bool {
 }
 
 #[derive(Clone, Copy)]
-enum Number {
+enum LiteralNumber {
     Int(i128),
     Float(f64),
 }
 
-impl Number {
+impl LiteralNumber {
     fn new(literal: &ArrayRef) -> Result<Option<Self>> {
         let literal = cast(literal, value_type(literal.data_type()))?;
         if literal.is_null(0) {

@@ -12,19 +12,19 @@ use arrow::datatypes::{
     UInt16Type, UInt32Type, UInt64Type,
 };
 
-use super::Task;
+use super::ReduceTask;
 use super::groups::GroupLists;
 use super::numbers::rank_valid;
 use super::segments::for_each_valid;
 use crate::error::Result;
 use crate::kernels::bits::Rank;
-use crate::kernels::native::{native_int, reinterpret};
+use crate::kernels::native::{native_int, reinterpret_values};
 use crate::kernels::sort::unpack_float_dictionary;
 
 /// [`Reduction::Nunique`](super::Reduction::Nunique).
-pub(super) fn nunique(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn reduce_nunique(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     if let Some(leaves) = unpack_float_dictionary(leaves)? {
-        return nunique(&leaves, task);
+        return reduce_nunique(&leaves, task);
     }
     let lists = task.groups.gather_leaves(leaves)?;
     let counts = count_distinct(&lists)?;
@@ -37,11 +37,11 @@ fn count_distinct(lists: &GroupLists) -> Result<Vec<i64>> {
         DataType::Null => vec![0; lists.lists.layout().lists()],
         DataType::Boolean => count_by_table::<UInt8Type>(&cast(leaves, &DataType::UInt8)?, lists),
         DataType::Int8 => {
-            count_by_table::<UInt8Type>(&reinterpret(leaves, &DataType::UInt8)?, lists)
+            count_by_table::<UInt8Type>(&reinterpret_values(leaves, &DataType::UInt8)?, lists)
         }
         DataType::UInt8 => count_by_table::<UInt8Type>(leaves, lists),
         DataType::Int16 => {
-            count_by_table::<UInt16Type>(&reinterpret(leaves, &DataType::UInt16)?, lists)
+            count_by_table::<UInt16Type>(&reinterpret_values(leaves, &DataType::UInt16)?, lists)
         }
         DataType::UInt16 => count_by_table::<UInt16Type>(leaves, lists),
         DataType::UInt32 => count_by_sorting::<UInt32Type>(leaves, lists),
@@ -52,10 +52,10 @@ fn count_distinct(lists: &GroupLists) -> Result<Vec<i64>> {
         DataType::Float32 => count_by_sorting::<Float32Type>(leaves, lists),
         DataType::Float64 => count_by_sorting::<Float64Type>(leaves, lists),
         t if native_int(t) == Some(DataType::Int32) => {
-            count_by_sorting::<Int32Type>(&reinterpret(leaves, &DataType::Int32)?, lists)
+            count_by_sorting::<Int32Type>(&reinterpret_values(leaves, &DataType::Int32)?, lists)
         }
         t if native_int(t) == Some(DataType::Int64) => {
-            count_by_sorting::<Int64Type>(&reinterpret(leaves, &DataType::Int64)?, lists)
+            count_by_sorting::<Int64Type>(&reinterpret_values(leaves, &DataType::Int64)?, lists)
         }
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..) => {
             count_by_sorting::<UInt32Type>(&number_values(leaves)?, lists)

@@ -16,7 +16,7 @@ use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, UInt64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 
-use super::{Reduction, Target};
+use super::{ReduceTarget, Reduction};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 pub use real::Whole;
@@ -43,7 +43,7 @@ impl Exact {
         }
     }
 
-    /// Data type of the words of a sum.
+    /// Returns the data type of the words of a sum.
     pub fn words() -> DataType {
         DataType::new_list(DataType::Int64, true)
     }
@@ -93,7 +93,7 @@ impl Exact {
         let layout = words.layout();
         let ids: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..layout.lists() as u64));
         let array = RaggedArray::try_new(sums.len(), outer.to_vec(), ids)?;
-        let target = Target::new(&array, Reduction::Size, Some(1))?;
+        let target = ReduceTarget::new(&array, Reduction::Size, Some(1))?;
         let gathered = target.task.groups.gather_leaves(target.leaves())?;
         let ids = gathered.leaves.as_primitive::<UInt64Type>().values();
         let flat = sums.leaves().as_primitive::<Int64Type>().values();

@@ -30,7 +30,7 @@ pub(super) trait Fold: Sized {
 }
 
 /// A number and the type that sums of it are accumulated in.
-pub(super) trait Number: Copy {
+pub(super) trait FoldNumber: Copy {
     type Wide: Copy + Default + std::ops::Add<Output = Self::Wide>;
     const ZERO: Self;
     const WIDE_ZERO: Self::Wide;
@@ -42,7 +42,7 @@ pub(super) trait Number: Copy {
 
 macro_rules! number {
     ($($t:ty => $wide:ty, $zero:expr, $vectorized:expr, $sums:ty);*) => {$(
-        impl Number for $t {
+        impl FoldNumber for $t {
             type Wide = $wide;
             const ZERO: Self = $zero;
             const WIDE_ZERO: $wide = $zero as $wide;
@@ -68,7 +68,7 @@ number!(
 
 pub(super) struct Total<T>(PhantomData<T>);
 
-impl<T: Number> Fold for Total<T> {
+impl<T: FoldNumber> Fold for Total<T> {
     type In = T;
     type Acc = T::Wide;
     const START: T::Wide = T::WIDE_ZERO;
@@ -203,7 +203,7 @@ macro_rules! ordered_floats {
 
             #[inline(always)]
             fn best<W: MinOrMax>(value: Self, current: Self) -> Self {
-                // As the x86 `min`/`max` instructions, which return the second operand for NaN.
+                // The x86 `min` and `max` instructions also return the second operand for NaN.
                 let better = if W::MAX { value > current } else { value < current };
                 let best = if better { value } else { current };
                 if value.is_nan() { value } else { best }

@@ -13,14 +13,14 @@ use crate::kernels::bits::Rank;
 use crate::kernels::flags::{Predicate, collect_flags};
 use crate::with_offsets;
 
-pub(super) enum Groups {
+pub(super) enum LeafGroups {
     /// Leaves of one list of the innermost axis.
     Lists(ListAxis),
     /// Leaves at one position of stacked lists.
     Stacked(StackedLists),
 }
 
-impl Groups {
+impl LeafGroups {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Lists(level) => level.layout().lists(),
@@ -47,7 +47,8 @@ impl Groups {
         match self {
             Self::Lists(level) => {
                 let finish = |acc, _| finish(acc);
-                Ok(segments::fold::<F, R, false>(flat, valid, level.layout(), finish)?.values)
+                Ok(segments::fold_segments::<F, R, false>(flat, valid, level.layout(), finish)?
+                    .values)
             }
             Self::Stacked(stacked) => stacked.fold::<F, R>(flat, valid, finish),
         }
@@ -66,7 +67,9 @@ impl Groups {
             if n > 0 { value } else { R::default() }
         };
         let Folded { values, present } = match self {
-            Self::Lists(level) => segments::fold::<F, R, true>(flat, valid, level.layout(), each)?,
+            Self::Lists(level) => {
+                segments::fold_segments::<F, R, true>(flat, valid, level.layout(), each)?
+            }
             Self::Stacked(stacked) => stacked.fold_counted::<F, R>(flat, valid, each)?,
         };
         let present =
@@ -106,7 +109,7 @@ impl Groups {
                 along: None,
             },
             Self::Stacked(stacked) => {
-                let gathered = stacked.gather()?;
+                let gathered = stacked.gather_stacked()?;
                 GroupLists {
                     leaves: take(leaves, &gathered.order, None)?,
                     lists: gathered.lists,
@@ -128,7 +131,6 @@ impl Predicate<u8> for IsNonzero {
     }
 }
 
-/// Groups as lists of contiguous leaves.
 pub(super) struct GroupLists {
     pub(super) leaves: ArrayRef,
     pub(super) lists: ListAxis,
@@ -156,7 +158,11 @@ impl GroupLists {
 
 pub(super) fn counts_of_lists(layout: &Layout, valid: Option<&Rank>) -> Vec<usize> {
     fn count_ragged<O: OffsetSizeTrait>(offsets: &[O], valid: &Rank) -> Vec<usize> {
-        valid.ranks(offsets).windows(2).map(|pair| (pair[1] - pair[0]).as_usize()).collect()
+        valid
+            .count_before_each(offsets)
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).as_usize())
+            .collect()
     }
     match (valid, layout) {
         (None, Layout::Uniform { size, lists }) => vec![*size; *lists],
@@ -164,8 +170,8 @@ pub(super) fn counts_of_lists(layout: &Layout, valid: Option<&Rank>) -> Vec<usiz
         (Some(valid), Layout::Ragged(offsets)) => {
             with_offsets!(offsets, o => count_ragged(o, valid))
         }
-        (Some(valid), Layout::Uniform { size, lists }) => {
-            (0..*lists).map(|i| valid.rank((i + 1) * size) - valid.rank(i * size)).collect()
-        }
+        (Some(valid), Layout::Uniform { size, lists }) => (0..*lists)
+            .map(|i| valid.count_before((i + 1) * size) - valid.count_before(i * size))
+            .collect(),
     }
 }

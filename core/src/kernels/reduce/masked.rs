@@ -40,7 +40,7 @@ use crate::kernels::levels::leaf_lists;
 /// ```
 ///
 /// # Errors
-/// As [`filter`](super::super::filter::filter) and [`reduce`].
+/// Same as [`filter`](super::super::filter::filter) and [`reduce`].
 pub fn reduce_where(
     array: &RaggedArray,
     mask: &RaggedArray,

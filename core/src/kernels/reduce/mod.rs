@@ -27,6 +27,7 @@ mod block;
 mod blocks;
 mod distinct;
 // Only the SQL aggregates accumulate sums across batches.
+mod any_all;
 #[cfg(feature = "sql")]
 pub(crate) mod exact;
 mod fold;
@@ -40,8 +41,7 @@ mod quantile;
 mod registers;
 mod runs;
 mod segments;
-mod spread;
-mod truth;
+mod variance;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ use super::bits::Rank;
 use super::levels::leaf_lists;
 use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
-use groups::Groups;
+use groups::LeafGroups;
 
 pub use masked::reduce_where;
 pub use quantile::{quantile, quantiles};
@@ -214,28 +214,42 @@ impl Reduction {
 /// result does not fit 64 bits.
 pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<RaggedArray> {
     let out = how.output_type(array.leaf_type())?;
-    let target = Target::new(array, how, axis)?;
+    let target = ReduceTarget::new(array, how, axis)?;
     let (leaves, task) = (target.leaves(), &target.task);
     let found = match how {
-        Reduction::Sum => numbers::sum(leaves, task),
-        Reduction::Prod => numbers::prod(leaves, task),
-        Reduction::Mean => numbers::mean(leaves, task),
+        Reduction::Sum => numbers::reduce_sum(leaves, task),
+        Reduction::Prod => numbers::compute_product(leaves, task),
+        Reduction::Mean => numbers::reduce_mean(leaves, task),
         Reduction::Min | Reduction::Max => numbers::min_max(leaves, task),
         Reduction::Count | Reduction::Size => count_leaves(leaves, task),
-        Reduction::Any | Reduction::All => truth::reduce_any_all(leaves, task),
-        Reduction::Var { .. } | Reduction::Std { .. } => spread::reduce_variance(leaves, task),
+        Reduction::Any | Reduction::All => any_all::reduce_any_all(leaves, task),
+        Reduction::Var { .. } | Reduction::Std { .. } => variance::reduce_variance(leaves, task),
         Reduction::Median => quantile::compute_quantile(leaves, task, 0.5),
         Reduction::ArgMin | Reduction::ArgMax => pick::find_extremes(leaves, task),
         Reduction::First | Reduction::Last => pick::pick_first_last(leaves, task),
-        Reduction::Nunique => distinct::nunique(leaves, task),
+        Reduction::Nunique => distinct::reduce_nunique(leaves, task),
     }?;
-    target.result(if *found.data_type() == out { found } else { cast(&found, &out)? })
+    target.with_result(if *found.data_type() == out { found } else { cast(&found, &out)? })
 }
 
 /// Reduces all leaves of all rows to one value: a flat array of one row.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reduce::{Reduction, total};
+/// // [[1, 2], [3]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let sum = total(&a, Reduction::Sum)?;
+/// assert_eq!(sum.leaves().as_ref(), &Int64Array::from(vec![6]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`reduce`].
+/// Same as [`reduce`].
 pub fn total(array: &RaggedArray, how: Reduction) -> Result<RaggedArray> {
     let leaves = array.leaves().clone();
     reduce(&RaggedArray::try_new(leaves.len(), Vec::new(), leaves)?, how, Some(0))
@@ -246,7 +260,7 @@ macro_rules! shortcuts {
         #[doc = concat!("[`reduce`] to ", $is, ".")]
         ///
         /// # Errors
-        /// As [`reduce`].
+        /// Same as [`reduce`].
         pub fn $name(array: &RaggedArray, axis: Option<i64>) -> Result<RaggedArray> {
             reduce(array, Reduction::$how, axis)
         }
@@ -271,49 +285,77 @@ shortcuts! {
     nunique: Nunique, "the [number of different values](Reduction::Nunique)";
 }
 
-/// [`reduce`] to the [variance](Reduction::Var).
+/// Reduces to the [variance](Reduction::Var).
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Float64Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reduce::var;
+/// // [[1, 3], [5]]: the variance of a sample of one is null
+/// let leaves = Arc::new(Float64Array::from(vec![1., 3., 5.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = var(&a, Some(1), 1)?;
+/// assert_eq!(found.leaves().as_ref(), &Float64Array::from(vec![Some(2.), None]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
-/// As [`reduce`].
+/// Same as [`reduce`].
 pub fn var(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedArray> {
     reduce(array, Reduction::Var { ddof }, axis)
 }
 
-/// [`reduce`] to the [standard deviation](Reduction::Std).
+/// Reduces to the [standard deviation](Reduction::Std).
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Float64Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reduce::std;
+/// // [[1, 3], [5]]
+/// let leaves = Arc::new(Float64Array::from(vec![1., 3., 5.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+/// let found = std(&a, Some(1), 0)?;
+/// assert_eq!(found.leaves().as_ref(), &Float64Array::from(vec![1., 0.]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
-/// As [`reduce`].
+/// Same as [`reduce`].
 pub fn std(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedArray> {
     reduce(array, Reduction::Std { ddof }, axis)
 }
 
-struct Task {
+struct ReduceTask {
     how: Reduction,
-    groups: Groups,
+    groups: LeafGroups,
     axis: usize,
 }
 
-impl Task {
+impl ReduceTask {
     fn describe_result(&self, result: usize) -> String {
         let (how, axis) = (self.how.name(), self.axis);
         match &self.groups {
-            Groups::Lists(_) if axis > 0 => format!("{how} of list {result} of axis {axis}"),
+            LeafGroups::Lists(_) if axis > 0 => format!("{how} of list {result} of axis {axis}"),
             _ => format!("{how} along axis {axis}, result {result}"),
         }
     }
 }
 
 /// An array, resolved to the axis that is reduced.
-struct Target<'a> {
+struct ReduceTarget<'a> {
     array: Cow<'a, RaggedArray>,
     /// The levels above the results.
     axes: Vec<ListAxis>,
     /// Whether a level was added around the rows, to reduce axis 0.
     wrapped: bool,
-    task: Task,
+    task: ReduceTask,
 }
 
-impl<'a> Target<'a> {
+impl<'a> ReduceTarget<'a> {
     fn new(array: &'a RaggedArray, how: Reduction, axis: Option<i64>) -> Result<Self> {
         let leaves = || array.leaves().clone();
         let (array, named) = match axis {
@@ -333,10 +375,10 @@ impl<'a> Target<'a> {
             (array, named)
         };
         let (axes, groups) = if axis == array.axes().len() {
-            (array.axes()[..axis - 1].to_vec(), Groups::Lists(array.axis(axis)?.clone()))
+            (array.axes()[..axis - 1].to_vec(), LeafGroups::Lists(array.axis(axis)?.clone()))
         } else {
             let (axes, stacked) = outer::stack_lists(&array, axis)?;
-            (axes, Groups::Stacked(stacked))
+            (axes, LeafGroups::Stacked(stacked))
         };
         let unpacked = match array.leaf_type() {
             DataType::Dictionary(_, values) if reduces_dictionary_values(how) => {
@@ -348,14 +390,14 @@ impl<'a> Target<'a> {
             Some(leaves) => Cow::Owned(array.with_leaves(leaves)?),
             None => array,
         };
-        Ok(Self { array, axes, wrapped, task: Task { how, groups, axis: named } })
+        Ok(Self { array, axes, wrapped, task: ReduceTask { how, groups, axis: named } })
     }
 
     fn leaves(&self) -> &ArrayRef {
         self.array.leaves()
     }
 
-    fn result(self, values: ArrayRef) -> Result<RaggedArray> {
+    fn with_result(self, values: ArrayRef) -> Result<RaggedArray> {
         let axes = self.axes.clone();
         self.finish(axes, values)
     }
@@ -367,7 +409,7 @@ impl<'a> Target<'a> {
     }
 
     fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
-        // Stacked elements of axis 1 become rows; a single value stays one row.
+        // The stacked elements of axis 1 become rows; a scalar result stays one row.
         let rows_below = self.wrapped && !self.axes.is_empty();
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }
@@ -384,9 +426,9 @@ pub(in crate::kernels) enum AxisGroups {
 
 /// Groups the leaves of an array that follow each other along axis `axis`.
 pub(in crate::kernels) fn group_along_axis(array: &RaggedArray, axis: i64) -> Result<AxisGroups> {
-    Ok(match Target::new(array, Reduction::Size, Some(axis))?.task.groups {
-        Groups::Lists(level) => AxisGroups::Lists(level.layout().clone()),
-        Groups::Stacked(stacked) => AxisGroups::Stacked(stacked),
+    Ok(match ReduceTarget::new(array, Reduction::Size, Some(axis))?.task.groups {
+        LeafGroups::Lists(level) => AxisGroups::Lists(level.layout().clone()),
+        LeafGroups::Stacked(stacked) => AxisGroups::Stacked(stacked),
     })
 }
 
@@ -397,7 +439,7 @@ fn reduces_dictionary_values(how: Reduction) -> bool {
 }
 
 /// [`Reduction::Count`] and [`Reduction::Size`].
-fn count_leaves(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+fn count_leaves(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
     let valid = match task.how {
         Reduction::Count => nulls.map(|n| Rank::new(n.inner())),

@@ -10,13 +10,14 @@ use arrow::datatypes::{
 };
 
 use super::fold::{
-    Extreme, FloatProduct, Fold, IntProduct, Largest, MinOrMax, Number, Ordered, Smallest, Total,
+    Extreme, FloatProduct, Fold, FoldNumber, IntProduct, Largest, MinOrMax, Ordered, Smallest,
+    Total,
 };
-use super::groups::Groups;
-use super::{Reduction, Task, pick};
+use super::groups::LeafGroups;
+use super::{ReduceTask, Reduction, pick};
 use crate::error::{Error, Result};
 use crate::kernels::bits::Rank;
-use crate::kernels::native::{native_int, reinterpret};
+use crate::kernels::native::{native_int, reinterpret_values};
 
 macro_rules! by_type {
     ($leaves:expr, $task:expr, $integer:ident, $float:ident) => {
@@ -37,7 +38,7 @@ macro_rules! by_type {
 }
 
 /// [`Reduction::Sum`].
-pub(super) fn sum(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn reduce_sum(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     if let Some(flags) = leaves.as_boolean_opt() {
         return sum_booleans(flags, task);
     }
@@ -46,7 +47,7 @@ pub(super) fn sum(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
 }
 
 /// [`Reduction::Prod`].
-pub(super) fn prod(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn compute_product(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let leaves = &to_summable(leaves)?;
     macro_rules! integers {
         ($t:ty, $out:ty) => {{
@@ -78,30 +79,30 @@ pub(super) fn prod(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
 }
 
 /// [`Reduction::Mean`].
-pub(super) fn mean(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn reduce_mean(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let leaves = &to_summable(leaves)?;
     by_type!(leaves, task, integer_mean, float_mean)
 }
 
 /// [`Reduction::Min`] and [`Reduction::Max`].
-pub(super) fn min_max(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn min_max(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     match task.how {
         Reduction::Max => fold_extremes::<Largest>(leaves, task),
         _ => fold_extremes::<Smallest>(leaves, task),
     }
 }
 
-fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     fn fold_native<W: MinOrMax, T: ArrowPrimitiveType<Native: Ordered>>(
         leaves: &ArrayRef,
-        task: &Task,
+        task: &ReduceTask,
     ) -> Result<ArrayRef> {
         let valid = rank_valid(leaves);
         let flat = leaves.as_primitive::<T>().values();
         // Empty groups hold zero under a null bit.
         let (found, nulls) = match (&task.groups, &valid) {
             // Every slot has at least one leaf here.
-            (Groups::Stacked(stacked), None) => {
+            (LeafGroups::Stacked(stacked), None) => {
                 (stacked.fold::<Extreme<T::Native, W>, _>(flat, None, Ordered::one_zero)?, None)
             }
             (groups, valid) => {
@@ -113,7 +114,7 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef
         Ok(Arc::new(PrimitiveArray::<T>::try_new(found.into(), nulls)?))
     }
     let given = leaves.data_type();
-    let same = |t: &DataType| reinterpret(leaves, t);
+    let same = |t: &DataType| reinterpret_values(leaves, t);
     Ok(match given {
         DataType::Int8 => fold_native::<W, Int8Type>(leaves, task)?,
         DataType::Int16 => fold_native::<W, Int16Type>(leaves, task)?,
@@ -134,12 +135,14 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef
             cast(&fold_native::<W, UInt8Type>(&widened, task)?, given)?
         }
         // Dates, times and decimals order as their integers.
-        t if native_int(t) == Some(DataType::Int32) => {
-            reinterpret(&fold_native::<W, Int32Type>(&same(&DataType::Int32)?, task)?, given)?
-        }
-        t if native_int(t) == Some(DataType::Int64) => {
-            reinterpret(&fold_native::<W, Int64Type>(&same(&DataType::Int64)?, task)?, given)?
-        }
+        t if native_int(t) == Some(DataType::Int32) => reinterpret_values(
+            &fold_native::<W, Int32Type>(&same(&DataType::Int32)?, task)?,
+            given,
+        )?,
+        t if native_int(t) == Some(DataType::Int64) => reinterpret_values(
+            &fold_native::<W, Int64Type>(&same(&DataType::Int64)?, task)?,
+            given,
+        )?,
         _ => return pick::extreme_by_comparison::<W>(leaves, task),
     })
 }
@@ -153,7 +156,7 @@ pub(super) fn to_summable(leaves: &ArrayRef) -> Result<ArrayRef> {
     Ok(match t {
         DataType::Boolean => cast(leaves, &DataType::Int8)?,
         DataType::Null => cast(leaves, &DataType::Int64)?,
-        DataType::Duration(_) => reinterpret(leaves, &DataType::Int64)?,
+        DataType::Duration(_) => reinterpret_values(leaves, &DataType::Int64)?,
         DataType::Float16 => cast(leaves, &DataType::Float32)?,
         t if many && t.is_unsigned_integer() => cast(leaves, &DataType::UInt64)?,
         t if many && t.is_integer() => cast(leaves, &DataType::Int64)?,
@@ -168,13 +171,13 @@ pub(super) fn rank_valid(leaves: &ArrayRef) -> Option<Rank> {
 
 fn fold_groups<F: Fold<In = T::Native>, T: ArrowPrimitiveType>(
     leaves: &ArrayRef,
-    task: &Task,
+    task: &ReduceTask,
 ) -> Result<Vec<F::Acc>> {
     task.groups.fold::<F>(leaves.as_primitive::<T>().values(), rank_valid(leaves).as_ref())
 }
 
 fn finish_groups<T: ArrowPrimitiveType, A: Copy>(
-    task: &Task,
+    task: &ReduceTask,
     states: &[A],
     finish: impl Fn(A) -> Option<T::Native>,
 ) -> Result<ArrayRef> {
@@ -194,10 +197,10 @@ fn finish_groups<T: ArrowPrimitiveType, A: Copy>(
     }
 }
 
-fn integer_sum<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
+fn integer_sum<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
-    T: ArrowPrimitiveType<Native: Number>,
-    <T::Native as Number>::Wide: TryInto<i64> + TryInto<u64>,
+    T: ArrowPrimitiveType<Native: FoldNumber>,
+    <T::Native as FoldNumber>::Wide: TryInto<i64> + TryInto<u64>,
 {
     let folded = fold_groups::<Total<T::Native>, T>(leaves, task)?;
     match leaves.data_type().is_unsigned_integer() {
@@ -206,8 +209,8 @@ where
     }
 }
 
-fn sum_booleans(flags: &BooleanArray, task: &Task) -> Result<ArrayRef> {
-    if let Groups::Lists(_) = &task.groups {
+fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
+    if let LeafGroups::Lists(_) = &task.groups {
         // Counts the set bits, 64 at a time.
         let set = Rank::new(&crate::array::nulls::true_bits(flags));
         let counts = task.groups.counts(Some(&set));
@@ -219,7 +222,7 @@ fn sum_booleans(flags: &BooleanArray, task: &Task) -> Result<ArrayRef> {
 
 /// Rounds a result computed in 64 bits to the leaf type. NaN is canonical: which NaN a sum yields
 /// depends on the order in which the processor takes its operands.
-trait Round: Number {
+trait Round: FoldNumber {
     fn round_to(value: f64) -> Self;
 }
 
@@ -238,9 +241,9 @@ impl Round for f64 {
     }
 }
 
-fn float_sum<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
+fn float_sum<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
-    T: ArrowPrimitiveType<Native: Round + Number<Wide = f64>>,
+    T: ArrowPrimitiveType<Native: Round + FoldNumber<Wide = f64>>,
 {
     let (flat, valid) = (leaves.as_primitive::<T>().values(), rank_valid(leaves));
     let round = T::Native::round_to;
@@ -250,7 +253,7 @@ where
 
 fn compute_means<F: Fold<In = V::Native>, V: ArrowPrimitiveType, T: ArrowPrimitiveType>(
     leaves: &ArrayRef,
-    task: &Task,
+    task: &ReduceTask,
     finish: impl Fn(F::Acc, usize) -> T::Native,
 ) -> Result<ArrayRef> {
     let (flat, valid) = (leaves.as_primitive::<V>().values(), rank_valid(leaves));
@@ -260,25 +263,25 @@ fn compute_means<F: Fold<In = V::Native>, V: ArrowPrimitiveType, T: ArrowPrimiti
 
 #[expect(clippy::cast_precision_loss, reason = "a mean is a float")]
 #[inline(always)]
-pub(super) fn ratio(total: f64, count: usize) -> f64 {
+pub(super) fn divide_by_count(total: f64, count: usize) -> f64 {
     total / count as f64
 }
 
-fn integer_mean<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
+fn integer_mean<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
-    T: ArrowPrimitiveType<Native: Number>,
-    <T::Native as Number>::Wide: Into<i128>,
+    T: ArrowPrimitiveType<Native: FoldNumber>,
+    <T::Native as FoldNumber>::Wide: Into<i128>,
 {
     #[expect(clippy::cast_precision_loss, reason = "a mean is a float")]
-    let finish = |t: <T::Native as Number>::Wide, n| ratio(t.into() as f64, n);
+    let finish = |t: <T::Native as FoldNumber>::Wide, n| divide_by_count(t.into() as f64, n);
     compute_means::<Total<T::Native>, T, Float64Type>(leaves, task, finish)
 }
 
-fn float_mean<T>(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef>
+fn float_mean<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
-    T: ArrowPrimitiveType<Native: Round + Number<Wide = f64>>,
+    T: ArrowPrimitiveType<Native: Round + FoldNumber<Wide = f64>>,
 {
-    let finish = |t, n| T::Native::round_to(ratio(t, n));
+    let finish = |t, n| T::Native::round_to(divide_by_count(t, n));
     compute_means::<Total<T::Native>, T, T>(leaves, task, finish)
 }
 
@@ -295,15 +298,15 @@ mod tests {
         let dates = Date32Array::from(vec![Some(1), None, Some(-1), Some(7)]);
         for start in [0, 1, 4] {
             let part: ArrayRef = Arc::new(dates.slice(start, 4 - start));
-            let bits = reinterpret(&part, &DataType::UInt32).unwrap();
+            let bits = reinterpret_values(&part, &DataType::UInt32).unwrap();
             bits.to_data().validate_full().unwrap();
             let all = UInt32Array::from(vec![Some(1), None, Some(u32::MAX), Some(7)]);
             assert_eq!(*bits, all.slice(start, 4 - start));
-            assert_eq!(*reinterpret(&bits, &DataType::Date32).unwrap(), *part);
+            assert_eq!(*reinterpret_values(&bits, &DataType::Date32).unwrap(), *part);
         }
         let dates: ArrayRef = Arc::new(dates);
-        assert!(reinterpret(&dates, &DataType::Int64).is_err());
+        assert!(reinterpret_values(&dates, &DataType::Int64).is_err());
         let texts: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
-        assert!(reinterpret(&texts, &DataType::Int32).is_err());
+        assert!(reinterpret_values(&texts, &DataType::Int32).is_err());
     }
 }

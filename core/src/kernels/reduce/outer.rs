@@ -19,16 +19,15 @@ use std::ops::Range;
 use arrow::array::{OffsetSizeTrait, UInt64Array};
 
 use super::fold::Fold;
-use super::runs::{Run, Runs};
+use super::runs::{ListRun, Runs};
 use super::segments::{self, Folded, LANES};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::Result;
 use crate::kernels::bits::Rank;
 use crate::with_offsets;
 
-/// The lists of the innermost axis and the slots of the result that their leaves fall on.
-///
-/// Leaves of the same slot come in the order of the leaves.
+/// Lists of the innermost axis, and the slots of the result that their leaves belong to. The leaves
+/// of a slot keep their order.
 pub(in crate::kernels) struct StackedLists {
     /// The reduced axis and all axes below it; the last one has the lists of leaves.
     levels: Vec<ListAxis>,
@@ -63,7 +62,7 @@ pub(super) fn stack_lists(
     while let Some((level, rest)) = below.split_first() {
         // First slot on the next level, for every element of this level.
         let first = starts.unwrap_or_else(|| first_slots(reduced.layout(), &new));
-        // The result element that each element of this level falls on.
+        // The element of the result that each element of this level belongs to.
         let mut on = Vec::with_capacity(layout.children());
         for (list, start) in first.iter().enumerate() {
             on.extend(*start..start + layout.length(list));
@@ -90,12 +89,10 @@ fn repeat_per_child(layout: &Layout, of: impl Fn(usize) -> usize) -> Vec<usize> 
     out
 }
 
-/// Returns the first slot of its list for every child of `reduced`.
 fn first_slots(reduced: &Layout, slots: &Layout) -> Vec<usize> {
     repeat_per_child(reduced, |list| slots.range(list).start)
 }
 
-/// Returns the length of the longest inner list of every outer list.
 fn longest_lists(outer: &Layout, inner: &Layout) -> Result<Vec<usize>> {
     fn longest_ragged<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Vec<usize> {
         let mut out = Vec::with_capacity(outer.lists());
@@ -129,7 +126,7 @@ impl StackedLists {
     }
 
     /// Returns, for each list of leaves, its element's position along the reduced axis.
-    fn along(&self) -> Vec<usize> {
+    fn list_positions(&self) -> Vec<usize> {
         let mut along = Vec::new();
         for (depth, level) in self.levels.iter().enumerate() {
             let layout = level.layout();
@@ -153,7 +150,7 @@ impl StackedLists {
         valid: Option<&Rank>,
         finish: impl Fn(F::Acc) -> R,
     ) -> Result<Vec<R>> {
-        if let (true, Some(runs)) = (F::VECTORIZED, self.runs()?) {
+        if let (true, Some(runs)) = (F::VECTORIZED, self.plan_runs()?) {
             return Ok(runs.fold::<F, R, false>(flat, valid, |acc, _| finish(acc)).values);
         }
         Ok(self.fold_stacked::<F>(flat, valid).into_iter().map(finish).collect())
@@ -165,7 +162,7 @@ impl StackedLists {
         valid: Option<&Rank>,
         finish: impl Fn(F::Acc, usize) -> R,
     ) -> Result<Folded<R>> {
-        if let (true, Some(runs)) = (F::VECTORIZED, self.runs()?) {
+        if let (true, Some(runs)) = (F::VECTORIZED, self.plan_runs()?) {
             return Ok(runs.fold::<F, R, true>(flat, valid, finish));
         }
         let (states, counts) = (self.fold_stacked::<F>(flat, valid), self.counts(valid));
@@ -183,7 +180,7 @@ impl StackedLists {
     }
 
     /// Returns the lists as runs, if lists that start at the same slot are adjacent.
-    fn runs(&self) -> Result<Option<Runs>> {
+    fn plan_runs(&self) -> Result<Option<Runs>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),
             (Some(starts), _) => {
@@ -192,7 +189,7 @@ impl StackedLists {
                 for run in starts.chunk_by(|a, b| a == b) {
                     lists += run.len();
                     let slots = starts.get(lists).map_or(self.len(), |next| *next);
-                    ends.push(Run { lists, slots });
+                    ends.push(ListRun { lists, slots });
                 }
                 ends
             }
@@ -200,7 +197,7 @@ impl StackedLists {
                 let reduced = levels.first().map(ListAxis::layout);
                 let each = reduced.into_iter().flat_map(|of| (0..of.lists()).map(|i| of.range(i)));
                 let slots = (0..self.slots.lists()).map(|list| self.slots.range(list).end);
-                each.zip(slots).map(|(lists, slots)| Run { lists: lists.end, slots }).collect()
+                each.zip(slots).map(|(lists, slots)| ListRun { lists: lists.end, slots }).collect()
             }
         };
         Ok(Some(Runs { offsets: self.inner().to_offsets()?, ends }))
@@ -232,7 +229,7 @@ impl StackedLists {
     }
 
     pub(super) fn counts(&self, valid: Option<&Rank>) -> Vec<usize> {
-        if let (Some(valid), Ok(Some(runs))) = (valid, self.runs()) {
+        if let (Some(valid), Ok(Some(runs))) = (valid, self.plan_runs()) {
             return runs.counts(valid);
         }
         let mut counts = vec![0usize; self.len()];
@@ -247,7 +244,7 @@ impl StackedLists {
             return counts;
         }
         // A list counts at its last slot only; a reverse running sum adds it to the slots before.
-        fn ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
+        fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
                 if n > 0 {
@@ -257,7 +254,7 @@ impl StackedLists {
         }
         match &inner {
             Layout::Ragged(offsets) => {
-                with_offsets!(offsets, o => ends(o, &self.starts(), &mut counts));
+                with_offsets!(offsets, o => count_ends(o, &self.starts(), &mut counts));
             }
             Layout::Uniform { size: 0, .. } => {}
             Layout::Uniform { size, .. } => {
@@ -275,7 +272,7 @@ impl StackedLists {
     }
 
     /// Returns the leaves ordered by slot, and the lists that the slots form.
-    pub(super) fn gather(&self) -> Result<Gathered> {
+    pub(super) fn gather_stacked(&self) -> Result<Gathered> {
         let counts = self.counts(None);
         let offsets = Offsets::from_lengths(counts.iter().copied())?;
         let mut next: Vec<usize> = counts
@@ -286,7 +283,7 @@ impl StackedLists {
                 Some(start)
             })
             .collect();
-        let (inner, positions) = (self.inner(), self.along());
+        let (inner, positions) = (self.inner(), self.list_positions());
         let mut order = vec![0u64; inner.children()];
         let mut along = vec![0usize; inner.children()];
         for (list, start) in self.starts().iter().enumerate() {
@@ -303,13 +300,13 @@ impl StackedLists {
 impl StackedLists {
     /// Returns the order of the leaves by slot, and the lists that the slots form.
     pub(in crate::kernels) fn order_by_slot(&self) -> Result<(UInt64Array, Layout)> {
-        let gathered = self.gather()?;
+        let gathered = self.gather_stacked()?;
         Ok((gathered.order, gathered.lists.layout().clone()))
     }
 
     /// Returns, for every leaf, the leaf of the same slot `n` elements before it along the axis.
     pub(in crate::kernels) fn shift_leaves(&self, n: i64) -> Result<Vec<Option<u64>>> {
-        let Gathered { order, along, lists } = self.gather()?;
+        let Gathered { order, along, lists } = self.gather_stacked()?;
         let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
         let mut from = vec![None; order.len()];
         for list in 0..lists.layout().lists() {

@@ -18,17 +18,17 @@ use arrow::datatypes::{
 use super::fold::{Extreme, Largest, MinOrMax, Ordered, Smallest};
 use super::groups::GroupLists;
 use super::numbers::rank_valid;
-use super::{Reduction, Task, segments};
+use super::{ReduceTask, Reduction, segments};
 use crate::array::ListAxis;
 use crate::error::Result;
-use crate::kernels::bits::{Rank, Words};
-use crate::kernels::native::{native_int, reinterpret};
+use crate::kernels::bits::{BitWords, Rank};
+use crate::kernels::native::{native_int, reinterpret_values};
 
 /// The leaf chosen for each list, as an index into all leaves.
 type Chosen = Vec<Option<usize>>;
 
 /// [`Reduction::First`] and [`Reduction::Last`].
-pub(super) fn pick_first_last(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn pick_first_last(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
     let valid = lists.valid().map(|n| Rank::new(n.inner()));
     let valid = valid.as_ref().map(Rank::bits);
@@ -44,7 +44,7 @@ pub(super) fn pick_first_last(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef
 }
 
 /// [`Reduction::ArgMin`] and [`Reduction::ArgMax`].
-pub(super) fn find_extremes(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn find_extremes(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
     let chosen = match task.how {
         Reduction::ArgMax => choose_extremes::<Largest>(&lists)?,
@@ -61,7 +61,7 @@ pub(super) fn find_extremes(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> 
 /// [`Reduction::Min`] and [`Reduction::Max`] of types without a native fold.
 pub(super) fn extreme_by_comparison<W: MinOrMax>(
     leaves: &ArrayRef,
-    task: &Task,
+    task: &ReduceTask,
 ) -> Result<ArrayRef> {
     if leaves.data_type().is_null() {
         return Ok(Arc::new(NullArray::new(task.groups.len())));
@@ -83,7 +83,7 @@ fn choose_in_lists(level: &ListAxis, choose: impl FnMut(Range<usize>) -> Option<
     (0..layout.lists()).map(|i| layout.range(i)).map(choose).collect()
 }
 
-fn first_valid(valid: Words<'_>, list: Range<usize>) -> Option<usize> {
+fn first_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
     let mut at = list.start;
     while at < list.end {
         let word = valid.at(at);
@@ -95,7 +95,7 @@ fn first_valid(valid: Words<'_>, list: Range<usize>) -> Option<usize> {
     None
 }
 
-fn last_valid(valid: Words<'_>, list: Range<usize>) -> Option<usize> {
+fn last_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
     let mut end = list.end;
     while end > list.start {
         let n = (end - list.start).min(64);
@@ -128,8 +128,8 @@ fn choose_extremes<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
         DataType::Float16 => by!(Float32Type, &cast(leaves, &DataType::Float32)?),
         DataType::Boolean => by!(UInt8Type, &cast(leaves, &DataType::UInt8)?),
         t => match native_int(t) {
-            Some(DataType::Int32) => by!(Int32Type, &reinterpret(leaves, &DataType::Int32)?),
-            Some(_) => by!(Int64Type, &reinterpret(leaves, &DataType::Int64)?),
+            Some(DataType::Int32) => by!(Int32Type, &reinterpret_values(leaves, &DataType::Int32)?),
+            Some(_) => by!(Int64Type, &reinterpret_values(leaves, &DataType::Int64)?),
             None => choose_by_comparison::<W>(lists),
         },
     }
@@ -142,7 +142,7 @@ where
 {
     let flat: &[T::Native] = leaves.as_primitive::<T>().values();
     let valid = rank_valid(leaves);
-    let found = segments::fold::<Extreme<T::Native, W>, _, false>(
+    let found = segments::fold_segments::<Extreme<T::Native, W>, _, false>(
         flat,
         valid.as_ref(),
         level.layout(),

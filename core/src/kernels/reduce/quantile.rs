@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type};
 use super::groups::GroupLists;
 use super::numbers::{rank_valid, to_summable};
 use super::segments::for_each_valid;
-use super::{Reduction, Target, Task};
+use super::{ReduceTarget, ReduceTask, Reduction};
 use crate::array::{ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -40,21 +40,36 @@ use crate::error::{Error, Result};
 pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<RaggedArray> {
     check_quantile(q)?;
     let out = Reduction::Median.output_type(array.leaf_type())?;
-    let target = Target::new(array, Reduction::Median, axis)?;
+    let target = ReduceTarget::new(array, Reduction::Median, axis)?;
     let found = compute_quantile(target.leaves(), &target.task, q)?;
-    target.result(cast(&found, &out)?)
+    target.with_result(cast(&found, &out)?)
 }
 
 /// Returns several quantiles at once, as one more innermost axis with one value for each of `qs`.
 ///
 /// The list of quantiles is null for a null list; an empty list gives a list of nulls.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Float64Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reduce::quantiles;
+/// // [[1, 2, 3], [7]]
+/// let leaves = Arc::new(Float64Array::from(vec![1., 2., 3., 7.]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = quantiles(&a, &[0.5, 1.], Some(1))?;
+/// assert_eq!(found.lengths(1)?, [2, 2]);
+/// assert_eq!(found.leaves().as_ref(), &Float64Array::from(vec![2., 3., 7., 7.]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
-/// As [`quantile`].
+/// Same as [`quantile`].
 pub fn quantiles(array: &RaggedArray, qs: &[f64], axis: Option<i64>) -> Result<RaggedArray> {
     qs.iter().try_for_each(|q| check_quantile(*q))?;
     let out = Reduction::Median.output_type(array.leaf_type())?;
-    let target = Target::new(array, Reduction::Median, axis)?;
+    let target = ReduceTarget::new(array, Reduction::Median, axis)?;
     let lists = target.task.groups.gather_leaves(target.leaves())?;
     let nulls = target.task.groups.nulls().cloned();
     let (mut values, mut valid) = (Vec::new(), Vec::new());
@@ -85,7 +100,7 @@ fn check_quantile(q: f64) -> Result<()> {
 }
 
 /// [`Reduction::Median`] and [`quantile`], as `Float64`.
-pub(super) fn compute_quantile(leaves: &ArrayRef, task: &Task, q: f64) -> Result<ArrayRef> {
+pub(super) fn compute_quantile(leaves: &ArrayRef, task: &ReduceTask, q: f64) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
     let mut found: Vec<Option<f64>> = Vec::with_capacity(task.groups.len());
     for_each_list(&lists, |_, values| found.push(select_quantile(values, q)))?;
@@ -144,7 +159,7 @@ fn locate_quantile(n: usize, q: f64) -> (usize, f64) {
     (low, at - low as f64)
 }
 
-fn interpolate(low: f64, high: f64, share: f64) -> f64 {
+fn interpolate_linear(low: f64, high: f64, share: f64) -> f64 {
     // Also keeps equal infinities.
     if share == 0.0 || low == high {
         return low;
@@ -169,7 +184,7 @@ fn select_quantile(values: &mut [f64], q: f64) -> Option<f64> {
     let (_, first, behind) = values.select_nth_unstable_by(low, f64::total_cmp);
     let first = *first;
     let next = behind.iter().copied().min_by(f64::total_cmp).unwrap_or(first);
-    Some(interpolate(first, next, share))
+    Some(interpolate_linear(first, next, share))
 }
 
 fn read_sorted_quantile(values: &[f64], q: f64) -> Option<f64> {
@@ -180,5 +195,5 @@ fn read_sorted_quantile(values: &[f64], q: f64) -> Option<f64> {
     }
     let (low, share) = locate_quantile(values.len(), q);
     let next = values.get(low + 1).unwrap_or(&values[low]);
-    Some(interpolate(values[low], *next, share))
+    Some(interpolate_linear(values[low], *next, share))
 }

@@ -23,16 +23,16 @@ use super::segments::{AllValid, Folded, LANES, Validity, pad_tail, prefetch_bloc
 use crate::array::Offsets;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::bits::Avx512;
-use crate::kernels::bits::{Rank, Words, for_avx2};
+use crate::kernels::bits::{BitWords, Rank, for_avx2};
 use crate::with_offsets;
 
 /// Lists in runs; all lists of a run start at the same slot of the result.
 pub(super) struct Runs {
     pub(super) offsets: Offsets,
-    pub(super) ends: Vec<Run>,
+    pub(super) ends: Vec<ListRun>,
 }
 
-pub(super) struct Run {
+pub(super) struct ListRun {
     /// Number of lists up to the end of the run.
     pub(super) lists: usize,
     /// Number of result slots up to the end of the run.
@@ -59,7 +59,7 @@ impl Runs {
 }
 
 /// Offsets of lists and ends of their runs.
-type Parts<'a, O> = (&'a [O], &'a [Run]);
+type Parts<'a, O> = (&'a [O], &'a [ListRun]);
 
 fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     parts: Parts<'_, O>,
@@ -119,11 +119,11 @@ pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, cons
 ) -> Folded<R> {
     match valid {
         None => {
-            let leaves = Lanes::<F, _> { flat, validity: AllValid };
+            let leaves = StackedLanes::<F, _> { flat, validity: AllValid };
             fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
         }
         Some(valid) => {
-            let leaves = Lanes::<F, _> { flat, validity: valid.bits() };
+            let leaves = StackedLanes::<F, _> { flat, validity: valid.bits() };
             fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
         }
     }
@@ -166,12 +166,12 @@ fn count_set_lanes(mut counts: [u32; PORTABLE_WIDTH], bits: u64) -> [u32; PORTAB
     counts
 }
 
-struct Lanes<'a, F: Fold, T: Validity> {
+struct StackedLanes<'a, F: Fold, T: Validity> {
     flat: &'a [F::In],
     validity: T,
 }
 
-impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for Lanes<'_, F, T> {
+impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for StackedLanes<'_, F, T> {
     type State = F::Acc;
     type Slots = ([[F::Acc; LANES]; PORTABLE_WIDTH / LANES], [u32; PORTABLE_WIDTH]);
     type States = [F::Acc; PORTABLE_WIDTH];
@@ -256,7 +256,7 @@ impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for Blocks<'_
 }
 
 /// Leaves that are counted without being read.
-struct CountOnly<'a>(Words<'a>);
+struct CountOnly<'a>(BitWords<'a>);
 
 impl StackFold<true> for CountOnly<'_> {
     type State = ();
@@ -307,7 +307,7 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
     finish: impl Fn(V::State, usize) -> R,
 ) -> Folded<R> {
     let slots = runs.last().map_or(0, |run| run.slots);
-    let mut out = Folded::zeroed(slots, if COUNTED { slots } else { 0 });
+    let mut out = Folded::new_zeroed(slots, if COUNTED { slots } else { 0 });
     // Lists longer than the slots of this pass: where they continue and where they end.
     let mut longer: Vec<(usize, usize)> = Vec::new();
     let base = offsets[0].as_usize();

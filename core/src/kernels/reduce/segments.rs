@@ -22,11 +22,11 @@ use super::block::{BLOCK, Block};
 use super::blocks::Blocks;
 use super::fold::Fold;
 use crate::array::Layout;
-use crate::array::ahead::ask_ahead;
+use crate::array::prefetch::prefetch_ahead;
 use crate::error::Result;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::bits::Avx512;
-use crate::kernels::bits::{Rank, Words};
+use crate::kernels::bits::{BitWords, Rank};
 use crate::with_offsets;
 
 pub(super) struct Folded<R> {
@@ -36,7 +36,7 @@ pub(super) struct Folded<R> {
 }
 
 impl<R: Copy + Default> Folded<R> {
-    pub(super) fn zeroed(groups: usize, counted: usize) -> Self {
+    pub(super) fn new_zeroed(groups: usize, counted: usize) -> Self {
         Self { values: vec![R::default(); groups], present: vec![0; counted] }
     }
 }
@@ -49,7 +49,7 @@ const LINE: usize = 64;
 
 /// Folds the valid leaves of every list of `layout` and applies `finish` to the accumulator and,
 /// with `COUNTED`, to the number of valid leaves (otherwise unspecified).
-pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
+pub(super) fn fold_segments<F: Fold, R: Copy + Default, const COUNTED: bool>(
     flat: &[F::In],
     valid: Option<&Rank>,
     layout: &Layout,
@@ -118,11 +118,11 @@ fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     match (F::VECTORIZED, valid) {
         (false, _) => fold_lists_scalar::<F, O, R>(flat, valid, offsets, finish),
         (true, None) => {
-            let leaves = Lanes::<F, _> { flat, validity: AllValid };
+            let leaves = ChunkLanes::<F, _> { flat, validity: AllValid };
             fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
         }
         (true, Some(valid)) => {
-            let leaves = Lanes::<F, _> { flat, validity: valid.bits() };
+            let leaves = ChunkLanes::<F, _> { flat, validity: valid.bits() };
             fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
         }
     }
@@ -168,7 +168,7 @@ fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED:
     finish: impl Fn(<L::Fold as Fold>::Acc, usize) -> R,
 ) -> Folded<R> {
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
-    let mut out = Folded::zeroed(lists, if COUNTED { lists } else { 0 });
+    let mut out = Folded::new_zeroed(lists, if COUNTED { lists } else { 0 });
     let (batches, rest) = offsets[1..].as_chunks::<BATCH>();
     // The last batch, padded to full size.
     let mut last = [offsets[lists]; BATCH];
@@ -229,12 +229,12 @@ fn fold_lists_scalar<F: Fold, O: OffsetSizeTrait, R: Copy + Default>(
     finish: impl Fn(F::Acc, usize) -> R,
 ) -> Folded<R> {
     let (base, lists) = (offsets[0].as_usize(), offsets.len() - 1);
-    let mut out = Folded::zeroed(lists, lists);
+    let mut out = Folded::new_zeroed(lists, lists);
     let (mut start, mut before) = (0, 0);
     for (list, end) in offsets[1..].iter().enumerate() {
         let leaves = start..end.as_usize() - base;
         start = leaves.end;
-        let upto = valid.map_or(leaves.end, |valid| valid.rank(leaves.end));
+        let upto = valid.map_or(leaves.end, |valid| valid.count_before(leaves.end));
         let count = upto - before;
         before = upto;
         out.values[list] = finish(fold_list_scalar::<F>(F::START, flat, valid, leaves), count);
@@ -299,7 +299,7 @@ impl Validity for AllValid {
 }
 
 /// Values are valid where a bit is set.
-impl Validity for Words<'_> {
+impl Validity for BitWords<'_> {
     const ALL: bool = false;
 
     #[inline(always)]
@@ -309,7 +309,7 @@ impl Validity for Words<'_> {
 
     #[inline(always)]
     fn reach(self) -> usize {
-        Words::reach(self)
+        BitWords::reach(self)
     }
 
     #[inline(always)]
@@ -324,11 +324,11 @@ impl Validity for Words<'_> {
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
-        ask_ahead(flat, at + line * (LINE / size_of::<T>()));
+        prefetch_ahead(flat, at + line * (LINE / size_of::<T>()));
     }
 }
 
-struct Lanes<'a, F: Fold, T: Validity> {
+struct ChunkLanes<'a, F: Fold, T: Validity> {
     flat: &'a [F::In],
     validity: T,
 }
@@ -340,7 +340,7 @@ const STRIDE: usize = 64;
 /// Most lists are no longer than half a chunk.
 const HALF: usize = STRIDE / 2;
 
-impl<F: Fold, T: Validity> ListFold for Lanes<'_, F, T> {
+impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
     type Fold = F;
     type Part = [F::Acc; LANES];
     const ALL: bool = T::ALL;
@@ -586,13 +586,13 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    use super::super::fold::{Extreme, Largest, Number, Ordered, Smallest, Total};
-    use super::super::runs::{self, Run, Runs};
+    use super::super::fold::{Extreme, FoldNumber, Largest, Ordered, Smallest, Total};
+    use super::super::runs::{self, ListRun, Runs};
     use super::*;
     use crate::array::Offsets;
 
     /// Draws lists around the widths of registers and words, in any number of runs.
-    fn shapes(rng: &mut ChaCha8Rng) -> (Vec<i32>, Vec<Run>) {
+    fn shapes(rng: &mut ChaCha8Rng) -> (Vec<i32>, Vec<ListRun>) {
         let (mut offsets, mut runs) = (vec![rng.random_range(0..5)], Vec::new());
         let (mut lists, mut slots) = (0, 0);
         // Sometimes more lists than one batch.
@@ -607,7 +607,7 @@ mod tests {
                 lists += 1;
             }
             slots += usize::try_from(longest).unwrap();
-            runs.push(Run { lists, slots });
+            runs.push(ListRun { lists, slots });
         }
         (offsets, runs)
     }
@@ -670,7 +670,7 @@ mod tests {
                 }
                 let runs = Runs {
                     offsets: Offsets::I32(arrow::buffer::OffsetBuffer::new(offsets.clone().into())),
-                    ends: ends.iter().map(|r| Run { lists: r.lists, slots: r.slots }).collect(),
+                    ends: ends.iter().map(|r| ListRun { lists: r.lists, slots: r.slots }).collect(),
                 };
                 assert_eq!(shown(runs.fold::<F, _, true>(&flat, valid, pair)), slots);
                 let parts = (&offsets[..], &runs.ends[..]);
@@ -686,7 +686,7 @@ mod tests {
 
     #[test]
     fn sums_of_floats_are_the_same_bits_in_registers_of_every_width() {
-        fn bits<T: Number<Wide = f64>>(
+        fn bits<T: FoldNumber<Wide = f64>>(
             flat: &[T],
             valid: Option<&Rank>,
             offsets: &[i32],

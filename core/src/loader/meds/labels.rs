@@ -1,4 +1,4 @@
-//! Labels: the rows and prediction times that windows are cut at.
+//! Labels: rows, with the prediction times at which their windows end.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use arrow::array::{
 };
 use arrow::compute::filter;
 
-use super::super::inner::LoaderTarget;
 use super::super::items::Cuts;
 use super::super::source::{ColumnValues, LoaderSource};
+use super::super::state::LoaderTarget;
 use super::options::MedsOptions;
 use super::subjects::{
-    SubjectTimes, TARGETS, collect_categories, find_non_finite, inexact, read_target,
+    SubjectTimes, TARGETS, collect_categories, describe_inexact, find_non_finite, read_target,
 };
-use crate::array::exact::{first_null, integers, microseconds};
+use crate::array::exact::{cast_integers, cast_microseconds, first_null};
 use crate::dense::DType;
 use crate::error::{Error, Result};
 use crate::table::Column;
@@ -44,7 +44,7 @@ impl LabelCuts {
             let row = rows.get(subject);
             known.push(row.is_some());
             let Some(row) = row else { continue };
-            let (shard, row_of_shard) = source.locate(*row as usize);
+            let (shard, row_of_shard) = source.locate_row(*row as usize);
             let seen = times[shard].history.up_to(row_of_shard, *moment);
             let seen = match &source.shards[shard].timeline {
                 Some(line) => line.count_up_to(row_of_shard, seen),
@@ -73,7 +73,7 @@ impl LabelCuts {
                 )));
             }
             if let Some(row) = find_non_finite(&values) {
-                let subject = cuts.rows.get(row).map(|row| source.locate(*row as usize));
+                let subject = cuts.rows.get(row).map(|row| source.locate_row(*row as usize));
                 let subject = subject.map_or(0, |(shard, row)| times[shard].subjects.value(row));
                 return Err(Error::invalid(format!(
                     "label {row} (counting labels of known subjects only), of subject {subject}: \
@@ -127,8 +127,10 @@ fn read_keys(labels: &RecordBatch) -> Result<(Int64Array, TimestampMicrosecondAr
         })
     };
     let (subjects, moments) = (column("subject_id")?, column("prediction_time")?);
-    let subjects = integers(subjects).map_err(|e| inexact("subject_id", subjects, &e))?;
-    let moments = microseconds(moments).map_err(|e| inexact("prediction_time", moments, &e))?;
+    let subjects =
+        cast_integers(subjects).map_err(|e| describe_inexact("subject_id", subjects, &e))?;
+    let moments =
+        cast_microseconds(moments).map_err(|e| describe_inexact("prediction_time", moments, &e))?;
     for (name, values) in
         [("subject_id", &subjects as &dyn Array), ("prediction_time", &moments as &dyn Array)]
     {

@@ -180,36 +180,36 @@ impl MedsLoader {
         Ok(Self { loader, unknown, dropped: 0, categories })
     }
 
-    /// The underlying loader.
+    /// Returns the underlying loader.
     pub fn loader(&self) -> &Loader {
         &self.loader
     }
 
-    /// Number of subjects.
+    /// Returns the number of subjects.
     pub fn num_subjects(&self) -> usize {
         self.loader.num_rows()
     }
 
-    /// Number of items of an epoch, as [`Loader::num_items`].
+    /// Returns the number of items of an epoch; see [`Loader::num_items`].
     pub fn num_items(&self) -> usize {
         self.loader.num_items()
     }
 
-    /// Number of labels left out because their subjects are unknown.
+    /// Returns the number of labels left out because their subjects are unknown.
     pub fn unknown_labels(&self) -> usize {
         self.unknown
     }
 
-    /// Number of measurements left out because their codes are not in the vocabulary, which happens
-    /// only with [`compat`](MedsOptions::compat) and a MEDS data set. For a shard with several
-    /// splits, it covers all of them.
+    /// Returns the number of measurements left out because their codes are not in the vocabulary,
+    /// which happens only with [`compat`](MedsOptions::compat) and a MEDS data set. For a shard
+    /// with several splits, it covers all of them.
     pub fn dropped_measurements(&self) -> u64 {
         self.dropped
     }
 
-    /// The categories that `categorical_value` refers to, sorted by bytes. They include those of
-    /// labels that were left out, so that loaders of several splits with the same labels agree on
-    /// the numbers.
+    /// Returns the categories that `categorical_value` refers to, sorted by bytes. They include
+    /// those of labels that were left out, so that loaders of several splits with the same labels
+    /// agree on the numbers.
     pub fn categories(&self) -> &[String] {
         &self.categories
     }
@@ -232,7 +232,7 @@ impl MedsLoader {
     /// batches are not made.
     ///
     /// # Errors
-    /// As [`epoch`](Self::epoch).
+    /// Same as [`epoch`](Self::epoch).
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         self.loader.epoch_from(epoch, batch)
     }
@@ -240,7 +240,7 @@ impl MedsLoader {
     /// Makes one batch of the given items, like [`Loader::batch_of`].
     ///
     /// # Errors
-    /// As [`Loader::batch_of`].
+    /// Same as [`Loader::batch_of`].
     pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
         self.loader.batch_of(epoch, items)
     }

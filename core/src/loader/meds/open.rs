@@ -10,7 +10,7 @@ use super::options::{MedsOptions, Statics};
 use super::subjects::Subjects;
 use crate::error::{Error, Result};
 use crate::io::meds::{Labels, MedsDataset, MedsOptions as ReadOptions, Place, Splits};
-use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, tables};
+use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, tensorize_in_memory};
 use crate::io::order::textual;
 
 impl MedsLoader {
@@ -24,16 +24,16 @@ impl MedsLoader {
     ///
     /// The tensors of a cohort are mapped: pages that no window touches are not read.
     ///
-    /// With [`compat`](MedsOptions::compat), a MEDS data set is read exactly as the cohort that
-    /// [`tensorize`](crate::io::meds_torch::tensorize) makes of it with default options:
+    /// If [`compat`](MedsOptions::compat) is set, a MEDS data set is read exactly as the cohort
+    /// that [`tensorize`](crate::io::meds_torch::tensorize) makes of it with default options:
     /// measurements whose code is not in the vocabulary are left out and
     /// [counted](Self::dropped_measurements), as are subjects without any other measurements, and
     /// without `code/vocab_index` the vocabulary is that of the train split. Without `compat`,
     /// codes outside the vocabulary have the token 0.
     ///
     /// # Errors
-    /// When a file cannot be read or is damaged, or the split has no subjects; otherwise as
-    /// [`try_new`](Self::try_new).
+    /// When a file cannot be read or is damaged, or the split has no subjects; also for the reasons
+    /// of [`try_new`](Self::try_new).
     pub fn open<'a>(
         root: impl AsRef<Path>,
         split: impl Into<Option<&'a str>>,
@@ -51,7 +51,7 @@ impl MedsLoader {
             }
             false if options.compat => {
                 let data = MedsDataset::open(root)?;
-                let tables = tables(&data, split, &TensorizeOptions::default())?;
+                let tables = tensorize_in_memory(&data, split, &TensorizeOptions::default())?;
                 dropped = tables.unknown.values().sum();
                 (tables.shards.into_iter().map(Subjects::from).collect(), tables.names)
             }
@@ -90,11 +90,11 @@ fn read_cohort(cohort: &TensorizedCohort, split: Option<&str>) -> Result<Vec<Sub
 }
 
 fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects>> {
-    let splits = Splits::of(data.root())?;
+    let splits = Splits::read_splits(data.root())?;
     let read = ReadOptions { columns: Some(Vec::new()), ..ReadOptions::default() };
     let mut shards = Vec::new();
     for shard in data.shards() {
-        let filter_subjects = match (split, splits.place(shard.name())) {
+        let filter_subjects = match (split, splits.find_shard_split(shard.name())) {
             (None, _) => false,
             (Some(split), Place::Split(name)) if name == split => false,
             (Some(_), Place::Split(_)) => continue,

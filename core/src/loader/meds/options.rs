@@ -116,7 +116,7 @@ impl Window {
 /// Treatment of the facts about a subject that have no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Statics {
-    /// As tensors of their own.
+    /// In tensors of their own.
     #[default]
     Include,
     /// In front of the sequence, counting towards its length: as measurements, or as one event.
@@ -225,8 +225,8 @@ impl MedsOptions {
         self
     }
 
-    /// Whether padded sequences have the largest length in every batch, instead of that of the
-    /// longest in the batch; the same for events if
+    /// Sets whether padded sequences have the largest length in every batch, instead of the length
+    /// of the longest sequence in the batch; the same for events if
     /// [`measurements_per_event`](Self::measurements_per_event) is set.
     pub fn fixed_shape(mut self, fixed: bool) -> Self {
         self.fixed = fixed;
@@ -249,57 +249,58 @@ impl MedsOptions {
     /// Labels keep their order;
     /// [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order) reads those of a
     /// folder in the order of meds-torch-data. Random windows are drawn from a generator of this
-    /// library (see [`Sampling`](crate::loader::Sampling)) instead of numpy's: the distribution is
-    /// the same, the windows are not.
+    /// library (see [`crate::loader::Sampling`]) instead of numpy's: the distribution is the same,
+    /// the windows are not.
     ///
-    /// Where meds-torch-data fails, the result is as without `compat`: a subject without events is
-    /// a row of padding. One wrong result is not reproduced: without [times](Self::time_delta),
-    /// meds-torch-data takes other subjects' events.
+    /// Input at which meds-torch-data fails gives the same result as without `compat`: a subject
+    /// without events is a row of padding. One wrong result is not reproduced: without
+    /// [times](Self::time_delta), meds-torch-data takes other subjects' events.
     pub fn compat(mut self, compat: bool) -> Self {
         self.compat = compat;
         self
     }
 
-    /// Whether there are numeric values with their mask (the default), also of static facts.
+    /// Sets whether there are numeric values with their mask (the default), also of static facts.
     pub fn numeric_value(mut self, numeric_value: bool) -> Self {
         self.numeric_value = numeric_value;
         self
     }
 
-    /// Whether there are times (the default).
+    /// Sets whether there are times (the default).
     pub fn time_delta(mut self, time_delta: bool) -> Self {
         self.time_delta = time_delta;
         self
     }
 
-    /// Whether to add `n_subject_windows`, the number of windows of each item's subject (or label),
-    /// for weighting stepped windows.
+    /// Sets whether there is `n_subject_windows`, the number of windows of each item's subject (or
+    /// label), for weighting stepped windows.
     pub fn window_counts(mut self, window_counts: bool) -> Self {
         self.window_counts = window_counts;
         self
     }
 
-    /// See [`LoaderOptions::shuffle`].
+    /// Sets the [order](LoaderOptions::shuffle) to a random one in every epoch, with this seed.
     pub fn shuffle(self, seed: u64) -> Self {
         self.with_loader(|l| l.shuffle(seed))
     }
 
-    /// See [`LoaderOptions::seed`].
+    /// Sets the [seed](LoaderOptions::seed) of random windows.
     pub fn seed(self, seed: u64) -> Self {
         self.with_loader(|l| l.seed(seed))
     }
 
-    /// See [`LoaderOptions::bucket`]; lengths are those of the windows, in the [unit](Self::unit).
+    /// Sets the [pool](LoaderOptions::bucket) of batches in which items are grouped by the length
+    /// of their windows, in the [unit](Self::unit).
     pub fn bucket(self, pool: usize) -> Self {
         self.with_loader(|l| l.bucket(pool))
     }
 
-    /// See [`LoaderOptions::drop_last`].
+    /// Sets whether [incomplete batches](LoaderOptions::drop_last) are dropped.
     pub fn drop_last(self, drop_last: bool) -> Self {
         self.with_loader(|l| l.drop_last(drop_last))
     }
 
-    /// See [`LoaderOptions::part`].
+    /// Sets the [part](LoaderOptions::part) of the batches that this process makes.
     pub fn part(self, rank: usize, world: usize) -> Self {
         self.with_loader(|l| l.part(rank, world))
     }
@@ -315,27 +316,27 @@ impl MedsOptions {
         self.with_loader(|l| l.side(side))
     }
 
-    /// See [`LoaderOptions::position_ids`]; none by default.
+    /// Sets the type of [position ids](LoaderOptions::position_ids); none by default.
     pub fn position_ids(self, dtype: impl Into<Option<DType>>) -> Self {
         self.with_loader(|l| l.position_ids(dtype))
     }
 
-    /// See [`LoaderOptions::threads`].
+    /// Sets the number of [threads](LoaderOptions::threads).
     pub fn threads(self, threads: usize) -> Self {
         self.with_loader(|l| l.threads(threads))
     }
 
-    /// See [`LoaderOptions::prefetch`].
+    /// Sets the number of batches made [ahead](LoaderOptions::prefetch).
     pub fn prefetch(self, prefetch: usize) -> Self {
         self.with_loader(|l| l.prefetch(prefetch))
     }
 
-    /// See [`LoaderOptions::pool`].
+    /// Sets a [thread pool](LoaderOptions::pool) to use.
     pub fn pool(self, pool: Arc<ThreadPool>) -> Self {
         self.with_loader(|l| l.pool(pool))
     }
 
-    /// See [`LoaderOptions::limit`].
+    /// Sets the [largest size](LoaderOptions::limit) of a batch in bytes.
     pub fn limit(self, bytes: impl Into<Option<u64>>) -> Self {
         self.with_loader(|l| l.limit(bytes))
     }

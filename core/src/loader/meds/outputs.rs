@@ -1,9 +1,9 @@
 //! List of the tensors of batches of health records.
 
-use super::super::inner::LoaderTarget;
 use super::super::options::{Form, LoaderOptions};
-use super::super::output::{Output, Outputs, TensorContent, push_lengths, push_position_ids};
+use super::super::output::{Outputs, TensorContent, TensorOutput, push_lengths, push_position_ids};
 use super::super::source::LoaderSource;
+use super::super::state::LoaderTarget;
 use super::options::{MedsOptions, Statics, Unit};
 use super::subjects::TARGETS;
 use crate::dense::{DType, Side};
@@ -17,7 +17,7 @@ pub(super) fn list_outputs(
     targets: &[LoaderTarget],
     options: &MedsOptions,
     loader: &LoaderOptions,
-) -> Result<Vec<Output>> {
+) -> Result<Vec<TensorOutput>> {
     let mut out = Outputs::new(loader);
     let column = |name: &str| {
         source.columns.iter().enumerate().find(|(_, column)| column.name.as_ref() == name)

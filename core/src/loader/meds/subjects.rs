@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Float32Type};
 
 use super::super::timeline::Timeline;
 use super::options::{MedsOptions, Statics, Unit};
-use crate::array::exact::{Inexact, cast_exact, first_null, integers, microseconds};
+use crate::array::exact::{Inexact, cast_exact, cast_integers, cast_microseconds, first_null};
 use crate::error::{Error, Result};
 use crate::table::{Column, History, RaggedTable};
 
@@ -142,7 +142,7 @@ impl PreparedShard {
 impl SubjectTimes {
     fn read(events: &RaggedTable) -> Result<Self> {
         let times = column_at(events, "time", 1)?.values();
-        let times = microseconds(times).map_err(|e| inexact("time", times, &e))?;
+        let times = cast_microseconds(times).map_err(|e| describe_inexact("time", times, &e))?;
         if let Some(at) = first_null(&times) {
             return Err(Error::invalid(format!("column \"time\", event {at} is NULL")));
         }
@@ -212,7 +212,7 @@ fn nulls_to_nan(values: &ArrayRef) -> ScalarBuffer<f32> {
 
 fn read_subject_ids(events: &RaggedTable) -> Result<Int64Array> {
     let column = column_at(events, "subject_id", 0)?.values();
-    let ids = integers(column).map_err(|e| inexact("subject_id", column, &e))?;
+    let ids = cast_integers(column).map_err(|e| describe_inexact("subject_id", column, &e))?;
     match first_null(&ids) {
         Some(row) => Err(Error::invalid(format!("column \"subject_id\", row {row} is NULL"))),
         None => Ok(ids),
@@ -251,11 +251,11 @@ pub(super) fn read_target(
     let found = values.data_type();
     let null = *found == DataType::Null;
     use DataType::{Boolean, Float32, Int64};
-    let wrong = |expected| Err(inexact(name, values, &Inexact::Type(expected)));
-    let exact = |to| cast_exact(values, &to).map_err(|e| inexact(name, values, &e));
+    let wrong = |expected| Err(describe_inexact(name, values, &Inexact::Type(expected)));
+    let exact = |to| cast_exact(values, &to).map_err(|e| describe_inexact(name, values, &e));
     match name {
         "prediction_time" => {
-            Ok(Arc::new(microseconds(values).map_err(|e| inexact(name, values, &e))?))
+            Ok(Arc::new(cast_microseconds(values).map_err(|e| describe_inexact(name, values, &e))?))
         }
         "boolean_value" if null || *found == Boolean => exact(Boolean),
         "boolean_value" => wrong("booleans"),
@@ -281,7 +281,7 @@ pub(super) fn find_non_finite(targets: &ArrayRef) -> Option<usize> {
 }
 
 /// Describes why a column is not usable.
-pub(super) fn inexact(name: &str, values: &ArrayRef, e: &Inexact) -> Error {
+pub(super) fn describe_inexact(name: &str, values: &ArrayRef, e: &Inexact) -> Error {
     match e {
         Inexact::Type(expected) => {
             Error::type_of(format!("column {name:?}"), *expected, values.data_type())

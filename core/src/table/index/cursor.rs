@@ -3,7 +3,7 @@
 use super::items::{AxisItem, Pick};
 use crate::array::{Layout, lists_like};
 use crate::error::{Error, Result};
-use crate::index::{Span, resolve};
+use crate::index::{Span, resolve_position};
 use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
@@ -19,7 +19,7 @@ enum Origin {
 }
 
 /// A table during indexing, with the axis of the next item.
-pub(super) struct Cursor {
+pub(super) struct IndexCursor {
     pub(super) table: RaggedTable,
     /// Axis of the original table that the next item applies to.
     axis: usize,
@@ -28,14 +28,14 @@ pub(super) struct Cursor {
     rows: Origin,
 }
 
-impl Cursor {
+impl IndexCursor {
     pub(super) fn new(table: &RaggedTable) -> Self {
         Self { table: table.clone(), axis: 0, at: 0, rows: Origin::Same }
     }
 
     /// Applies all items; with `by_row`, arrays after the first run of arrays have one element per
     /// row.
-    pub(super) fn apply(&mut self, items: &[AxisItem], by_row: bool) -> Result<()> {
+    pub(super) fn apply_items(&mut self, items: &[AxisItem], by_row: bool) -> Result<()> {
         let mut rest = items;
         while let Some(item) = rest.first() {
             let used = match item {
@@ -97,8 +97,8 @@ impl Cursor {
                     let single = single.map(move |i| base + span.at(i)..base + span.at(i) + 1);
                     whole.into_iter().chain(single)
                 });
-                let picks = Picks::ranges(ranges);
-                self.table = self.table.gather(self.at, Parents::Lists(over), &[picks])?;
+                let picks = Picks::from_ranges(ranges);
+                self.table = self.table.gather_axis(self.at, Parents::Lists(over), &[picks])?;
             }
         }
         (self.axis, self.at) = (self.axis + 1, self.at + 1);
@@ -121,7 +121,11 @@ impl Cursor {
         let layouts: Vec<Option<Layout>> =
             (at..at + run.len()).map(|axis| self.table.layout(axis).ok().cloned()).collect();
         let missing: Vec<CommonNulls> = (at..at + run.len())
-            .map(|axis| if axis == 0 { CommonNulls(None) } else { self.table.missing(axis) })
+            .map(
+                |axis| {
+                    if axis == 0 { CommonNulls(None) } else { self.table.find_common_nulls(axis) }
+                },
+            )
             .collect();
         let rows = self.table.num_rows();
         let lists = layouts[0].as_ref().map_or(1, Layout::lists);
@@ -177,8 +181,8 @@ impl Cursor {
             (PickMode::Element, Some(layout)) => Parents::Lists(lists_like(layout, lengths)?),
             (PickMode::Row | PickMode::Constant, _) => Parents::Nothing,
         };
-        let picks: Vec<Picks> = picks.into_iter().map(Picks::positions).collect();
-        self.table = self.table.gather(at, over, &picks)?;
+        let picks: Vec<Picks> = picks.into_iter().map(Picks::from_positions).collect();
+        self.table = self.table.gather_axis(at, over, &picks)?;
         self.axis += run.len();
         self.at += usize::from(each == PickMode::Element);
         Ok(())
@@ -200,7 +204,7 @@ impl Cursor {
             return Ok(None);
         };
         let axis = self.axis + depth;
-        match resolve(index, size) {
+        match resolve_position(index, size) {
             Some(p) => Ok(Some(p)),
             None if self.at + depth == 0 || matches!(self.rows, Origin::One(_)) => {
                 Err(Error::OutOfRange { axis, index, size })

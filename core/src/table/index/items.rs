@@ -91,10 +91,10 @@ pub(super) fn prepare_items(index: &[Index]) -> Result<Vec<AxisItem>> {
             }
             Index::At(i) => AxisItem::At(Pick { positions: vec![*i], length: None }),
             Index::Array(a) => {
-                AxisItem::Picks(Pick { positions: a.flat()?.to_vec(), length: None })
+                AxisItem::Picks(Pick { positions: a.as_flat()?.to_vec(), length: None })
             }
             Index::Mask(m) => {
-                let mask = m.flat()?;
+                let mask = m.as_flat()?;
                 AxisItem::Picks(Pick { positions: positions_of(mask), length: Some(mask.len()) })
             }
         });

@@ -5,7 +5,7 @@ mod items;
 
 use arrow::buffer::NullBuffer;
 
-use self::cursor::Cursor;
+use self::cursor::IndexCursor;
 use self::items::{Arrangement, AxisItem, prepare_items};
 use super::RaggedTable;
 use crate::error::Result;
@@ -67,14 +67,14 @@ impl RaggedTable {
     /// mask has another length than one of its lists.
     pub fn index(&self, index: &[Index]) -> Result<Self> {
         let what = format!("a table with {} axes (the first index is axis 0)", self.ndim());
-        let expanded = Index::expand(index, self.ndim(), &what)?;
+        let expanded = Index::expand_axes(index, self.ndim(), &what)?;
         let arrangement = Arrangement::from_items(&expanded);
         let items = prepare_items(&expanded)?;
         let out = if arrangement.apart && !matches!(items.first(), Some(AxisItem::Picks(_))) {
             self.index_apart(&items)?
         } else {
-            let mut cursor = Cursor::new(self);
-            cursor.apply(&items, arrangement.apart)?;
+            let mut cursor = IndexCursor::new(self);
+            cursor.apply_items(&items, arrangement.apart)?;
             cursor.table
         };
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
@@ -87,20 +87,20 @@ impl RaggedTable {
         let bare = Self { scalars: Vec::new(), ..self.clone() };
         let one = |j: usize| -> Result<Self> {
             let items: Vec<AxisItem> = items.iter().map(|i| i.at_element(j)).collect();
-            let mut cursor = Cursor::new(&bare);
-            cursor.apply(&items, false)?;
+            let mut cursor = IndexCursor::new(&bare);
+            cursor.apply_items(&items, false)?;
             cursor.table.unsqueeze(0)
         };
         let mut out = match count {
             0 => {
                 // Items before the arrays are checked; items after them are not reached.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
-                Cursor::new(&bare).apply(items.get(..=first).unwrap_or(items), false)?;
+                IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
                 // The result needs only axes and types: index zero rows, which have no lists.
-                let mut cursor = Cursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
+                let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
                 let mut below = vec![AxisItem::Slice(None)];
                 below.extend(items.iter().map(|i| i.at_element(0)));
-                cursor.apply(&below, false)?;
+                cursor.apply_items(&below, false)?;
                 cursor.table
             }
             n => Self::concat(&(0..n).map(one).collect::<Result<Vec<_>>>()?)?,
@@ -110,7 +110,7 @@ impl RaggedTable {
     }
 
     /// For every list of axis `axis`, whether it is null in all columns that have it.
-    pub(super) fn missing(&self, axis: usize) -> CommonNulls {
+    pub(super) fn find_common_nulls(&self, axis: usize) -> CommonNulls {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis).peekable();
         if below.peek().is_none() {
             return CommonNulls(None);

@@ -8,7 +8,6 @@ pub(super) fn low_mask(n: usize) -> u64 {
     if n == 0 { 0 } else { u64::MAX >> (64 - n.min(64)) }
 }
 
-/// Returns the number of set bits.
 #[inline(always)]
 pub(super) fn count_ones(word: u64) -> usize {
     word.count_ones() as usize
@@ -45,7 +44,7 @@ fn load_tail(data: &[u8], at: usize) -> u64 {
 }
 
 /// Moves the bits of `word` selected by `mask` together (the portable form of `pext`).
-pub(super) fn compress(word: u64, mask: u64) -> u64 {
+pub(super) fn extract_bits(word: u64, mask: u64) -> u64 {
     let (mut word, mut mask) = (word & mask, mask);
     // Each bit moves down by the number of unset mask bits below it, one binary digit of that
     // number per step. `parity` is that digit: whether the number of unset bits below is odd.
@@ -130,7 +129,7 @@ mod tests {
             for (to, from) in (0..64).filter(|i| mask >> i & 1 == 1).enumerate() {
                 expected |= (word >> from & 1) << to;
             }
-            assert_eq!(compress(word, mask), expected, "{word:x} where {mask:x}");
+            assert_eq!(extract_bits(word, mask), expected, "{word:x} where {mask:x}");
             if mask != 0 {
                 assert_eq!(nth_bit(mask, count_ones(mask) - 1), 63 - mask.leading_zeros() as usize);
             }

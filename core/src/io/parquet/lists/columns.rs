@@ -12,7 +12,7 @@ use parquet::file::reader::ChunkReader;
 use rayon::prelude::*;
 
 use super::cursor::RowReader;
-use super::shape::Shape;
+use super::shape::ColumnShape;
 use super::{Parts, Source};
 use crate::error::Result;
 
@@ -22,10 +22,10 @@ pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
     metadata: Arc<ParquetMetaData>,
     /// Row groups and the rows to read from each; no range is empty.
     spans: Vec<(usize, Range<usize>)>,
-    columns: Vec<Column<R>>,
+    columns: Vec<OpenColumn<R>>,
 }
 
-struct Column<R: ChunkReader> {
+struct OpenColumn<R: ChunkReader> {
     data_type: DataType,
     reader: RowReader<R>,
     /// The span in progress and the number of its rows read so far.
@@ -52,9 +52,9 @@ impl<R: ChunkReader + 'static> Columns<R> {
 
     /// Adds a column if it is supported; returns whether it was added.
     pub(in crate::io::parquet) fn add(&mut self, root: usize, field: &FieldRef) -> bool {
-        let shape = Shape::new(&self.metadata, root, field);
+        let shape = ColumnShape::new(&self.metadata, root, field);
         let Some(shape) = shape else { return false };
-        self.columns.push(Column {
+        self.columns.push(OpenColumn {
             data_type: field.data_type().clone(),
             reader: RowReader::new(shape, Parts::Values),
             span: 0,
@@ -76,7 +76,7 @@ impl<R: ChunkReader + 'static> Columns<R> {
     }
 }
 
-impl<R: ChunkReader> Column<R> {
+impl<R: ChunkReader> OpenColumn<R> {
     fn next(
         &mut self,
         source: &Source<'_, R>,

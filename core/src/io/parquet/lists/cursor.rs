@@ -10,10 +10,10 @@ use parquet::file::reader::ChunkReader;
 use super::bits::count_ones;
 use super::hybrid::Fault;
 use super::lists::ListsBuilder;
-use super::pages::{Chunk, DataPage, ErrorPlace, PageContent, Pages};
-use super::shape::Shape;
+use super::pages::{ColumnChunk, DataPage, ErrorPlace, PageContent, Pages};
+use super::shape::ColumnShape;
 use super::values::{EncodedValues, ValueSink, new_sink};
-use super::window::{ENTRIES, Window};
+use super::window::{ENTRIES, LevelWindow};
 use super::{Parts, Source};
 use crate::error::Result;
 use crate::kernels::bits::for_avx2;
@@ -32,11 +32,11 @@ struct OpenPage {
 }
 
 /// A row group in progress.
-struct Cursor<R: ChunkReader> {
+struct PageCursor<R: ChunkReader> {
     pages: Pages<R>,
     place: ErrorPlace,
     open: Option<OpenPage>,
-    window: Box<Window>,
+    window: Box<LevelWindow>,
     /// Number of entries that later pages may have.
     entries: usize,
     /// Whether all pages of the chunk are read, so that its entries can be checked against the
@@ -49,11 +49,11 @@ struct Cursor<R: ChunkReader> {
 
 /// Decodes rows of one column into arrays.
 pub(super) struct RowReader<R: ChunkReader> {
-    shape: Shape,
+    shape: ColumnShape,
     parts: Parts,
     lists: ListsBuilder,
     sink: Box<dyn ValueSink>,
-    cursor: Option<Cursor<R>>,
+    cursor: Option<PageCursor<R>>,
 }
 
 impl<R: ChunkReader> fmt::Debug for RowReader<R> {
@@ -63,7 +63,7 @@ impl<R: ChunkReader> fmt::Debug for RowReader<R> {
 }
 
 impl<R: ChunkReader> RowReader<R> {
-    pub(super) fn new(shape: Shape, parts: Parts) -> Self {
+    pub(super) fn new(shape: ColumnShape, parts: Parts) -> Self {
         Self {
             lists: ListsBuilder::new(&shape),
             sink: new_sink(shape.leaf),
@@ -80,18 +80,18 @@ impl<R: ChunkReader> RowReader<R> {
         group: usize,
         rows: &Range<usize>,
     ) -> Result<()> {
-        let chunk = Chunk::new(source.name, source.metadata, group, self.shape.column)?;
+        let chunk = ColumnChunk::new(source.name, source.metadata, group, self.shape.column)?;
         chunk.check_rows(rows)?;
         let selected = chunk.pages_of(rows);
         let (window, held) = selected.unzip();
         let held = held.unwrap_or(0..chunk.rows);
         let pages = Pages::new(source, &chunk, &self.shape, window.clone())?;
         self.sink.clear_dictionary();
-        self.cursor = Some(Cursor {
+        self.cursor = Some(PageCursor {
             pages,
             place: chunk.place,
             open: None,
-            window: Box::new(Window::new(&self.shape)),
+            window: Box::new(LevelWindow::new(&self.shape)),
             entries: chunk.entries,
             whole: window.is_none(),
             rows: 0,
@@ -107,7 +107,7 @@ impl<R: ChunkReader> RowReader<R> {
         group: usize,
         rows: usize,
     ) -> Result<usize> {
-        let chunk = Chunk::new(source.name, source.metadata, group, self.shape.column)?;
+        let chunk = ColumnChunk::new(source.name, source.metadata, group, self.shape.column)?;
         let bytes = chunk.bytes.end.min(source.reader.len()).saturating_sub(chunk.bytes.start);
         let most = usize::try_from(bytes.saturating_mul(ENTRIES_PER_BYTE)).unwrap_or(usize::MAX);
         let entries = chunk.entries.min(most) as u128 * rows as u128;
@@ -123,12 +123,10 @@ impl<R: ChunkReader> RowReader<R> {
         }
     }
 
-    /// Appends the next rows of the row group.
     pub(super) fn append(&mut self, rows: usize) -> Result<()> {
         self.advance(rows, true)
     }
 
-    /// Skips the next rows of the row group.
     pub(super) fn skip(&mut self, rows: usize) -> Result<()> {
         self.advance(rows, false)
     }
@@ -143,22 +141,23 @@ impl<R: ChunkReader> RowReader<R> {
     fn advance(&mut self, rows: usize, keep: bool) -> Result<()> {
         let Self { shape, parts, lists, sink, cursor, .. } = self;
         let Some(cursor) = cursor else { return Ok(()) };
-        let mut steps = Output { shape, values: *parts == Parts::Values, lists, sink: &mut **sink };
+        let mut steps =
+            DecodeTarget { shape, values: *parts == Parts::Values, lists, sink: &mut **sink };
         cursor.advance(&mut steps, rows, keep)
     }
 }
 
-/// Where a cursor writes what it decodes.
-struct Output<'a> {
-    shape: &'a Shape,
+/// Target of the entries that a cursor decodes.
+struct DecodeTarget<'a> {
+    shape: &'a ColumnShape,
     values: bool,
     lists: &'a mut ListsBuilder,
     sink: &'a mut dyn ValueSink,
 }
 
-impl<R: ChunkReader> Cursor<R> {
+impl<R: ChunkReader> PageCursor<R> {
     /// Advances by whole rows; a row ends where the next one begins.
-    fn advance(&mut self, to: &mut Output<'_>, mut rows: usize, keep: bool) -> Result<()> {
+    fn advance(&mut self, to: &mut DecodeTarget<'_>, mut rows: usize, keep: bool) -> Result<()> {
         if rows == 0 {
             return Ok(());
         }
@@ -208,7 +207,7 @@ impl<R: ChunkReader> Cursor<R> {
     }
 
     /// Opens the next data page; returns false after the last.
-    fn next_page(&mut self, to: &mut Output<'_>) -> Result<bool> {
+    fn next_page(&mut self, to: &mut DecodeTarget<'_>) -> Result<bool> {
         loop {
             match self.pages.next(&mut self.place)? {
                 None => return Ok(false),
@@ -258,8 +257,8 @@ impl OpenPage {
     /// Returns whether the rows ended within the page; otherwise the page is exhausted.
     fn advance(
         &mut self,
-        window: &mut Window,
-        to: &mut Output<'_>,
+        window: &mut LevelWindow,
+        to: &mut DecodeTarget<'_>,
         rows: &mut usize,
         begun: &mut usize,
         keep: bool,
@@ -301,24 +300,25 @@ impl OpenPage {
 
 /// Appends entries until the window or the rows end; returns whether the rows ended.
 fn append_entries(
-    window: &mut Window,
+    window: &mut LevelWindow,
     lists: &mut ListsBuilder,
     rows: &mut usize,
 ) -> Result<bool, Fault> {
     for_avx2!(
-        fn[](window: &mut Window, lists: &mut ListsBuilder, rows: &mut usize) -> Result<bool, Fault>
-            = append_inline(window, lists, rows)
+        fn[](
+            window: &mut LevelWindow, lists: &mut ListsBuilder, rows: &mut usize,
+        ) -> Result<bool, Fault> = append_inline(window, lists, rows)
     )
 }
 
 #[inline(always)]
 fn append_inline(
-    window: &mut Window,
+    window: &mut LevelWindow,
     lists: &mut ListsBuilder,
     rows: &mut usize,
 ) -> Result<bool, Fault> {
     while window.at < window.n {
-        let (word, now, ended) = window.step(rows);
+        let (word, now, ended) = window.next_segment(rows);
         lists.append(window, word, now)?;
         if ended {
             return Ok(true);
@@ -328,9 +328,9 @@ fn append_inline(
 }
 
 /// Counts values until the window or the rows end; returns whether the rows ended.
-fn count_skipped(window: &mut Window, values: &mut usize, rows: &mut usize) -> bool {
+fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
-        let (word, now, ended) = window.step(rows);
+        let (word, now, ended) = window.next_segment(rows);
         *values += count_ones(window.valid[word] & now);
         if ended {
             return true;

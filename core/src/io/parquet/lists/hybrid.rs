@@ -20,7 +20,7 @@ impl Fault {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Run {
+enum EncodedRun {
     Repeated(u32),
     /// Bit position of the next value in the data.
     Packed(usize),
@@ -33,7 +33,7 @@ pub(super) struct Hybrid {
     /// Position of the next run.
     at: usize,
     width: usize,
-    run: Run,
+    run: EncodedRun,
     /// Numbers left in the run.
     left: usize,
 }
@@ -43,13 +43,13 @@ impl Hybrid {
     pub(super) fn new(data: Bytes, width: usize) -> Self {
         // Numbers of zero bits are zeros, without end.
         let left = if width == 0 { usize::MAX } else { 0 };
-        Self { data, at: 0, width, run: Run::Repeated(0), left }
+        Self { data, at: 0, width, run: EncodedRun::Repeated(0), left }
     }
 
     /// Decodes data that is a single run of bit-packed numbers.
-    pub(super) fn packed(data: Bytes, width: usize) -> Self {
+    pub(super) fn from_packed(data: Bytes, width: usize) -> Self {
         let left = data.len().saturating_mul(8) / width.max(1);
-        Self { at: data.len(), data, width, run: Run::Packed(0), left }
+        Self { at: data.len(), data, width, run: EncodedRun::Packed(0), left }
     }
 
     fn next_run(&mut self) -> Result<(), Fault> {
@@ -58,7 +58,7 @@ impl Hybrid {
             let count = usize::try_from(header >> 1).unwrap_or(usize::MAX);
             let rest = self.data.len() - self.at;
             if header & 1 == 1 {
-                self.run = Run::Packed(self.at * 8);
+                self.run = EncodedRun::Packed(self.at * 8);
                 let bytes = count.saturating_mul(self.width);
                 if bytes <= rest {
                     self.left = count * 8;
@@ -83,7 +83,7 @@ impl Hybrid {
                         self.width
                     )));
                 }
-                self.run = Run::Repeated(to_u32(value));
+                self.run = EncodedRun::Repeated(to_u32(value));
                 self.left = count;
                 self.at += bytes;
             }
@@ -155,7 +155,7 @@ impl Hybrid {
             self.left -= here;
             let end = filled + here;
             match &mut self.run {
-                Run::Repeated(value) => {
+                EncodedRun::Repeated(value) => {
                     while filled < end {
                         let step = (end - filled).min(64);
                         let bits = low_mask(step);
@@ -166,7 +166,7 @@ impl Hybrid {
                         filled += step;
                     }
                 }
-                Run::Packed(bit) => {
+                EncodedRun::Packed(bit) => {
                     while filled < end {
                         let word = load_u64(&self.data, *bit / 8) >> (*bit % 8);
                         // Up to 7 of the 64 loaded bits belong to earlier numbers.
@@ -217,8 +217,8 @@ impl Hybrid {
             self.left -= here;
             n -= here;
             match &mut self.run {
-                Run::Repeated(value) => zeros += if *value == 0 { here } else { 0 },
-                Run::Packed(bit) => {
+                EncodedRun::Repeated(value) => zeros += if *value == 0 { here } else { 0 },
+                EncodedRun::Packed(bit) => {
                     let mut left = here;
                     while left > 0 {
                         let word = load_u64(&self.data, *bit / 8) >> (*bit % 8);
@@ -234,14 +234,13 @@ impl Hybrid {
         Ok(zeros)
     }
 
-    /// Skips `n` numbers.
     pub(super) fn skip(&mut self, mut n: usize) -> Result<(), Fault> {
         while n > 0 {
             if self.left == 0 {
                 self.next_run()?;
             }
             let here = self.left.min(n);
-            if let Run::Packed(bit) = &mut self.run {
+            if let EncodedRun::Packed(bit) = &mut self.run {
                 *bit += here * self.width;
             }
             self.left -= here;
@@ -259,8 +258,8 @@ impl Hybrid {
             let here = self.left.min(out.len());
             let (now, later) = out.split_at_mut(here);
             match &mut self.run {
-                Run::Repeated(value) => now.fill(*value),
-                Run::Packed(bit) => {
+                EncodedRun::Repeated(value) => now.fill(*value),
+                EncodedRun::Packed(bit) => {
                     unpack_numbers(&self.data, *bit, self.width, now);
                     *bit += here * self.width;
                 }
@@ -282,13 +281,13 @@ fn set_bits(plane: &mut Plane, at: usize, bits: u64) {
     }
 }
 
-/// Masks of gather_every bit, gather_every second, third and fourth bit.
+/// Masks of every bit, every second, third and fourth bit.
 const EVERY: [u64; 4] =
     [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
 
-/// Ways to gather gather_every `W`-th bit of a word.
+/// A way to gather every `W`-th bit of a word.
 pub(super) trait GatherBits: Copy {
-    /// Moves gather_every `W`-th bit together; at least the first `57 / W` results are valid.
+    /// Gathers every `W`-th bit; at least the first `57 / W` results are valid.
     fn gather_every<const W: usize>(self, word: u64) -> u64;
 }
 

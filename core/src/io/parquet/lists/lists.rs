@@ -6,10 +6,10 @@ use arrow::array::{ArrayRef, GenericListArray, OffsetSizeTrait};
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, FieldRef};
 
-use super::bits::{BitmapBuilder, compress, count_ones, low_mask, lowest_bit};
+use super::bits::{BitmapBuilder, count_ones, extract_bits, low_mask, lowest_bit};
 use super::hybrid::Fault;
-use super::shape::{ListLevel, Shape};
-use super::window::Window;
+use super::shape::{ColumnShape, ListLevel};
+use super::window::LevelWindow;
 use crate::array::list_kind;
 use crate::error::{Error, Result};
 
@@ -59,7 +59,7 @@ pub(super) struct ListsBuilder {
 }
 
 impl ListsBuilder {
-    pub(super) fn new(shape: &Shape) -> Self {
+    pub(super) fn new(shape: &ColumnShape) -> Self {
         let level = |level: &ListLevel| LevelBuilder {
             level: *level,
             starts: if level.large {
@@ -90,7 +90,12 @@ impl ListsBuilder {
 
     /// Appends the entries of a word of a window that are set in `now`.
     #[inline(always)]
-    pub(super) fn append(&mut self, window: &Window, word: usize, now: u64) -> Result<(), Fault> {
+    pub(super) fn append(
+        &mut self,
+        window: &LevelWindow,
+        word: usize,
+        now: u64,
+    ) -> Result<(), Fault> {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
@@ -112,14 +117,14 @@ impl ListsBuilder {
         let n = count_ones(slots);
         if self.nullable {
             let valid = window.valid[word];
-            let valid = if slots == u64::MAX { valid } else { compress(valid, slots) };
+            let valid = if slots == u64::MAX { valid } else { extract_bits(valid, slots) };
             self.valid.append(valid, n);
         }
         self.slots += n;
         Ok(())
     }
 
-    /// ListStarts lists at an entry, the outermost at level `rep`, before value number `slots`.
+    /// Starts the lists of an entry, the outermost at level `rep`, before value number `slots`.
     #[inline(always)]
     fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), Fault> {
         let outer = usize::from(rep);

@@ -27,8 +27,8 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
 pub(super) use columns::Columns;
-use pages::Chunk;
-use shape::Shape;
+use pages::ColumnChunk;
+use shape::ColumnShape;
 
 use crate::error::{Error, Result};
 
@@ -56,14 +56,14 @@ pub enum Parts {
     Lists,
 }
 
-/// Whether [`read_column`] supports the top-level column `root` of a file as the type of `field`,
-/// which is the field that the `parquet` crate derives.
+/// Returns whether [`read_column`] supports the top-level column `root` of a file as the type of
+/// `field`, which is the field that the `parquet` crate derives.
 ///
 /// Supported are `List` and `LargeList`, nested up to 7 deep or not at all, around booleans,
 /// integers, floats, dates, times, timestamps and durations, if their row groups use only the
 /// encodings PLAIN, dictionary, RLE, DELTA_BINARY_PACKED and BYTE_STREAM_SPLIT.
 pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool {
-    Shape::new(metadata, root, field).is_some()
+    ColumnShape::new(metadata, root, field).is_some()
 }
 
 /// Reads rows `rows` of row group `group`, column `root`, as one array of the type of `field`,
@@ -77,7 +77,8 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// use std::{path::Path, sync::Arc};
 /// use arrow::array::Array;
 /// use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-/// use serrate::io::parquet::{self as io, LocalFile, lists::{Parts, Source, read_column, supported}};
+/// use serrate::io::parquet::lists::{Parts, Source, read_column, supported};
+/// use serrate::io::parquet::{self as io, LocalFile};
 ///
 /// let table = serrate::generate::mimic_table(9, 1)?;
 /// let dir = tempfile::tempdir()?;
@@ -122,12 +123,11 @@ pub fn ranges(
 ) -> Result<Vec<Range<u64>>> {
     let schema = metadata.file_metadata().schema_descr();
     let column = (0..schema.num_columns()).find(|i| schema.get_column_root_idx(*i) == root);
-    let chunk = Chunk::new(file, metadata, group, column.unwrap_or(usize::MAX))?;
+    let chunk = ColumnChunk::new(file, metadata, group, column.unwrap_or(usize::MAX))?;
     chunk.check_rows(&rows)?;
     Ok(chunk.ranges_of(&rows))
 }
 
-/// Returns the error for a column that is not [`supported`].
 fn unsupported_column<R>(source: &Source<'_, R>, field: &Field) -> Error {
     Error::file(
         source.name,

@@ -14,7 +14,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::Source;
 use super::hybrid::{Fault, Hybrid};
-use super::shape::Shape;
+use super::shape::ColumnShape;
 use crate::error::{Error, Result};
 
 /// The position named in error messages: file, column, row group and page.
@@ -32,7 +32,6 @@ impl ErrorPlace {
         Self { file: file.into(), column: chunk.column_path().string(), group, pages: 0 }
     }
 
-    /// Returns an error about the chunk.
     pub(super) fn error(&self, message: impl AsRef<str>) -> Error {
         let message = message.as_ref();
         Error::file(
@@ -49,7 +48,7 @@ impl ErrorPlace {
 
 /// A column chunk as described by the footer, validated.
 #[derive(Clone, Debug)]
-pub(super) struct Chunk<'a> {
+pub(super) struct ColumnChunk<'a> {
     pub(super) place: ErrorPlace,
     pub(super) metadata: &'a ColumnChunkMetaData,
     pub(super) bytes: Range<u64>,
@@ -60,7 +59,7 @@ pub(super) struct Chunk<'a> {
     pub(super) pages: &'a [PageLocation],
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> ColumnChunk<'a> {
     pub(super) fn new(
         file: &Path,
         metadata: &'a ParquetMetaData,
@@ -197,8 +196,8 @@ impl<R: ChunkReader> Pages<R> {
     /// Opens all pages of a chunk, or a range of its offset index.
     pub(super) fn new(
         source: &Source<'_, R>,
-        chunk: &Chunk<'_>,
-        shape: &Shape,
+        chunk: &ColumnChunk<'_>,
+        shape: &ColumnShape,
         window: Option<Range<usize>>,
     ) -> Result<Self> {
         let length = source.reader.len();

@@ -36,7 +36,7 @@ pub(super) enum LeafKind {
 
 /// A column of lists around values of fixed width.
 #[derive(Clone, Debug)]
-pub(super) struct Shape {
+pub(super) struct ColumnShape {
     /// Index of the leaf column in the file.
     pub(super) column: usize,
     /// List levels, outermost first.
@@ -49,7 +49,7 @@ pub(super) struct Shape {
     pub(super) max_rep: u8,
 }
 
-impl Shape {
+impl ColumnShape {
     /// Returns `None` if the column is not supported.
     pub(super) fn new(metadata: &ParquetMetaData, root: usize, field: &Field) -> Option<Self> {
         let schema = metadata.file_metadata().schema_descr();
@@ -149,7 +149,8 @@ fn list_element(list: &Type) -> Option<&Type> {
         return None;
     }
     let plain = inner.converted_type() == ConvertedType::NONE && inner.logical_type_ref().is_none();
-    // With these names the group itself is the element (backward compatibility rules of Parquet).
+    // A group with one of these names is itself the element (backward compatibility rules of
+    // Parquet).
     if !plain || inner.name() == "array" || inner.name() == format!("{}_tuple", info.name()) {
         return None;
     }

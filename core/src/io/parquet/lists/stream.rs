@@ -9,7 +9,7 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
 use super::cursor::RowReader;
-use super::shape::Shape;
+use super::shape::ColumnShape;
 use super::{Parts, Source, unsupported_column};
 use crate::error::{Error, Result};
 
@@ -47,7 +47,7 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
         rows: Range<usize>,
         parts: Parts,
     ) -> Result<Self> {
-        let Some(shape) = Shape::new(source.metadata, root, field) else {
+        let Some(shape) = ColumnShape::new(source.metadata, root, field) else {
             return Err(unsupported_column(source, field));
         };
         let mut reader = RowReader::new(shape, parts);
@@ -95,7 +95,8 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
     }
 }
 
-/// Whether a column of a row group has an offset index, so that reading can start in the middle.
+/// Returns whether a column of a row group has an offset index, so that reading can start in the
+/// middle.
 pub fn indexed(metadata: &ParquetMetaData, group: usize, root: usize) -> bool {
     let schema = metadata.file_metadata().schema_descr();
     let mut leaves = (0..schema.num_columns()).filter(|i| schema.get_column_root_idx(*i) == root);

@@ -27,7 +27,7 @@ const LARGE: usize = 4 << 20;
 const STEP: usize = 1024;
 
 /// In-memory type of a value.
-pub(super) trait Native: ArrowNativeType + Default {
+pub(super) trait DecodedValue: ArrowNativeType + Default {
     /// Size in a page, in bytes.
     const STORED: usize;
 
@@ -40,7 +40,7 @@ pub(super) trait Native: ArrowNativeType + Default {
 
 macro_rules! impl_native {
     ($($t:ty, $stored:literal, [$($byte:literal)*];)*) => {
-        $(impl Native for $t {
+        $(impl DecodedValue for $t {
             const STORED: usize = $stored;
 
             #[inline(always)]
@@ -65,7 +65,6 @@ impl_native! {
     u64, 8, [0 1 2 3 4 5 6 7];
 }
 
-/// The remaining encoded values of a page.
 #[derive(Debug)]
 pub(super) enum EncodedValues {
     Plain(Bytes),
@@ -84,7 +83,7 @@ pub(super) enum EncodedValues {
 impl EncodedValues {
     pub(super) fn new(encoding: Encoding, mut data: Bytes, leaf: LeafKind) -> Result<Self, Fault> {
         Ok(match (encoding, leaf) {
-            (Encoding::PLAIN, LeafKind::Boolean) => Self::Numbers(Hybrid::packed(data, 1)),
+            (Encoding::PLAIN, LeafKind::Boolean) => Self::Numbers(Hybrid::from_packed(data, 1)),
             (Encoding::RLE, LeafKind::Boolean) => {
                 // The length of the runs comes first.
                 let runs = if data.is_empty() { data } else { data.split_off(4.min(data.len())) };
@@ -117,7 +116,6 @@ fn encoding_error(encoding: Encoding, what: &str) -> Fault {
 
 /// Decodes values of any type into a buffer with a slot per value or null.
 pub(super) trait ValueSink: Send {
-    /// Sets the dictionary of the following pages.
     fn set_dictionary(&mut self, values: &Bytes, count: usize) -> Result<(), Fault>;
 
     /// Drops the dictionary of the previous chunk.
@@ -172,7 +170,7 @@ impl<T> SlotValues<T> {
     }
 }
 
-impl<T: Native> ValueSink for SlotValues<T> {
+impl<T: DecodedValue> ValueSink for SlotValues<T> {
     fn set_dictionary(&mut self, values: &Bytes, count: usize) -> Result<(), Fault> {
         let bytes = count.checked_mul(T::STORED).and_then(|n| values.get(..n));
         let bytes = bytes.ok_or_else(|| {
@@ -277,7 +275,7 @@ impl<T: Native> ValueSink for SlotValues<T> {
 }
 
 /// Returns an array of zeros that are never written.
-fn zero_array<T: Native>(
+fn zero_array<T: DecodedValue>(
     slots: usize,
     data_type: &DataType,
     nulls: Option<NullBuffer>,
@@ -321,7 +319,7 @@ fn scatter_valid<T: Copy>(values: &[T], valid: &[u64], to: &mut [T]) {
 }
 
 /// Decodes the next values until `out` is full.
-fn decode_values<T: Native>(
+fn decode_values<T: DecodedValue>(
     page: &mut EncodedValues,
     dictionary: Option<&[T]>,
     out: &mut [T],
@@ -394,7 +392,7 @@ fn decode_values<T: Native>(
 }
 
 /// Splits the bytes of `count` values off.
-fn split_plain<T: Native>(data: &mut Bytes, count: usize) -> Result<Bytes, Fault> {
+fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes, Fault> {
     match count.checked_mul(T::STORED).filter(|n| *n <= data.len()) {
         Some(bytes) => Ok(data.split_to(bytes)),
         None => Err(too_few_error::<T>(count, data.len())),
@@ -402,14 +400,14 @@ fn split_plain<T: Native>(data: &mut Bytes, count: usize) -> Result<Bytes, Fault
 }
 
 /// Returns the end of `count` values from index `at` on.
-fn split_end<T: Native>(data: &Bytes, at: usize, count: usize) -> Result<usize, Fault> {
+fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<usize, Fault> {
     let all = data.len() / T::STORED;
     let end = at.checked_add(count).filter(|end| *end <= all);
     end.ok_or_else(|| too_few_error::<T>(count, (all - at) * T::STORED))
 }
 
 #[cold]
-fn too_few_error<T: Native>(count: usize, bytes: usize) -> Fault {
+fn too_few_error<T: DecodedValue>(count: usize, bytes: usize) -> Fault {
     Fault::new(format!(
         "{count} value(s) of {} bytes are expected, but the page has {bytes} byte(s) left",
         T::STORED

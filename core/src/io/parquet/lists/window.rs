@@ -20,7 +20,7 @@ use super::bits::{count_ones, low_mask, nth_bit};
 #[cfg(target_arch = "x86_64")]
 use super::hybrid::Bmi2;
 use super::hybrid::{Fault, GatherBits, Hybrid, Portable};
-use super::shape::Shape;
+use super::shape::ColumnShape;
 use crate::kernels::bits::for_avx2;
 
 const WORDS: usize = 64;
@@ -83,7 +83,7 @@ impl BitPlanes {
 /// Entries of a page, one per value, null, and list without elements. Each bit stands for an entry;
 /// bits past the last entry are undefined.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(super) struct LevelWindow {
     rep: BitPlanes,
     def: BitPlanes,
     /// Number of entries used, and in total.
@@ -99,8 +99,8 @@ pub(super) struct Window {
     pub(super) valid: [u64; WORDS],
 }
 
-impl Window {
-    pub(super) fn new(shape: &Shape) -> Self {
+impl LevelWindow {
+    pub(super) fn new(shape: &ColumnShape) -> Self {
         let none = [0; WORDS];
         Self {
             rep: BitPlanes::new(shape.max_rep),
@@ -120,12 +120,16 @@ impl Window {
         rep: &mut Hybrid,
         def: &mut Hybrid,
         n: usize,
-        shape: &Shape,
+        shape: &ColumnShape,
     ) -> Result<(), Fault> {
         let window = self;
         for_avx2!(
             fn[](
-                window: &mut Window, rep: &mut Hybrid, def: &mut Hybrid, n: usize, shape: &Shape,
+                window: &mut LevelWindow,
+                rep: &mut Hybrid,
+                def: &mut Hybrid,
+                n: usize,
+                shape: &ColumnShape,
             ) -> Result<(), Fault> = window.refill_inline(rep, def, n, shape, Bmi2::new()),
             else window.refill_inline(rep, def, n, shape, Portable)
         )
@@ -137,7 +141,7 @@ impl Window {
         rep: &mut Hybrid,
         def: &mut Hybrid,
         n: usize,
-        shape: &Shape,
+        shape: &ColumnShape,
         picks: impl GatherBits,
     ) -> Result<(), Fault> {
         self.rep.refill(rep, n, picks)?;
@@ -167,7 +171,7 @@ impl Window {
         Ok(())
     }
 
-    /// Whether a bit of an entry is set.
+    /// Returns whether an entry has its bit set.
     #[inline(always)]
     fn any_entry(&self, bits: &[u64; WORDS]) -> bool {
         let (whole, rest) = (self.n / 64, self.n % 64);
@@ -181,7 +185,7 @@ impl Window {
     /// Takes the entries of the next word that belong to `rows` rows. Returns the word, the mask of
     /// its entries, and whether another row begins after them.
     #[inline(always)]
-    pub(super) fn step(&mut self, rows: &mut usize) -> (usize, u64, bool) {
+    pub(super) fn next_segment(&mut self, rows: &mut usize) -> (usize, u64, bool) {
         let (word, used) = (self.at / 64, self.at % 64);
         let mut now = low_mask(self.n - word * 64) & !low_mask(used);
         let starts = self.rows[word] & now;
@@ -201,7 +205,7 @@ impl Window {
     }
 
     #[cold]
-    fn level_error(&self, shape: &Shape) -> Fault {
+    fn level_error(&self, shape: &ColumnShape) -> Fault {
         let largest =
             |levels: &BitPlanes| (0..self.n).map(|i| levels.get(i / 64, i % 64)).max().unwrap_or(0);
         Fault::new(format!(

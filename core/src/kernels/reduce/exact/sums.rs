@@ -127,7 +127,7 @@ impl ExactSums {
 
     /// Extends the limbs to hold bits from `low` up to `end`, and carries above.
     #[cold]
-    fn grow(&mut self, low: usize, end: usize) {
+    fn grow_window(&mut self, low: usize, end: usize) {
         let (first, last) = match self.width {
             0 => (low / 64, (end - 1) / 64 + 2),
             w => ((low / 64).min(self.first), ((end - 1) / 64 + 2).max(self.first + w)),
@@ -159,7 +159,7 @@ impl ExactSums {
     #[cold]
     fn grow_for(&mut self, position: u32) {
         let position = position as usize;
-        self.grow(position, position + self.terms.bits());
+        self.grow_window(position, position + self.terms.bits());
     }
 
     /// Returns the limbs of a group from the one that contains bit `offset`.
@@ -278,7 +278,7 @@ impl ExactSums {
         let end = position + 64;
         if self.width == 0 || position < 64 * self.first || end > 64 * (self.first + self.width - 1)
         {
-            self.grow(position, end);
+            self.grow_window(position, end);
         }
         let offset = u32::try_from(position - 64 * self.first).unwrap_or(0);
         let wide = u128::from(value.unsigned_abs()) << (offset % 64);
@@ -366,7 +366,7 @@ impl ExactSums {
                     || first < self.first
                     || first + limbs.len() > self.first + self.width - 1
                 {
-                    self.grow(low, end);
+                    self.grow_window(low, end);
                 }
                 let from = u32::try_from(low - 64 * self.first).unwrap_or(0);
                 let sign = limbs.last().map_or(0, |top| (*top >> 63).cast_unsigned());

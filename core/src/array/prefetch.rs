@@ -8,13 +8,13 @@ const AHEAD: usize = 12 << 10;
 
 /// Prefetches the memory [`AHEAD`] bytes past value `at`, which need not exist.
 #[inline(always)]
-pub(crate) fn ask_ahead<T>(values: &[T], at: usize) {
+pub(crate) fn prefetch_ahead<T>(values: &[T], at: usize) {
     prefetch_byte(values, at.wrapping_mul(size_of::<T>()).wrapping_add(AHEAD));
 }
 
 /// Prefetches the memory of value `at`, which need not exist.
 #[inline(always)]
-pub(crate) fn ask<T>(values: &[T], at: usize) {
+pub(crate) fn prefetch_value<T>(values: &[T], at: usize) {
     prefetch_byte(values, at.wrapping_mul(size_of::<T>()));
 }
 
@@ -60,9 +60,9 @@ mod tests {
     fn any_address_may_be_prefetched() {
         let values = [1u32, 2, 3];
         for at in [0, 2, 3, 1 << 20, usize::MAX / 2, usize::MAX] {
-            ask_ahead(&values, at);
-            ask_ahead::<u64>(&[], at);
-            ask(&values, at);
+            prefetch_ahead(&values, at);
+            prefetch_ahead::<u64>(&[], at);
+            prefetch_value(&values, at);
         }
         assert_eq!(values, [1, 2, 3]);
     }

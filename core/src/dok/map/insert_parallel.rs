@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use rayon::prelude::*;
 
 use super::HashMap;
-use super::hash::{Hashing, prefetch};
+use super::hash::{Hashing, prefetch_value};
 use super::rows::{Width, copy_row};
 use super::table::{
     AHEAD, EMPTY, IndexTable, LINE, hash_tag, home_bucket, match_row, next_bucket, pack_bucket,
@@ -31,13 +31,11 @@ const PART: usize = 1 << 14;
 
 /// A row of the batch with its location.
 struct BatchEntry {
-    /// The row in the batch.
     given: u32,
     /// The bucket if the key is new, else the row in the map.
     place: usize,
 }
 
-/// Result of one thread.
 #[derive(Default)]
 struct PartResult {
     new: Vec<BatchEntry>,
@@ -104,7 +102,7 @@ fn for_each_home(
         let own = &own[..count];
         for i in 0..count + AHEAD {
             if let Some(at) = own.get(i) {
-                prefetch(part, home_bucket(these[*at], buckets) - first);
+                prefetch_value(part, home_bucket(these[*at], buckets) - first);
             }
             if let Some(at) = i.checked_sub(AHEAD).map(|i| own[i]) {
                 let hash = these[at];
@@ -162,7 +160,7 @@ impl HashMap {
         new: &mut [bool],
         replace: bool,
     ) -> Result<()> {
-        if self.table.gone() > 0 {
+        if self.table.removed_buckets() > 0 {
             // Threads do not handle buckets of removed keys; a rebuilt table has none.
             self.rehash(self.table.len())?;
         }
@@ -288,7 +286,6 @@ impl HashMap {
     }
 }
 
-/// Copies the new rows in parallel.
 fn copy_new(
     out: &mut [u8],
     width: usize,

@@ -1,14 +1,13 @@
-//! [`Inner`]: what every epoch of a loader shares.
+//! [`LoaderState`]: what all epochs of a loader share.
 
 use std::sync::Arc;
 
 use super::items::EpochItems;
 use super::options::LoaderOptions;
-use super::output::Output;
+use super::output::TensorOutput;
 use super::source::{ColumnValues, LoaderSource};
 use crate::dense::DType;
 
-/// State shared by all epochs.
 #[derive(Debug)]
 pub(super) struct LoaderState {
     pub(super) source: LoaderSource,
@@ -16,7 +15,7 @@ pub(super) struct LoaderState {
     pub(super) items: EpochItems,
     /// Targets to predict, with one value per base of the items.
     pub(super) targets: Vec<LoaderTarget>,
-    pub(super) outputs: Vec<Output>,
+    pub(super) outputs: Vec<TensorOutput>,
     /// Longest possible size of each axis of a padded batch.
     pub(super) largest_shape: Vec<usize>,
     /// Test hook, called with the number of each batch before it is made.
@@ -29,7 +28,6 @@ pub(super) struct LoaderState {
 pub(super) struct LoaderTarget {
     pub(super) name: Arc<str>,
     pub(super) dtype: DType,
-    /// Whether any value is null.
     pub(super) nulls: bool,
     pub(super) values: ColumnValues,
 }

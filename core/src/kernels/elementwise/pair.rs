@@ -12,9 +12,9 @@ use arrow::downcast_primitive_array;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::kernels::align::aligned;
+use crate::kernels::allocate::allocate_values;
 use crate::kernels::gather::row_of_list;
 use crate::kernels::levels::leaf_lists;
-use crate::kernels::room::allocate_values;
 use crate::limit::check_size;
 
 #[derive(Debug)]
@@ -36,15 +36,15 @@ pub(crate) struct Pair {
 ///
 /// # Errors
 /// When rows differ in number, or lists (not null) in length and neither has one element.
-pub(crate) fn pair(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
+pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Lists)
 }
 
-/// Like [`pair`], but repeats lists only if all lists of the axis have one element: arrays with
-/// named dims have a size per dim, not per list.
+/// Like [`pair_arrays`], but repeats lists only if all lists of the axis have one element: arrays
+/// with named dims have a size per dim, not per list.
 ///
 /// # Errors
-/// As [`pair`], and for lists of one element among longer ones.
+/// Same as [`pair_arrays`], and for lists of one element among longer ones.
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Axes)
 }

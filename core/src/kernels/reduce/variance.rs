@@ -7,17 +7,17 @@ use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
-use super::fold::{Number, Total};
+use super::fold::{FoldNumber, Total};
 use super::groups::counts_of_lists;
-use super::numbers::{rank_valid, ratio, to_summable};
+use super::numbers::{divide_by_count, rank_valid, to_summable};
 use super::segments::{self, LANES, for_each_valid};
-use super::{Reduction, Task};
+use super::{ReduceTask, Reduction};
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::bits::{Rank, for_avx2};
 
 /// [`Reduction::Var`] and [`Reduction::Std`], in two passes over each list.
-pub(super) fn reduce_variance(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn reduce_variance(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let (ddof, root) = match task.how {
         Reduction::Var { ddof } => (ddof, false),
         Reduction::Std { ddof } => (ddof, true),
@@ -55,21 +55,21 @@ pub(super) fn reduce_variance(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef
     let values = squares.iter().zip(&counts).map(|(sum, n)| match n.checked_sub(ddof) {
         None | Some(0) => 0.0,
         _ if sum.is_nan() => f64::NAN,
-        Some(n) if root => ratio(*sum, n).sqrt(),
-        Some(n) => ratio(*sum, n),
+        Some(n) if root => divide_by_count(*sum, n).sqrt(),
+        Some(n) => divide_by_count(*sum, n),
     });
     let found: ArrayRef = Arc::new(Float64Array::try_new(values.collect(), nulls)?);
     Ok(cast(&found, &task.how.output_type(leaves.data_type())?)?)
 }
 
-fn sum_squares<T: Number<Wide = f64>>(
+fn sum_squares<T: FoldNumber<Wide = f64>>(
     flat: &[T],
     valid: Option<&Rank>,
     layout: &Layout,
     counts: &[usize],
 ) -> Result<Vec<f64>> {
-    let mean = |total, n| if n > 0 { ratio(total, n) } else { 0.0 };
-    let mut found = segments::fold::<Total<T>, _, true>(flat, valid, layout, mean)?.values;
+    let mean = |total, n| if n > 0 { divide_by_count(total, n) } else { 0.0 };
+    let mut found = segments::fold_segments::<Total<T>, _, true>(flat, valid, layout, mean)?.values;
     for (list, mean) in found.iter_mut().enumerate().filter(|(_, mean)| !mean.is_finite()) {
         let range = layout.range(list);
         *mean = compute_scaled_mean(flat, valid, range, counts[list]).unwrap_or(*mean);
@@ -84,7 +84,7 @@ fn sum_squares<T: Number<Wide = f64>>(
 }
 
 /// Returns the mean of values whose sum overflows a float; `None` if a value is not finite.
-fn compute_scaled_mean<T: Number<Wide = f64>>(
+fn compute_scaled_mean<T: FoldNumber<Wide = f64>>(
     flat: &[T],
     valid: Option<&Rank>,
     list: Range<usize>,
@@ -102,17 +102,17 @@ fn compute_scaled_mean<T: Number<Wide = f64>>(
         None => list.for_each(&mut add),
         Some(valid) => for_each_valid(valid, list.start, list.end, &mut add),
     }
-    finite.then(|| ratio(sum, count) / DOWN)
+    finite.then(|| divide_by_count(sum, count) / DOWN)
 }
 
-fn dispatch_squares<T: Number<Wide = f64>>(
+fn dispatch_squares<T: FoldNumber<Wide = f64>>(
     flat: &[T],
     valid: Option<&Rank>,
     lengths: &[usize],
     means: &mut [f64],
 ) {
     for_avx2!(
-        fn[T: Number<Wide = f64>](
+        fn[T: FoldNumber<Wide = f64>](
             flat: &[T], valid: Option<&Rank>, lengths: &[usize], means: &mut [f64],
         ) = replace_means(flat, valid, lengths, means)
     );
@@ -120,7 +120,7 @@ fn dispatch_squares<T: Number<Wide = f64>>(
 
 /// Replaces the mean of each list by the sum of squared distances from it.
 #[inline(always)]
-fn replace_means<T: Number<Wide = f64>>(
+fn replace_means<T: FoldNumber<Wide = f64>>(
     flat: &[T],
     valid: Option<&Rank>,
     lengths: &[usize],

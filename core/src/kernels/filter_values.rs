@@ -7,15 +7,15 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowPrimitiveType, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
 
-use super::bits::{Rank, Words, count_ones, words};
+use super::allocate::allocate_values;
+use super::bits::{BitWords, Rank, align_words, count_ones};
 use super::compress::Compress;
 #[cfg(target_arch = "x86_64")]
 use super::compress::WORD;
-use super::native::reinterpret;
-use super::room::allocate_values;
-use crate::array::ahead::ask;
+use super::native::reinterpret_values;
 #[cfg(target_arch = "x86_64")]
-use crate::array::ahead::ask_ahead;
+use crate::array::prefetch::prefetch_ahead;
+use crate::array::prefetch::prefetch_value;
 use crate::error::Result;
 
 /// Returns the values whose bit is set.
@@ -27,7 +27,7 @@ pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<A
     if !is_fixed_width(values) {
         return filter_with_arrow(values, keep);
     }
-    let words = words(keep);
+    let words = align_words(keep);
     dispatch_width(values, &words, count_ones(&words))
 }
 
@@ -66,14 +66,14 @@ fn filter_primitive<T: ArrowPrimitiveType<Native: Compress>>(
     keep: &[u64],
     count: usize,
 ) -> Result<ArrayRef> {
-    let same = reinterpret(values, &T::DATA_TYPE)?;
+    let same = reinterpret_values(values, &T::DATA_TYPE)?;
     let flat = same.as_primitive::<T>().values();
     let nulls = values.nulls().filter(|n| n.null_count() > 0);
     let nulls = nulls.map(|n| NullBuffer::new(compress_bits(n.inner(), keep, count)));
     let nulls = nulls.filter(|n| n.null_count() > 0);
     let out = dispatch_compress(flat, keep, count);
     let out: ArrayRef = Arc::new(PrimitiveArray::<T>::try_new(out.into(), nulls)?);
-    reinterpret(&out, values.data_type())
+    reinterpret_values(&out, values.data_type())
 }
 
 /// Words with fewer set bits than this are processed bit by bit.
@@ -137,7 +137,7 @@ unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize
             match whole.get(start + at) {
                 Some(values) if ones >= FEW_MOVED && out.capacity() - out.len() >= WORD => {
                     for line in 0..WORD * size_of::<V>() / 64 {
-                        ask_ahead(flat, (start + at) * WORD + line * (64 / size_of::<V>()));
+                        prefetch_ahead(flat, (start + at) * WORD + line * (64 / size_of::<V>()));
                     }
                     // SAFETY: the capacity was checked, and one value per set bit is written.
                     unsafe {
@@ -177,7 +177,7 @@ fn prefetch_sparse<V>(flat: &[V], start: usize, keep: &[u64], found: &[u32], i: 
         && let Some(next) = found.get(i + AHEAD)
     {
         let next = *next as usize;
-        ask(flat, (start + next) * 64 + keep[next].trailing_zeros() as usize);
+        prefetch_value(flat, (start + next) * 64 + keep[next].trailing_zeros() as usize);
     }
 }
 
@@ -244,7 +244,7 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn compress_bits_bmi2(bits: Words<'_>, keep: &[u64], count: usize) -> Vec<u64> {
+        fn compress_bits_bmi2(bits: BitWords<'_>, keep: &[u64], count: usize) -> Vec<u64> {
             // SAFETY: this function is compiled with BMI2.
             unsafe { compress_bitmap::<true>(bits, keep, count) }
         }
@@ -262,7 +262,7 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
 /// Extracts the bits of `bits` at the set positions of a mask, packed to the low end.
 ///
 /// # Safety
-/// With `WIDE`, the CPU has BMI2.
+/// The CPU has BMI2 if `WIDE` is set.
 #[inline(always)]
 unsafe fn extract_bits<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -280,10 +280,10 @@ unsafe fn extract_bits<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
 }
 
 /// # Safety
-/// As [`extract_bits`].
+/// Same as [`extract_bits`].
 #[inline(always)]
 unsafe fn compress_bitmap<const WIDE: bool>(
-    bits: Words<'_>,
+    bits: BitWords<'_>,
     keep: &[u64],
     count: usize,
 ) -> Vec<u64> {
@@ -335,11 +335,15 @@ mod tests {
                 let bits: BooleanBuffer = (0..n).map(|i| bit(i, of + 2)).collect();
                 let expected: Vec<bool> =
                     (0..n).filter(|i| keep.value(*i)).map(|i| bits.value(i)).collect();
-                let found = compress_bits(&bits, &words(&keep), expected.len());
+                let found = compress_bits(&bits, &align_words(&keep), expected.len());
                 assert_eq!(found.iter().collect::<Vec<_>>(), expected);
                 // SAFETY: without `WIDE` the function needs no CPU features.
                 let slow = unsafe {
-                    compress_bitmap::<false>(Rank::new(&bits).bits(), &words(&keep), expected.len())
+                    compress_bitmap::<false>(
+                        Rank::new(&bits).bits(),
+                        &align_words(&keep),
+                        expected.len(),
+                    )
                 };
                 let slow = BooleanBuffer::new(Buffer::from_vec(slow), 0, expected.len());
                 assert_eq!(found, slow);
@@ -351,8 +355,11 @@ mod tests {
                     let values: Vec<V> = (0..keep.len()).map(value).collect();
                     let kept = (0..keep.len()).filter(|i| keep.value(*i)).map(value);
                     let wanted: Vec<V> = kept.collect();
-                    assert_eq!(dispatch_compress(&values, &words(keep), wanted.len()), wanted);
-                    assert_eq!(compress_words(&values, &words(keep), wanted.len()), wanted);
+                    assert_eq!(
+                        dispatch_compress(&values, &align_words(keep), wanted.len()),
+                        wanted
+                    );
+                    assert_eq!(compress_words(&values, &align_words(keep), wanted.len()), wanted);
                 }
                 moved::<u8>(&keep);
                 moved::<u16>(&keep);

@@ -9,17 +9,17 @@ use arrow::compute::kernels::cmp;
 use arrow::datatypes::{DataType, UInt8Type};
 
 use super::fold::{Extreme, Largest, Smallest};
-use super::groups::{Groups, counts_of_lists};
-use super::{Reduction, Task, numbers};
+use super::groups::{LeafGroups, counts_of_lists};
+use super::{ReduceTask, Reduction, numbers};
 use crate::array::nulls::true_bits;
 use crate::error::Result;
 use crate::kernels::bits::Rank;
 
 /// [`Reduction::Any`] and [`Reduction::All`]; null leaves do not count.
-pub(super) fn reduce_any_all(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
+pub(super) fn reduce_any_all(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let flags = to_booleans(leaves)?;
     let any = task.how == Reduction::Any;
-    let Groups::Lists(level) = &task.groups else { return reduce_stacked(&flags, task, any) };
+    let LeafGroups::Lists(level) = &task.groups else { return reduce_stacked(&flags, task, any) };
     // For `all`, a list is false if it has a false leaf.
     let found = if any { true_bits(&flags) } else { false_bits(&flags) };
     let rank = Rank::new(&found);
@@ -42,7 +42,7 @@ fn false_bits(flags: &BooleanArray) -> BooleanBuffer {
     }
 }
 
-fn reduce_stacked(flags: &BooleanArray, task: &Task, any: bool) -> Result<ArrayRef> {
+fn reduce_stacked(flags: &BooleanArray, task: &ReduceTask, any: bool) -> Result<ArrayRef> {
     let bytes = cast(flags, &DataType::UInt8)?;
     let (valid, bytes) = (numbers::rank_valid(&bytes), bytes.as_primitive::<UInt8Type>().values());
     let found = if any {
