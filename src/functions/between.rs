@@ -1,4 +1,4 @@
-//! Values within bounds, and what stands beside them.
+//! Values within bounds, and elements whose sibling values are within bounds.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) static BETWEEN: Def = Def {
     arity: (3, 5),
     doc: Doc {
         section: Section::Index,
-        description: "With bounds alone a mask: whether each value lies between them. (`BETWEEN` does not work on lists.) With the times of the elements, or any sibling list, the elements whose time lies between: `ragged_between(code, time, start, stop, '(]')` is what happened after `start` up to `stop`.",
+        description: "With bounds only, returns a mask of the values that lie between them. (`BETWEEN` does not work on lists.) With the times of the elements, or any other sibling list, returns the elements whose time lies between: `ragged_between(code, time, start, stop, '(]')` returns the codes after `start`, up to and including `stop`.",
         syntax: &[
             "ragged_between(x, lo, hi [, closed])",
             "ragged_between(x, time, lo, hi [, closed])",
@@ -33,18 +33,18 @@ pub(super) static BETWEEN: Def = Def {
             ("x", "a list of any depth"),
             (
                 "time",
-                "a list with the lengths of `x` on its own levels; it picks whole elements of an outer axis where `x` is deeper. It need not be sorted",
+                "a list with the lengths of `x` on its own levels; if `x` is deeper, whole elements of an outer axis are selected. It need not be sorted",
             ),
             (
                 "lo, hi",
-                "single values, one per row or written out; texts are read as times where times are. With `time`, NULL is no bound",
+                "scalars, columns or literals; strings are parsed as times if the values are times. With `time`, NULL means no bound",
             ),
             (
                 "closed",
-                "which bounds belong to it, written out: `'[]'` (default, as BETWEEN), `'[)'`, `'(]'`, `'()'`",
+                "which bounds are included, a literal: `'[]'` (default, as BETWEEN), `'[)'`, `'(]'`, `'()'`",
             ),
         ],
-        missing: "A mask is NULL where a value or a bound is. Elements whose time is NULL are not picked; a NULL row stays NULL.",
+        missing: "The mask is NULL if the value or a bound is NULL. Elements whose time is NULL are not selected. A NULL row stays NULL.",
         duckdb: "`list_filter(x, lambda v: v BETWEEN lo AND hi)`; with times `list_where(x, list_transform(time, lambda t: t > lo AND t <= hi))`.",
         example: example!("ragged_between"),
     },
@@ -54,15 +54,16 @@ pub(super) static BETWEEN: Def = Def {
     infix: None,
 };
 
-/// Where the values that are compared, the bounds and `closed` stand.
+/// Positions of the compared values, the bounds and `closed` in the arguments.
 struct Places {
-    /// Position of what is compared: 0, or 1 where there are times.
+    /// Position of the compared values: 0, or 1 if times are given.
     values: usize,
     closed: Option<usize>,
 }
 
 fn places(arguments: usize, second_is_list: bool, last_is_text: bool) -> Places {
-    // Four arguments are a mask with `closed`, or elements without: the second says which.
+    // Four arguments are either a mask with `closed`, or elements without it: the type of the
+    // second argument decides.
     match (arguments, second_is_list) {
         (3, _) => Places { values: 0, closed: None },
         (4, false) => Places { values: 0, closed: Some(3) },
@@ -72,7 +73,7 @@ fn places(arguments: usize, second_is_list: bool, last_is_text: bool) -> Places 
     }
 }
 
-/// Whether a text is one of the four kinds of intervals.
+/// Whether a string is one of the four kinds of intervals.
 fn is_kind(text: Option<&str>) -> bool {
     matches!(text, Some("[]" | "[)" | "(]" | "()"))
 }
@@ -82,7 +83,7 @@ fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
     let text = plan.known(plan.len() - 1).and_then(|v| v.try_as_str()).flatten();
     let at = places(plan.len(), list_depth(plan.data_type(1)) > 0, is_kind(text));
     if let Some(i) = at.closed {
-        let kind = plan.literal_text(i, "which bounds belong to it", "'[]'")?;
+        let kind = plan.literal_text(i, "which bounds are included", "'[]'")?;
         if !is_kind(kind) {
             return Err(plan.refuse(
                 i,
@@ -95,7 +96,7 @@ fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
         return Err(plan.refuse(
             1,
             format!(
-                "(time) has {} levels of lists, more than the {} of what it picks from",
+                "(time) has {} levels of lists, but the list that it selects from has only {}",
                 values.depth(),
                 lists.depth()
             ),
@@ -104,7 +105,7 @@ fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
     for i in [at.values + 1, at.values + 2] {
         super::operators::comparable(plan, Op::Lt, at.values, i)?;
         if at.values == 1 && list_depth(plan.data_type(i)) > 0 {
-            return Err(plan.refuse(i, "(a bound) must be a single value per row, not a list"));
+            return Err(plan.refuse(i, "(a bound) must be one scalar per row, not a list"));
         }
     }
     match at.values {
@@ -131,7 +132,7 @@ fn call(call: &Call<'_>) -> Result<ArrayRef> {
     }
 }
 
-/// Values on one side of a bound; where it is none, all of them.
+/// Compares values with one bound. If the bound is `open`, NULL means no bound.
 fn bounded(
     call: &Call<'_>,
     op: Op,
@@ -144,7 +145,7 @@ fn bounded(
     if !open {
         return Ok(mask);
     }
-    // NULL is no bound: true for all values of its row.
+    // A NULL bound matches all values of its row.
     let unbounded = match &side {
         Side::One(v) if v.is_valid(0) && !v.data_type().is_null() => return Ok(mask),
         Side::One(_) => {

@@ -1,4 +1,4 @@
-//! Codes and their tokens, and what is below a code: functions that look into a `codes.parquet`.
+//! Codes, their tokens and their descendants: functions that read a `codes.parquet`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,10 +21,8 @@ use crate::error::{Error, Result};
 use crate::io::meds::{CodeHierarchy, VOCABULARY_METADATA, Vocabulary};
 use crate::kernels::text::is_text;
 
-const CODES: (&str, &str) = (
-    "codes",
-    "a `codes.parquet`, or the MEDS folder or tensorized cohort that has one, written out",
-);
+const CODES: (&str, &str) =
+    ("codes", "a `codes.parquet`, or the MEDS folder or tensorized cohort that has one, a literal");
 const SUCH: &str = "'DIR/metadata/codes.parquet'";
 
 static VOCABULARIES: Kept<Codes> = Kept::new();
@@ -36,7 +34,7 @@ struct Codes {
     /// Codes by token.
     texts: ArrayRef,
     tokens: Vec<u32>,
-    /// The place in `texts` by token; empty where tokens are too far apart for a table.
+    /// Position in `texts` by token; empty if tokens are too far apart for a table.
     places: Vec<Option<u32>>,
 }
 
@@ -55,7 +53,7 @@ impl Codes {
         VOCABULARIES.get(&codes_file(path), Self::read)
     }
 
-    /// The place of each token in `texts`; the padding 0 has none.
+    /// Returns the position of each token in `texts`; the padding token 0 has none.
     fn places(&self, tokens: &UInt32Array, path: &str) -> Result<UInt32Array> {
         let find = |token: u32| match self.places.as_slice() {
             [] => place(&self.tokens, token),
@@ -63,7 +61,7 @@ impl Codes {
         };
         let unknown = |token: u32| {
             Error::invalid(format!(
-                "token {token} is not in the vocabulary of {}, whose largest is {}: is it of another one?",
+                "token {token} is not in the vocabulary of {}, whose largest token is {}; check that the tokens are of this vocabulary",
                 codes_file(path).display(),
                 self.vocabulary.id().size().saturating_sub(1)
             ))
@@ -76,13 +74,13 @@ impl Codes {
     }
 }
 
-/// Where the first of a token is in ascending ones.
+/// Returns the first position of a token in ascending tokens.
 fn place(tokens: &[u32], token: u32) -> Option<u32> {
     let at = tokens.partition_point(|t| *t < token);
     if tokens.get(at) == Some(&token) { u32::try_from(at).ok() } else { None }
 }
 
-/// The file that an argument names.
+/// Returns the file that an argument names.
 pub(crate) fn codes_file(path: &str) -> PathBuf {
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
     if !path.is_dir() {
@@ -93,7 +91,7 @@ pub(crate) fn codes_file(path: &str) -> PathBuf {
     if !inner.exists() && own.exists() { own } else { inner }
 }
 
-/// The codes that argument 1 names.
+/// Returns the codes that argument 1 names.
 fn named<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<Codes>)> {
     match plan.literal_text(1, "the codes", SUCH)? {
         Some(path) => Ok((path, Codes::of(path)?)),
@@ -101,18 +99,21 @@ fn named<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<Codes>)> {
     }
 }
 
-/// A result that says which vocabulary it is of.
+/// Returns the field of a result, with metadata that names its vocabulary.
 fn tagged(data_type: DataType, codes: &Codes) -> FieldRef {
     let id = codes.vocabulary.id().to_string();
     let metadata = [(VOCABULARY_METADATA.to_owned(), id)].into();
     Arc::new(Field::new("", data_type, true).with_metadata(metadata))
 }
 
-/// The codes as the query was planned with.
+/// Returns the codes with which the query was planned.
 fn planned<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<Codes>)> {
-    let path = call
-        .text(1)
-        .ok_or_else(|| Error::invalid(format!("{}: the codes are not constant", call.name())))?;
+    let path = call.text(1).ok_or_else(|| {
+        Error::invalid(format!(
+            "{}: the path of the codes must be the same for all rows",
+            call.name()
+        ))
+    })?;
     let codes = Codes::of(path)?;
     let then = call.return_field().metadata().get(VOCABULARY_METADATA);
     if then.is_some_and(|id| *id != codes.vocabulary.id().to_string()) {
@@ -131,19 +132,18 @@ pub(super) static ENCODE: Def = Def {
     arity: (2, 2),
     doc: Doc {
         section: Section::Codes,
-        description: "The token of each code in a vocabulary, as `UInt32`: what `densify`, `.nrt` files and models take. Tokens are those of `code/vocab_index` in the file, else 1, 2, 3, .. in the order of the codes, as in `code_id` of `meds('DIR')`. The column says by its metadata (`serrate.vocabulary`) which vocabulary it is of.",
+        description: "Returns the token of each code in a vocabulary as `UInt32`, the form that `densify`, `.nrt` files and models need. Tokens are those of `code/vocab_index` in the file, else 1, 2, 3, .. in the order of the codes, as in `code_id` of `meds('DIR')`. The column names its vocabulary in its metadata (`serrate.vocabulary`).",
         syntax: &["ragged_encode(x, codes)"],
-        args: &[("x", "a list of any depth of texts, or of a dictionary of texts"), CODES],
-        missing: "A code that is not in the vocabulary is 0, as padding is; NULL stays NULL. The file is read once for a query.",
-        duckdb: "a join of the unnested codes with the vocabulary, and grouping back.",
+        args: &[("x", "a list of any depth of strings, or of a dictionary of strings"), CODES],
+        missing: "A code that is not in the vocabulary becomes 0, the token of padding. NULL values stay NULL. The file is read once per query.",
+        duckdb: "a join of the unnested codes with the vocabulary, grouped back into lists.",
         example: example!("ragged_encode"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
         if !is_text(lists.leaf()) && !lists.leaf().is_null() {
-            return Err(
-                plan.refuse(0, format!("must be a list of texts; its values are {}", lists.leaf()))
-            );
+            return Err(plan
+                .refuse(0, format!("must be a list of strings; its values are {}", lists.leaf())));
         }
         let (_, codes) = named(plan)?;
         Ok(tagged(lists.plain_leaf(DataType::UInt32), &codes))
@@ -173,11 +173,11 @@ pub(super) static DECODE: Def = Def {
     arity: (2, 2),
     doc: Doc {
         section: Section::Codes,
-        description: "The code of each token in a vocabulary: `ragged_encode` back. Codes are a dictionary over the vocabulary, which the column names in its metadata (`serrate.vocabulary`). Of several codes with one token it is the first.",
+        description: "Returns the code of each token in a vocabulary: the inverse of `ragged_encode`. The result is a dictionary over the vocabulary, which the column names in its metadata (`serrate.vocabulary`). If several codes have the same token, the first one is returned.",
         syntax: &["ragged_decode(x, codes)"],
         args: &[("x", "a list of any depth of integers"), CODES],
-        missing: "0 (padding, or a code that was unknown) is NULL, and NULL stays NULL. A token that the vocabulary does not have is an error, and so is a column that says it is of another vocabulary. The file is read once for a query.",
-        duckdb: "a join of the unnested tokens with the vocabulary, and grouping back.",
+        missing: "0 (padding, or an unknown code) returns NULL, and NULL values stay NULL. A token that is not in the vocabulary is an error, and so is a column whose metadata names another vocabulary. The file is read once per query.",
+        duckdb: "a join of the unnested tokens with the vocabulary, grouped back into lists.",
         example: example!("ragged_decode"),
     },
     plan: |plan| {
@@ -194,7 +194,7 @@ pub(super) static DECODE: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "({path}) is the vocabulary {}, and the tokens are of the vocabulary {own}: decode them by the one they were encoded with",
+                    "({path}) is the vocabulary {}, but the tokens are of the vocabulary {own}; decode them with the vocabulary that encoded them",
                     codes.vocabulary.id()
                 ),
             ));
@@ -206,7 +206,7 @@ pub(super) static DECODE: Def = Def {
         let (path, codes) = planned(call)?;
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options)
-            .map_err(|e| Error::invalid(format!("{}: no token: {e}", call.name())))?;
+            .map_err(|e| Error::invalid(format!("{}: not a valid token: {e}", call.name())))?;
         let places = codes.places(tokens.as_primitive::<UInt32Type>(), path)?;
         let decoded = DictionaryArray::try_new(places, Arc::clone(&codes.texts))?;
         call.lists(&x.with_leaves(Arc::new(decoded))?)
@@ -222,16 +222,16 @@ pub(super) static DESCENDANTS: Def = Def {
     arity: (1, 2),
     doc: Doc {
         section: Section::Codes,
-        description: "All codes below some: the codes themselves, those that name one of them in `parent_codes`, those that name one of these, and so on; a list in the order of the texts. It is what `ragged_isin` looks for, and unnested what tables join with.",
+        description: "Returns the given codes and all codes below them: those that name one of them in `parent_codes`, those that name one of these, and so on. The result is a list in string order, for `ragged_isin` or, unnested, for a join.",
         syntax: &["descendants(roots [, codes])"],
         args: &[
-            ("roots", "a code, or a list of codes; they need not be in the file themselves"),
+            ("roots", "a code, or a list of codes; they need not be in the file"),
             (
                 "codes",
-                "a `codes.parquet` with the column `parent_codes`, or the MEDS folder that has one, written out; the setting `serrate.codes` if not given",
+                "a `codes.parquet` with the column `parent_codes`, or the MEDS folder that has one, a literal; the setting `serrate.codes` by default",
             ),
         ],
-        missing: "NULL for NULL; a NULL among the roots is left out. A code that nothing names as a parent is there alone. Circles end where they began. A file without `parent_codes` is an error. The file is read once for a query.",
+        missing: "NULL returns NULL, and a NULL among the roots is ignored. A code that no other code names as its parent returns itself only. Circular references are allowed. A file without `parent_codes` is an error. The file is read once per query.",
         duckdb: "`WITH RECURSIVE` over `unnest(parent_codes)`.",
         example: example!("descendants"),
     },
@@ -256,7 +256,7 @@ pub(super) static DESCENDANTS: Def = Def {
             None if !setting.is_empty() => setting.as_str(),
             None => {
                 return Err(Error::invalid(format!(
-                    "{}: whose codes? Give a codes.parquet or the folder that has one, such as descendants('ICD10CM/E11', 'DIR'), or SET serrate.codes = 'DIR'",
+                    "{}: the file of codes is missing; give a codes.parquet or the folder that has one, such as descendants('ICD10CM/E11', 'DIR'), or SET serrate.codes = 'DIR'",
                     call.name()
                 )));
             }

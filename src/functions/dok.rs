@@ -1,4 +1,4 @@
-//! Look-ups in sparse tensors and dictionaries of keys.
+//! Look-ups in sparse tensors and dictionaries.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -35,11 +35,11 @@ use serrate_core::internal::{aligned, with_nulls};
 
 const TABLE: (&str, &str) = (
     "m",
-    "a table `STORED AS DOK`, written out: its name when the query is planned says which file is read; or the path of such a file",
+    "a table `STORED AS DOK`, a literal: its name, which is resolved to a file when the query is planned, or the path of such a file",
 );
 const KEYS: (&str, &str) = (
     "i, j, ..",
-    "an index per axis of the tensor, of any integer type (negatives count from the end), or a value per column of keys of the dictionary, in that order; or lists of them, all of the same lengths, beside single values, which go with every element",
+    "one index per axis of the tensor, of any integer type (negative ones count from the end), or one value per key column of the dictionary, in that order. They may be lists of the same lengths; scalars are combined with every element",
 );
 const SUCH: &str = "'m'";
 
@@ -50,18 +50,18 @@ pub(super) static GET: Def = Def {
     arity: (2, ANY),
     doc: Doc {
         section: Section::Sparse,
-        description: "The value of an element of a sparse tensor, or of a key of a dictionary, per row: a batch at a time in a hash table, without a join. The name becomes the file as it is when the query is planned, and all rows see that version of it.",
+        description: "Returns the value of an entry of a sparse tensor or dictionary, per row. It looks up a batch at a time in a hash table, without a join. The table name is resolved when the query is planned, and all rows see that version of the file.",
         syntax: &["dok_get('m', i, j, .. [, default])", "dok_get(x, i, j, ..)"],
         args: &[
             TABLE,
             KEYS,
             (
                 "default",
-                "what is given where there is no entry: a value or a column; of a tensor 0 if not given, of a dictionary NULL",
+                "the value if there is no entry: a scalar or a column; 0 by default for a tensor, NULL for a dictionary",
             ),
-            ("x", "a list of any depth instead of a table: the function is `ragged_at`"),
+            ("x", "a list of any depth in place of a table; the function is then `ragged_at`"),
         ],
-        missing: "Where there is no entry, the default; an index outside the tensor is no entry, and no error. A NULL index or key gives NULL, whatever the default; a NULL list gives NULL.",
+        missing: "If there is no entry, the result is the default. An index outside the tensor is not an error; it has no entry. A NULL index or key returns NULL, whatever the default; a NULL list returns NULL.",
         duckdb: "`LEFT JOIN m USING (i, j)` and `coalesce(v, default)`.",
         example: example!("dok_get"),
     },
@@ -99,10 +99,10 @@ pub(super) static CONTAINS: Def = Def {
     arity: (2, ANY),
     doc: Doc {
         section: Section::Sparse,
-        description: "Whether a sparse tensor has an entry at an index, or a dictionary a key, per row; see `dok_get`.",
+        description: "Returns whether a sparse tensor or dictionary has an entry, per row; see `dok_get`.",
         syntax: &["dok_contains('m', i, j, ..)"],
         args: &[TABLE, KEYS],
-        missing: "An index outside the tensor is false. A NULL index or key gives NULL, and so does a NULL list.",
+        missing: "An index outside the tensor returns false. A NULL index or key returns NULL, and so does a NULL list.",
         duckdb: "`EXISTS (FROM m WHERE m.i = t.i AND m.j = t.j)`.",
         example: example!("dok_contains"),
     },
@@ -127,7 +127,7 @@ pub(super) static CONTAINS: Def = Def {
     infix: None,
 };
 
-/// The file that argument 0 names.
+/// Returns the file that argument 0 names.
 fn named(plan: &Plan<'_>) -> Result<Spec> {
     let text = plan.literal_text(0, "the table", SUCH)?.unwrap_or_default();
     Spec::parse(text).map_err(|e| match e {
@@ -136,7 +136,7 @@ fn named(plan: &Plan<'_>) -> Result<Spec> {
     })
 }
 
-/// Refuses another number of keys than there are.
+/// Checks the number of keys.
 fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]) -> Result<()> {
     if plan.len() == expected + 1 {
         return Ok(());
@@ -153,7 +153,7 @@ fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]
     ))
 }
 
-/// Checks the keys that are given, and wraps the type of one result in their lists.
+/// Checks the types of the keys, and wraps the type of one result in their lists.
 fn returned(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
     let mut lists: Option<Lists> = None;
     for (i, (name, key)) in (1..).zip(keys) {
@@ -179,7 +179,7 @@ fn returned(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<
                 return Err(plan.refuse(
                     i,
                     format!(
-                        "({name}) has {} levels of lists, another key {}; keys are single values or lists of the same lengths",
+                        "({name}) has {} levels of lists, but another key has {}; keys must be scalars or lists of the same lengths",
                         given.depth(),
                         known.depth()
                     ),
@@ -195,13 +195,13 @@ fn returned(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<
 
 fn shown(key: &DataType) -> String {
     match key {
-        t if is_text(t) => "a text".into(),
+        t if is_text(t) => "a string".into(),
         t if t.is_integer() => "an integer".into(),
         t => t.to_string(),
     }
 }
 
-/// Refuses a default that is no value of the table.
+/// Checks that a default has the type of the table's values.
 fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
     let given = plan.data_type(i);
     let fraction = |s: &ScalarValue| match s.cast_to(&DataType::Float64) {
@@ -260,7 +260,7 @@ fn each(
     call.lists(&lists.with_leaves(found)?)
 }
 
-/// What stands for entries that are not there.
+/// The default for missing entries.
 enum Default {
     One(ScalarValue),
     Rows(ArrayRef),
@@ -274,15 +274,16 @@ impl Default {
         }
     }
 
-    /// In the type of the values; one or one per row.
+    /// Casts the default to the type of the values; returns whether it is one for all rows.
     fn cast(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {
             Self::One(value) => (value.to_array_of_size(1)?, true),
             Self::Rows(values) => (Arc::clone(values), false),
         };
-        let values = cast_with_options(&values, of, &options)
-            .map_err(|e| Error::invalid(format!("dok_get: the default is no {of}: {e}")))?;
+        let values = cast_with_options(&values, of, &options).map_err(|e| {
+            Error::invalid(format!("dok_get: the default is not a valid {of}: {e}"))
+        })?;
         Ok((values, one))
     }
 }
@@ -313,7 +314,7 @@ fn valid(array: &ArrayRef) -> BooleanBuffer {
     }
 }
 
-/// The default where something is missing.
+/// Replaces missing results by the default.
 fn or_default(found: ArrayRef, missing: &BooleanArray, default: &Default) -> Result<ArrayRef> {
     let (values, one) = default.cast(found.data_type())?;
     Ok(match one {
@@ -341,7 +342,7 @@ fn contains(version: &Version, keys: &[ArrayRef]) -> Result<ArrayRef> {
     }
 }
 
-/// Elements of a tensor.
+/// Reads elements of a tensor.
 fn elements(tensor: &DokTensor, keys: &[ArrayRef], default: Option<&Default>) -> Result<ArrayRef> {
     let (indices, nulls) = indices(keys, &tensor.shape())?;
     let slices: Vec<&[i64]> = indices.iter().map(|i| i.values().as_ref()).collect();
@@ -370,8 +371,8 @@ fn elements(tensor: &DokTensor, keys: &[ArrayRef], default: Option<&Default>) ->
     }
 }
 
-/// Indices as int64, counted from the beginning, and where none of them is NULL. What is outside a
-/// tensor stays so.
+/// Returns non-negative indices as int64, and the rows in which no index is NULL. Indices outside
+/// the tensor stay outside.
 fn indices(keys: &[ArrayRef], shape: &[usize]) -> Result<(Vec<Int64Array>, Option<NullBuffer>)> {
     let mut nulls: Option<NullBuffer> = None;
     let mut out = Vec::with_capacity(keys.len());
@@ -387,18 +388,18 @@ fn indices(keys: &[ArrayRef], shape: &[usize]) -> Result<(Vec<Int64Array>, Optio
         let size = u64::try_from(*size).unwrap_or(u64::MAX);
         let from_start = |i: i64| match i {
             0.. => i,
-            // More than the axis is long: negative still, which is outside.
+            // An index below the start of the axis stays negative, which is outside.
             _ => i.checked_add_unsigned(size).unwrap_or(i64::MIN),
         };
-        // Too large for int64, hence outside.
+        // An index too large for int64 is outside.
         let each = wide.iter().map(|i| i.map_or(i64::MIN, from_start));
         out.push(each.collect::<Vec<_>>().into());
     }
     Ok((out, nulls))
 }
 
-/// Keys in the types of the dictionary, and where none of them is NULL. What a type cannot hold is
-/// null in the first, which is no key.
+/// Returns keys in the types of the dictionary, and the rows in which no key is NULL. A value that
+/// the type cannot represent becomes null, which is not a key.
 fn as_stored(
     keys: &[ArrayRef],
     fields: &[FieldRef],
@@ -418,23 +419,23 @@ fn as_stored(
 
 /// The tables of a session, by name.
 pub(crate) trait Names: fmt::Debug + Send + Sync {
-    /// What a table of this name holds now; `None` when there is no such table.
+    /// Returns the current contents of the table of this name, or `None` if there is no such table.
     ///
     /// # Errors
-    /// When it is a table of another kind, or its file cannot be read.
+    /// When the table is of another kind, or its file cannot be read.
     fn find(&self, name: &str) -> DfResult<Option<Arc<Version>>>;
 }
 
 /// A function whose first argument may be the name of a table of the session.
 struct Named {
-    /// The same function of a [`Spec`] or path, which knows no session.
+    /// The same function with a [`Spec`] or path as its first argument. It knows no session.
     inner: Arc<ScalarUDF>,
     names: Arc<dyn Names>,
-    /// Keeps the version that a plan is about in memory until the plan is done with.
+    /// Keeps the version that the plan uses in memory for as long as the plan exists.
     bound: Option<Arc<Version>>,
 }
 
-/// The functions as a session knows them that has tables.
+/// Returns the functions for a session that has tables.
 pub(crate) fn with_names(names: &Arc<dyn Names>) -> Vec<ScalarUDF> {
     let named = [&GET, &CONTAINS].into_iter().filter_map(|def| {
         let inner = Arc::clone(super::scalar(def.name)?);
@@ -445,7 +446,8 @@ pub(crate) fn with_names(names: &Arc<dyn Names>) -> Vec<ScalarUDF> {
 }
 
 impl Named {
-    /// The text that stands for a name, and the version that it means; `None` for what stays.
+    /// Returns the text that replaces a table name, and the version that it stands for; `None` if
+    /// the text stays as it is.
     fn bind(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Files that functions need: read once, and again only when they have changed.
+//! Cache of files that functions need, reloaded when they change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::{Error, Result};
 use serrate_core::internal::Stamp;
 
-/// Files kept at a time.
+/// Maximum number of cached files.
 const KEPT: usize = 4;
 
-/// What was made of the files that were asked for last. Functions have no state of their own, and are
-/// called for every batch.
+/// Cache of the results of the most recently used files. Functions have no state of their own, and
+/// are called for every batch.
 pub(super) struct Kept<T> {
     files: Mutex<Vec<Entry<T>>>,
 }
@@ -21,8 +21,8 @@ struct Entry<T> {
     slot: Slot<T>,
 }
 
-/// What was made of one file. Held while it is read, so that partitions that start together read it
-/// once, and nobody waits for another file.
+/// The result of one file. The lock is held while the file is read, so that partitions that start
+/// together read it once, and no caller waits for another file.
 type Slot<T> = Arc<Mutex<Option<(Stamp, Arc<T>)>>>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -34,7 +34,7 @@ impl<T> Kept<T> {
         Self { files: Mutex::new(Vec::new()) }
     }
 
-    /// What `read` makes of a file, now or when it was asked last.
+    /// Returns the result of `read` for a file, from the cache if the file has not changed.
     pub(super) fn get(&self, path: &Path, read: impl Fn(&Path) -> Result<T>) -> Result<Arc<T>> {
         let full = fs::canonicalize(path).map_err(|e| Error::io(path, e))?;
         let slot = self.slot(&full);
@@ -46,13 +46,13 @@ impl<T> Kept<T> {
             return Ok(Arc::clone(value));
         }
         let stamp = Stamp::settled(&full).map_err(|e| Error::io(path, e))?;
-        // In the words of the caller, who did not write the canonical path.
+        // Errors show the path as the caller wrote it, not the canonical one.
         let value = Arc::new(read(path)?);
         *slot = Some((stamp, Arc::clone(&value)));
         Ok(value)
     }
 
-    /// The place of a file, which is the last one to go now.
+    /// Returns the slot of a file and marks it as most recently used.
     fn slot(&self, full: &Path) -> Slot<T> {
         let mut files = locked(&self.files);
         let entry = match files.iter().position(|f| f.path == full) {
@@ -111,7 +111,7 @@ mod tests {
         let path = dir.path().join("a");
         let kept = Kept::new();
         for i in 0..20 {
-            // In place, of one length.
+            // The file is overwritten in place with the same length.
             fs::write(&path, format!("{i:02}")).unwrap();
             let text = kept.get(&path, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
             assert_eq!(text.unwrap().as_str(), format!("{i:02}"));

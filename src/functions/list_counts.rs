@@ -12,10 +12,10 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-/// `array_length`, `array_position` and `array_positions`, to be registered in the place of DataFusion's, whose
-/// numbers are unsigned: no function of lists takes them, as in `x[list_position(x, 2)]`, and a difference
-/// of them is a decimal. `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs` fails once they
-/// can go.
+/// Returns `array_length`, `array_position` and `array_positions`, which are registered in place of
+/// DataFusion's. DataFusion returns unsigned numbers, which no list function accepts, as in
+/// `x[list_position(x, 2)]`, and whose difference is a decimal.
+/// `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs` fails once these can be removed.
 pub(crate) fn signed_counts() -> [ScalarUDF; 3] {
     [array_length_udf(), array_position_udf(), array_positions_udf()]
         .map(|inner| ScalarUDF::new_from_impl(Signed { inner }))
@@ -31,7 +31,7 @@ struct Signed {
     inner: Arc<ScalarUDF>,
 }
 
-/// The type with signed numbers in the place of unsigned ones.
+/// Returns the type with signed integers in place of unsigned ones.
 fn signed(t: &DataType) -> DataType {
     match t {
         DataType::UInt64 => DataType::Int64,
@@ -58,7 +58,7 @@ impl ScalarUDFImpl for Signed {
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        // The stock function checks its result against the type that it promises itself.
+        // The stock function checks its result against its own return type.
         let types: Vec<DataType> = args.arg_fields.iter().map(|f| f.data_type().clone()).collect();
         let promised = self.inner.return_type(&types)?;
         args.return_field = Arc::new(args.return_field.as_ref().clone().with_data_type(promised));

@@ -1,4 +1,4 @@
-//! Planners in front of DataFusion's own: operators on lists, lists of literals.
+//! Planners before DataFusion's own: operators on lists, lists of literals.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::list_counts::array_length;
 use crate::array::{leaf_type, list_depth};
 use crate::kernels::elementwise::{Op, OperandType, Types};
 
-/// Makes `[1, 2, 3]` a literal instead of a call of `make_array`, when all its elements are.
+/// Turns `[1, 2, 3]` into a literal instead of a call of `make_array` if all elements are literals.
 #[derive(Debug)]
 pub(crate) struct LiteralLists;
 
@@ -36,7 +36,7 @@ impl ExprPlanner for LiteralLists {
     }
 }
 
-/// A literal, or arithmetic on literals.
+/// Whether an expression is a literal, or arithmetic on literals.
 pub(crate) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(..) => true,
@@ -47,7 +47,8 @@ pub(crate) fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// The literal that an expression without columns comes to; `None` when it cannot be computed now.
+/// Evaluates an expression without columns to a literal; `None` if it cannot be evaluated at
+/// planning.
 pub(crate) fn folded(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     let simplifier = ExprSimplifier::new(SimplifyContext::default());
     let expr = simplifier.coerce(expr, schema).ok()?;
@@ -57,7 +58,7 @@ pub(crate) fn folded(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-/// Makes operators on lists calls of the functions that do them.
+/// Plans operators on lists as calls of functions.
 #[derive(Debug)]
 pub(crate) struct ListOperators;
 
@@ -68,7 +69,8 @@ impl ExprPlanner for ListOperators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         let expr = match expr.op {
-            // In DuckDB the whole part of integers, and of floats what `/` gives: here `/` is both.
+            // In DuckDB, `//` is the integer quotient of integers, and the same as `/` for floats.
+            // Here `/` already is both.
             BinaryOperator::DuckIntegerDivide => {
                 RawBinaryExpr { op: BinaryOperator::Divide, ..expr }
             }
@@ -95,7 +97,8 @@ impl ExprPlanner for ListOperators {
     }
 }
 
-/// A date plus or minus a duration is a time, as in DuckDB; DataFusion has no type for it.
+/// Casts a date to a timestamp before a duration is added or subtracted, as DuckDB does; DataFusion
+/// has no type for the result.
 fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
         return expr;
@@ -116,27 +119,28 @@ fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     }
 }
 
-/// Whether predicates ([`PREDICATES`]) that are written as operators are understood by some planners.
+/// Whether one of the planners plans the predicates ([`PREDICATES`]) that are written as operators.
 pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
-    // Planners are known by nothing but their debug text.
+    // A planner can be identified only by its debug text.
     let ours = format!("{ListOperators:?}");
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// The predicates of SQL that are no operators in its syntax tree, and so have no planner: `LIKE`,
-/// `ILIKE`, `IN`, and `NOT` before them. Statements are given them as operators of these names; the
+/// Predicates that are not operators in the syntax tree, so that no planner sees them: `LIKE`,
+/// `ILIKE`, `IN`, and these with `NOT`. Statements are rewritten to operators of these names; the
 /// right side of `IN` is a call of `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// The operator that a call of one of [`TESTS`], or of `length`, is the left side of; its right side says nothing.
+/// The operator whose left side is a call of one of [`TESTS`], or of `length`; its right side is
+/// ignored.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
-/// The operator that `ragged_mean(x) FILTER (WHERE mask)` is written with: its left side is the call.
+/// The operator that stands for `ragged_mean(x) FILTER (WHERE mask)`; its left side is the call.
 pub(crate) const FILTER: &str = "FILTER";
 
-/// A reduction of the values that a mask is true for.
+/// Plans a reduction of the values for which a mask is true.
 fn filtered(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
-    // A function that is called by another of its names stands under that name.
+    // A function that is called by an alias is wrapped in an alias expression.
     let plain = match call {
         Expr::Alias(alias) => *alias.expr,
         plain => plain,
@@ -144,14 +148,14 @@ fn filtered(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     let (Expr::ScalarFunction(mut function), Some(filter)) =
         (plain, super::scalar("ragged_filter"))
     else {
-        return plan_err!("FILTER (WHERE ..) stands beside a call of a function");
+        return plan_err!("FILTER (WHERE ..) must follow a function call");
     };
     let name = function.name().to_owned();
     let found = mask.get_type(schema)?;
     if list_depth(&found) == 0 || *leaf_type(&found) != DataType::Boolean {
         let shown = mask.schema_name();
         return plan_err!(
-            "{name}(..) FILTER (WHERE ..) takes a mask, a list of booleans as in FILTER (WHERE x > 3), and this is one {found} for the row: {name} is about the list of one row; WHERE chooses rows, and CASE WHEN {shown} THEN {name}(..) END leaves them NULL"
+            "{name}(..) FILTER (WHERE ..) needs a mask, a list of booleans as in FILTER (WHERE x > 3), but the condition is one {found} per row: {name} reduces the list of one row. To select rows, use WHERE; to leave them NULL, use CASE WHEN {shown} THEN {name}(..) END"
         );
     }
     let Some(list) = function.args.first_mut() else {
@@ -161,13 +165,13 @@ fn filtered(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::ScalarFunction(function))
 }
 
-/// Functions of DataFusion's that test one text, and ours that test those of lists.
+/// Functions of DataFusion that test one string, and the functions that test the strings of lists.
 pub(crate) const TESTS: [(&str, &str); 2] =
     [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
 
-/// A call of ours where the first argument is a list; else the call as it is.
+/// Replaces a call by the function on lists if its first argument is a list.
 fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
-    // A function that is called by another of its names stands under that name.
+    // A function that is called by an alias is wrapped in an alias expression.
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
         plain => plain,
@@ -218,7 +222,7 @@ impl Predicate {
         Some(Self { test, negated })
     }
 
-    /// A test of each value where the left side is a list; else what DataFusion plans.
+    /// Plans a test of each value if the left side is a list, else what DataFusion plans.
     fn plan(self, expr: RawBinaryExpr, schema: &DFSchema) -> Expr {
         let RawBinaryExpr { left, right, .. } = expr;
         let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
@@ -252,7 +256,7 @@ impl Predicate {
     }
 }
 
-/// `IN` on a list: one look for all that is written out, or a comparison with each column.
+/// Plans `IN` on a list: one membership test for all literals, and a comparison with each column.
 fn among(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
     if items.iter().all(is_constant) {
         let list = make_array(items.to_vec());
@@ -275,7 +279,7 @@ fn negated(mask: Expr) -> Expr {
     }
 }
 
-/// The test of text that an operator on lists stands for.
+/// Returns the string test that an operator on lists stands for.
 fn tested(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{
         PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch, PGRegexIMatch, PGRegexMatch,
@@ -303,8 +307,8 @@ fn tested(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     Some(if not { negated(mask) } else { mask })
 }
 
-/// A comparison with `[]`, which says nothing of its depth: it takes the type of the other side, so that
-/// lists compare as wholes.
+/// Gives `[]` in a comparison, whose depth is unknown, the type of the other side, so that lists
+/// compare as a whole.
 fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let is_empty = |e: &Expr| match e {
         Expr::ScalarFunction(call) => call.name() == "make_array" && call.args.is_empty(),
@@ -328,15 +332,16 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Operators in a row for which a type is worked out anew.
+/// Number of consecutive operators after which a type is computed anew.
 const KNOWN: usize = 16;
 
-/// An operator whose left side is a long chain of arithmetic, with one call in its place where it is about
-/// numbers, else with a cast of it to the type that it has.
+/// Shortens the search for types in long chains. If the left side of an operator is a long chain of
+/// arithmetic, it becomes one call if it is about numbers, else a cast to the type that it already
+/// has.
 ///
-/// Types are asked at every operator of a chain, by planners and by the coercion of types, and each time
-/// those of the whole left side are worked out; those of a cast are known. The simplifier takes the cast
-/// away again, and names do not show it.
+/// Planners and type coercion ask for the type at each operator of a chain, and compute it from the
+/// whole left side; the type of a cast is known. The simplifier removes the cast again, and names
+/// do not show it.
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
@@ -361,7 +366,7 @@ fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr 
     expr
 }
 
-/// Whether the left side of an expression is that many operators deep, up to the next cast.
+/// Whether the left side of an expression nests that many operators, up to the next cast.
 fn is_chain(expr: &Expr, length: usize) -> bool {
     let mut next = expr;
     for _ in 0..length {
@@ -376,23 +381,24 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
     true
 }
 
-/// The call that an operator on lists stands for; `None` for what is left to others.
+/// Returns the call that an operator on lists stands for; `None` for anything else.
 fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = operation(&expr.op)?;
-    // What is left an operator is none of lists: asked at every operator of a chain, the types of all
-    // before it would take the square of its length.
+    // An operand that is still an operator is not a list. Without this check, planning a chain
+    // would take time quadratic in its length.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if is_single(&expr.left) && (is_single(&expr.right) || !is_list(&expr.right)) {
         return None;
     }
-    // What has no type here (a parameter, a column that is not there) is left to those who say so.
+    // An expression without a type (a parameter, an unknown column) is left to DataFusion, which
+    // reports the error.
     let left = expr.left.get_type(schema).ok()?;
     let right = expr.right.get_type(schema).ok()?;
     let lists = (list_depth(&left) > 0, list_depth(&right) > 0);
     let (left, right) = match lists {
         (false, false) => return None,
-        // Two lists of one depth compare as wholes.
+        // Two lists of one depth compare as a whole.
         (true, true) if op.is_comparison() && list_depth(&left) == list_depth(&right) => {
             return None;
         }
@@ -422,8 +428,8 @@ fn operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
     })
 }
 
-/// A constant in the type that it takes beside the values of a list: theirs, when it fits. All else
-/// as it is.
+/// Casts a constant to the type of the values of a list if it fits. Any other expression is
+/// returned unchanged.
 fn narrowed(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: &DFSchema) -> Expr {
     let narrow = || {
         let constant = is_constant(scalar).then(|| folded(scalar.clone(), schema)).flatten()?;
@@ -434,7 +440,7 @@ fn narrowed(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: &DFSche
         let types = Types::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
         if to.is_decimal() && !value.data_type().is_numeric() {
-            // What times compare as is no type of a value.
+            // The type in which times compare is not a type of values.
             return None;
         }
         Some(Expr::Literal(value.cast_to(to).ok()?, metadata))

@@ -1,4 +1,4 @@
-//! Order within lists.
+//! Functions that sort lists and rank their values.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
@@ -14,7 +14,7 @@ use crate::kernels::sort::{self, Order};
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const ORDER: (&str, &str) = (
     "order",
-    "`'asc'` (default) or `'desc'`, with `' nulls first'` behind it if NULL is to come first, written out",
+    "`'asc'` (default) or `'desc'`, followed by `' nulls first'` if NULL shall come first, a literal",
 );
 
 /// `ragged_sort(x [, by] [, order])`.
@@ -24,17 +24,17 @@ pub(super) static SORT: Def = Def {
     arity: (1, 3),
     doc: Doc {
         section: Section::Running,
-        description: "Every innermost list in order; with `by` the elements in the order of what stands beside them: `ragged_sort(code, time)` are the codes by their times. Equal ones stay as they are.",
+        description: "Sorts each innermost list. With `by`, it sorts the elements by the values of a sibling list: `ragged_sort(code, time)` returns the codes in order of time. The sort is stable.",
         syntax: &["ragged_sort(x [, order])", "ragged_sort(x, by [, order])"],
         args: &[
             X,
             (
                 "by",
-                "a list with the lengths of `x` on its own levels; where `x` is deeper, whole elements of an outer axis are put in order",
+                "a list with the lengths of `x` on its own levels; if `x` is deeper, whole elements of an outer axis are sorted",
             ),
             ORDER,
         ],
-        missing: "NULL values come last, NaN before them. A NULL list stays NULL.",
+        missing: "NULL values come last, after NaN. A NULL list stays NULL.",
         duckdb: "`list_sort(x)`; with `by` `list_select(x, list_grade_up(by))`.",
         example: example!("ragged_sort"),
     },
@@ -52,7 +52,7 @@ pub(super) static SORT: Def = Def {
             return Err(plan.refuse(
                 by,
                 format!(
-                    "(by) has {} levels of lists, more than the {} of what it sorts",
+                    "(by) has {} levels of lists, but the list that it sorts has only {}",
                     keys.depth(),
                     lists.depth()
                 ),
@@ -73,7 +73,7 @@ pub(super) static SORT: Def = Def {
     infix: None,
 };
 
-/// Positions of `by` and of the order.
+/// Returns the positions of `by` and of the order in the arguments.
 fn places(arguments: usize, text: impl Fn(usize) -> bool) -> (Option<usize>, Option<usize>) {
     match arguments {
         0 | 1 => (None, None),
@@ -87,7 +87,7 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// An order by its name; ascending where none is given.
+/// Returns an order by name; ascending if none is given.
 fn named(text: Option<&str>) -> Option<Order> {
     let Some(text) = text else { return Some(Order::default()) };
     let words: Vec<String> = text.split_whitespace().map(str::to_ascii_lowercase).collect();
@@ -106,7 +106,7 @@ fn named(text: Option<&str>) -> Option<Order> {
     Some(Order { descending, nulls_first })
 }
 
-/// Refuses what is no order.
+/// Checks that an argument names an order.
 fn ordered(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
     let Some(i) = at else { return Ok(()) };
     let text = plan.literal_text(i, "the order", "'desc'")?;
@@ -115,7 +115,7 @@ fn ordered(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
         None => Err(plan.refuse(
             i,
             format!(
-                "(the order) is 'asc' or 'desc', and perhaps 'nulls first'; it is {:?}",
+                "(the order) must be 'asc' or 'desc', optionally followed by 'nulls first'; it is {:?}",
                 text.unwrap_or_default()
             ),
         )),
@@ -125,7 +125,9 @@ fn ordered(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
 /// Refuses values that have no order.
 fn comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     match leaf.is_nested() {
-        true => Err(plan.refuse(i, format!("must hold values that compare; they are {leaf}"))),
+        true => {
+            Err(plan.refuse(i, format!("must hold values that can be compared; they are {leaf}")))
+        }
         false => Ok(()),
     }
 }
@@ -161,16 +163,16 @@ positions!(
     ARGSORT,
     sort::argsort,
     "ragged_argsort",
-    "The position in its innermost list of what comes first in order, then second, and so on, counted from 0: `ragged_take(x, ragged_argsort(x))` is `ragged_sort(x)`.",
-    "NULL values come last, NaN before them. A NULL list stays NULL.",
-    "`list_grade_up(x)`, counted from 1."
+    "Returns the positions that sort each innermost list: the position of the first value in order, of the second, and so on, from 0. `ragged_take(x, ragged_argsort(x))` equals `ragged_sort(x)`.",
+    "NULL values come last, after NaN. A NULL list stays NULL.",
+    "`list_grade_up(x)`, with positions from 1."
 );
 positions!(
     RANK,
     sort::rank,
     "ragged_rank",
-    "The position of every value once its innermost list is sorted, counted from 0; equal ones in the order they have.",
-    "NULL has no rank and stays NULL. A NULL list stays NULL.",
+    "Returns the rank of each value: its position in its sorted innermost list, from 0. Equal values are ranked in the order in which they stand.",
+    "NULL values have no rank and stay NULL. A NULL list stays NULL.",
     "`list_grade_up(list_grade_up(x))`."
 );
 
@@ -188,10 +190,10 @@ pub(super) static UNIQUE: Def = Def {
     arity: (1, 1),
     doc: Doc {
         section: Section::Running,
-        description: "The different values of every innermost list, ascending. (`ragged_nunique` says how many.)",
+        description: "Returns the different values of each innermost list in ascending order. (`ragged_nunique` returns their number.)",
         syntax: &["ragged_unique(x)"],
         args: &[X],
-        missing: "NULL values are left out, NaN is one value. A NULL list stays NULL.",
+        missing: "NULL values are left out, and all NaN are one value. A NULL list stays NULL.",
         duckdb: "`list_sort(list_distinct(x))`.",
         example: example!("ragged_unique"),
     },

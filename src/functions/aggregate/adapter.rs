@@ -1,4 +1,4 @@
-//! A [`Fold`] as DataFusion's accumulators: of one group, and of many.
+//! Adapters that turn a [`Fold`] into DataFusion's accumulators.
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::filter;
@@ -8,7 +8,7 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use super::Fold;
 
-/// One group.
+/// The accumulator of one group.
 #[derive(Debug)]
 pub(super) struct Single(Box<dyn Fold>);
 
@@ -49,7 +49,7 @@ impl Accumulator for Single {
     }
 }
 
-/// Many groups.
+/// The accumulator of many groups.
 #[derive(Debug)]
 pub(super) struct Grouped {
     fold: Box<dyn Fold>,

@@ -1,4 +1,4 @@
-//! Aggregates of DISTINCT rows: each combination of arguments counts once.
+//! DISTINCT aggregates: each combination of arguments counts once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use datafusion::logical_expr::Accumulator;
 use super::Fold;
 use crate::error::{Error, Result};
 
-/// Bits of up to two arguments.
+/// The bits of up to two arguments.
 type Key = [u64; 2];
 
-/// A fold over the different rows of one group, whose rows may leave again.
+/// A fold over the distinct rows of one group. Rows can be removed again.
 #[derive(Debug)]
 pub(super) struct Different {
     fold: Box<dyn Fold>,
     types: Vec<DataType>,
-    /// How often each row is there.
+    /// The number of occurrences of each row.
     seen: HashMap<Key, u64>,
 }
 
@@ -105,7 +105,7 @@ impl Accumulator for Different {
     }
 }
 
-/// Rows without NULL; both zeros are one value, and so are all NaN.
+/// Returns the keys of the rows without NULL. 0.0 equals -0.0, and all NaN are equal.
 fn keys(values: &[ArrayRef]) -> Result<Vec<Key>> {
     let rows = values.first().map_or(0, |v| v.len());
     let mut keys = vec![Some([0; 2]); rows];

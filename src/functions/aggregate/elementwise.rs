@@ -1,4 +1,4 @@
-//! Sum, mean, minimum and maximum over rows, place by place.
+//! Elementwise sum, mean, minimum and maximum across rows.
 
 use std::sync::Arc;
 
@@ -50,33 +50,33 @@ elementwise!(
     SUM,
     Reduction::Sum,
     "ragged_sum_agg",
-    "The sum of the rows of a group, place by place: the first elements of all rows are added, then the second, and so on, on every level. A row that is shorter takes no part where it ends, so the result is as long as the longest row. Integers give 64-bit integers and refuse a sum that does not fit. Sums of floats are exact and rounded once, so that they do not depend on the order of rows, on batches or on partitions.",
-    "NULL rows and NULL values do not count; a place where all are NULL is 0. A group of NULL rows only gives NULL.",
-    "`list_sum` of each position, after `unnest` with a number for the position and GROUP BY it."
+    "Returns the elementwise sum of the rows of a group: the first elements of all rows are added, then the second, and so on, on every level. Shorter rows are ignored beyond their end, so the result is as long as the longest row. Sums of integers are 64-bit integers, and overflow is an error. Sums of floats are exact and rounded once, so that they do not depend on the order of rows, on batches or on partitions.",
+    "NULL rows and NULL values are skipped; a position at which all are NULL is 0. A group of NULL rows only returns NULL.",
+    "`list_sum` per position, after `unnest` with a position number and GROUP BY on it."
 );
 elementwise!(
     MEAN,
     Reduction::Mean,
     "ragged_mean_agg",
-    "The mean of the rows of a group, place by place: each place is divided by how many rows have a value there. A row that is shorter takes no part where it ends. The sum is exact until it is divided, so that the mean does not depend on the order of rows, on batches or on partitions.",
-    "NULL rows and NULL values do not count; a place where all are NULL is NULL. A group of NULL rows only gives NULL.",
-    "`avg` of each position, after `unnest` with a number for the position and GROUP BY it."
+    "Returns the elementwise mean of the rows of a group: each position is divided by the number of rows that have a value there. Shorter rows are ignored beyond their end. The sum is exact until it is divided, so that the mean does not depend on the order of rows, on batches or on partitions.",
+    "NULL rows and NULL values are skipped; a position at which all are NULL is NULL. A group of NULL rows only returns NULL.",
+    "`avg` per position, after `unnest` with a position number and GROUP BY on it."
 );
 elementwise!(
     MIN,
     Reduction::Min,
     "ragged_min_agg",
-    "The smallest value of the rows of a group, place by place, on every level. A row that is shorter takes no part where it ends.",
-    "NULL rows and NULL values do not count; a place where all are NULL is NULL. NaN, if there is one, wins. A group of NULL rows only gives NULL.",
-    "`min` of each position, after `unnest` with a number for the position and GROUP BY it."
+    "Returns the elementwise minimum of the rows of a group, on every level. Shorter rows are ignored beyond their end.",
+    "NULL rows and NULL values are skipped; a position at which all are NULL is NULL, and one at which any is NaN is NaN. A group of NULL rows only returns NULL.",
+    "`min` per position, after `unnest` with a position number and GROUP BY on it."
 );
 elementwise!(
     MAX,
     Reduction::Max,
     "ragged_max_agg",
-    "The largest value of the rows of a group, place by place, on every level. A row that is shorter takes no part where it ends.",
-    "NULL rows and NULL values do not count; a place where all are NULL is NULL. NaN, if there is one, wins. A group of NULL rows only gives NULL.",
-    "`max` of each position, after `unnest` with a number for the position and GROUP BY it."
+    "Returns the elementwise maximum of the rows of a group, on every level. Shorter rows are ignored beyond their end.",
+    "NULL rows and NULL values are skipped; a position at which all are NULL is NULL, and one at which any is NaN is NaN. A group of NULL rows only returns NULL.",
+    "`max` per position, after `unnest` with a position number and GROUP BY on it."
 );
 
 fn planned(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
@@ -101,13 +101,13 @@ fn leaf(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType>
     })
 }
 
-/// How values are added: exactly, so that batches and partitions do not show in the sum; `None` where
-/// they are not added.
+/// Returns the exact sum for these values, so that batches and partitions do not affect it; `None`
+/// if the reduction adds nothing.
 fn exact(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
 
-/// Types of values and, for a mean, of how many there were.
+/// Returns the types of the values and, for a mean, of their number.
 fn states(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.lists()? else { return Ok(vec![DataType::Null]) };
     let leaf = leaf(types, &lists, how)?;
@@ -119,10 +119,10 @@ fn states(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// How many values may wait before they are put together, while there are few in all.
+/// Rows wait until they have this many values, or as many as there are already.
 const WAITING: usize = 1 << 18;
 
-/// One row of lists per group, and rows that wait to be laid over it.
+/// One row of lists per group, and rows that wait to be combined with it.
 #[derive(Debug)]
 struct Places {
     how: Reduction,
@@ -130,12 +130,13 @@ struct Places {
     returns: DataType,
     states: Vec<DataType>,
     rows: Rows,
-    /// Values in `rows`, and how many there were when they were last put together.
+    /// The number of values in `rows`, and the number after they were last combined.
     waiting: usize,
     settled: usize,
-    /// Whether no row waits. A single row is laid, too: what of it is NULL is then what it is of many.
+    /// Whether no row waits. A single row is combined too, so that its NULL values become what NULL
+    /// values of many rows become.
     laid: bool,
-    /// Groups seen.
+    /// The number of groups seen.
     groups: usize,
 }
 
@@ -156,20 +157,21 @@ impl Places {
         })
     }
 
-    /// Takes up rows that are not NULL, in the types of the state.
+    /// Adds rows that are not NULL, in the types of the state.
     fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>, values: usize) -> Result<()> {
         self.groups = self.groups.max(groups.iter().max().map_or(0, |g| g + 1));
         self.rows.push(columns, groups);
         self.laid = false;
         self.waiting = self.waiting.saturating_add(values);
-        // As many values as there are already: each is moved a few times, however many come.
+        // Waiting for as many values as there are already means that each value is moved only a few
+        // times in all.
         if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
             self.settle()?;
         }
         Ok(())
     }
 
-    /// Lays the rows of every group over one another.
+    /// Combines the rows of each group elementwise.
     fn settle(&mut self) -> Result<()> {
         if self.laid {
             return Ok(());
@@ -195,7 +197,7 @@ impl Places {
         Ok(())
     }
 
-    /// One row for each of the first groups, NULL where there was none.
+    /// Returns one row for each of the first groups, NULL if the group had none.
     fn settled(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
         if self.states[0].is_null() {
             return Ok(vec![new_null_array(&DataType::Null, groups)]);

@@ -1,10 +1,10 @@
-//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*` of floats, of exact sums.
+//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*` of floats by exact sums.
 //!
-//! DataFusion's own add floats in the order in which rows come, so that batches, partitions and files
-//! decide what the last digits are, and a frame that slides keeps what was rounded, and every NaN, after
-//! the rows have left it. Those here hold every sum exactly and round when it is read: the same rows give
-//! the same result, to the bit. What is no float (decimals, integers but for their mean, durations,
-//! intervals) stays DataFusion's.
+//! DataFusion's own aggregates add floats in order of arrival. The last digits therefore depend on
+//! batches, partitions and files, and a sliding frame keeps rounding errors, and every NaN, after
+//! the rows have left it. The aggregates here hold every sum exactly and round it when it is read:
+//! the same rows give the same result, to the bit. Other types (decimals, integers except for their
+//! mean, durations, intervals) stay with DataFusion's aggregates.
 //!
 //! Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL tests fails.
 
@@ -42,10 +42,10 @@ use super::different::Different;
 use super::moments::{Moments, Statistic};
 use serrate_core::internal::exact::Exact;
 
-/// Metadata of a column that holds the words of sums on their way, short lists.
+/// Metadata key of columns that hold the words of partial sums as short lists.
 pub(crate) const SUM_STATE: &str = "serrate.sum_state";
 
-/// All of them, to be registered in the place of DataFusion's.
+/// Returns all of these aggregates, which are registered in place of DataFusion's.
 pub(crate) fn udafs() -> Vec<AggregateUDF> {
     let all = [
         (sum_udaf(), Statistic::Sum),
@@ -82,7 +82,7 @@ pub(crate) fn exact_deviation(of: Expr) -> Expr {
     AggregateUDF::new_from_impl(ExactFloats::new(stddev_udaf(), statistic)).call(vec![of])
 }
 
-/// A stock aggregate, but for floats.
+/// A stock aggregate that is replaced for floats only.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ExactFloats {
     stock: Arc<AggregateUDF>,
@@ -99,7 +99,8 @@ impl ExactFloats {
         Self { stock, statistic, signature }
     }
 
-    /// How to sum arguments of these types exactly; `None` leaves them to the stock aggregate.
+    /// Returns how to sum arguments of these types exactly; `None` leaves them to the stock
+    /// aggregate.
     fn numbers(&self, fields: &[FieldRef]) -> Option<Exact> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
@@ -125,8 +126,8 @@ impl ExactFloats {
     }
 }
 
-/// The signature of `avg`, but integers are not cast to Float64, which cannot hold every integer beyond
-/// 2^53.
+/// Returns the signature of `avg`, without its cast of integers to Float64, which cannot hold every
+/// integer beyond 2^53.
 fn mean_signature() -> Signature {
     let class = |class| TypeSignature::Coercible(vec![Coercion::new_exact(class)]);
     let widened = |to, from: Vec<TypeSignatureClass>, native| {
@@ -237,7 +238,7 @@ impl AggregateUDFImpl for ExactFloats {
         ReversedUDAF::Identical
     }
 
-    /// `sum(x + 0.1)` is not `sum(x) + 0.1 * count(x)` where floats are rounded.
+    /// With rounded floats, `sum(x + 0.1)` differs from `sum(x) + 0.1 * count(x)`.
     fn simplify_expr_op_literal(
         &self,
         function: &AggregateFunction,
@@ -254,7 +255,7 @@ impl AggregateUDFImpl for ExactFloats {
         }
     }
 
-    /// Sums of files are rounded.
+    /// Sums in file statistics are rounded.
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
         match args.return_type.is_floating() {
             true => None,

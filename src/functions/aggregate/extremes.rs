@@ -1,11 +1,12 @@
-//! `min` and `max` of floats in one order: any NaN is greater than any number, and -0.0 is below 0.0.
-//! Those of lists and structs are in one order too, where DataFusion's give the first of two structs that
-//! it finds no order of.
+//! `min` and `max` of floats in one order: NaN is greater than any number, and -0.0 is less than
+//! 0.0. Lists and structs have one order too; DataFusion's aggregates return the first of two
+//! structs that they cannot compare.
 //!
-//! DataFusion's own over groups take every number after a NaN, and every NaN after a number, so that
-//! batches decide what comes out; the largest of nothing but -Infinity is the least finite number there.
-//! Remove these aggregates once `SELECT g, min(x), max(x) .. GROUP BY g` over NaN and infinities is right
-//! without them, which `stock_extremes_are_still_wrong` of the SQL tests asks.
+//! DataFusion's own grouped aggregates accept every number after a NaN, and every NaN after a
+//! number, so that the result depends on batches; the maximum of -Infinity alone is the least
+//! finite number there. Remove these aggregates once `SELECT g, min(x), max(x) .. GROUP BY g` over
+//! NaN and infinities is right without them, which `stock_extremes_are_still_wrong` of the SQL
+//! tests checks.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -29,17 +30,17 @@ use super::adapter::{Grouped, Single};
 use super::nested_extremes::NestedExtremes;
 use crate::error::{Error, Result};
 
-/// `min` and `max`, to be registered in the place of DataFusion's.
+/// Returns `min` and `max`, which are registered in place of DataFusion's.
 pub(crate) fn udafs() -> [AggregateUDF; 2] {
     [(min_udaf(), Ordering::Less), (max_udaf(), Ordering::Greater)]
         .map(|(stock, wanted)| AggregateUDF::new_from_impl(FloatExtreme { stock, wanted }))
 }
 
-/// A stock aggregate, but for floats, lists and structs.
+/// A stock aggregate that is replaced for floats, lists and structs only.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
     stock: Arc<AggregateUDF>,
-    /// What a value is to the one so far where it takes its place.
+    /// The ordering of a value relative to the best so far that makes it the new best.
     wanted: Ordering,
 }
 
@@ -95,10 +96,10 @@ impl AggregateUDFImpl for FloatExtreme {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
-        // Stock compares single values, and structs and lists of lists not at all.
+        // The stock aggregate compares scalars, but neither structs nor lists of lists.
         if args.return_field.data_type().is_nested() {
             return not_impl_err!(
-                "{} of {} over a frame that rows leave; a frame from UNBOUNDED PRECEDING on has it",
+                "{} of {} over a window frame that rows leave is not supported; use a frame that starts with UNBOUNDED PRECEDING",
                 self.name(),
                 args.return_field.data_type()
             );
@@ -118,7 +119,7 @@ impl AggregateUDFImpl for FloatExtreme {
         ReversedUDAF::Identical
     }
 
-    /// Statistics of files leave NaN out.
+    /// File statistics leave NaN out.
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
         match args.return_type.is_floating() {
             true => None,
@@ -148,9 +149,9 @@ fn fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn Fold>> {
     }
 }
 
-/// A float in the order of all.
+/// A float with a total order.
 trait InOrder: Copy {
-    /// The value, of NaN the one that is greater than any number.
+    /// Returns the value, with every NaN replaced by the one that is greater than any number.
     fn one_nan(self) -> Self;
     fn order(self, other: Self) -> Ordering;
 }

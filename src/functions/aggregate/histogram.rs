@@ -1,4 +1,4 @@
-//! `ragged_histogram_agg`: how often each value occurs.
+//! `ragged_histogram_agg`: the number of occurrences of each value.
 
 mod counts;
 mod values;
@@ -24,14 +24,14 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
     arity: (1, 2),
     doc: Doc {
         section: Section::Aggregate,
-        description: "How often each value occurs in all lists of a group, the most frequent first: a list of `{value, count}`. The values are counted where they lie, nothing is unnested. `unnest(ragged_histogram_agg(code, 5))` are the five most frequent codes.",
+        description: "Counts how often each value occurs in all lists of a group, and returns a list of `{value, count}`, the most frequent value first. It counts without unnesting. `unnest(ragged_histogram_agg(code, 5))` returns the five most frequent codes.",
         syntax: &["ragged_histogram_agg(x [, n])"],
         args: &[
-            ("x", "a list of any depth, or a single value per row"),
-            ("n", "how many of the most frequent to give, written out; all if not given"),
+            ("x", "a list of any depth, or a scalar per row"),
+            ("n", "the number of most frequent values to return, a literal; all by default"),
         ],
-        missing: "NULL is not counted, NaN is, as one value; so are 0.0 and -0.0. Values that occur equally often come in ascending order. A group in which no row is a list gives NULL, one of empty lists an empty list.",
-        duckdb: "`histogram(v)` over `unnest(flatten(x))`, which is a map.",
+        missing: "NULL is not counted. All NaN count as one value, and so do 0.0 and -0.0. Values with equal counts come in ascending order. A group without a list returns NULL, and one of empty lists an empty list.",
+        duckdb: "`histogram(v)` over `unnest(flatten(x))`, which returns a map.",
         example: example!("ragged_histogram_agg"),
     },
     ordered: false,
@@ -48,13 +48,14 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
     begin: |begin| Ok(Box::new(Histogram::new(begin)?)),
 };
 
-/// A list of values and how often they occur.
+/// Returns the type of a list of values and their counts.
 fn entries(types: &AggTypes<'_>) -> Result<DataType> {
     let value = match leaf_type(types.data_type(0)) {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         t if t.is_nested() => {
-            return Err(types
-                .refuse(0, format!("must hold flat values, which can be counted; they are {t}")));
+            return Err(
+                types.refuse(0, format!("must hold scalars, which can be counted; they are {t}"))
+            );
         }
         t => t.clone(),
     };
@@ -73,7 +74,7 @@ struct Histogram {
     fields: Fields,
     top: Option<usize>,
     values: Values,
-    /// Counts per group; `None` for a group in which nothing was a list.
+    /// Counts per group; `None` for a group without a list.
     groups: Vec<Option<Counts>>,
     scratch: Vec<u32>,
 }
@@ -100,7 +101,7 @@ impl Histogram {
         })
     }
 
-    /// The counts of a group, which is there from now on.
+    /// Returns the counts of a group, creating them if necessary.
     fn group(&mut self, group: usize) -> &mut Counts {
         if group >= self.groups.len() {
             self.groups.resize_with(group + 1, || None);
@@ -108,7 +109,7 @@ impl Histogram {
         self.groups[group].get_or_insert_default()
     }
 
-    /// Entries of the first groups, the most frequent first.
+    /// Returns the entries of the first groups, the most frequent first.
     fn entries(&self, groups: usize, top: Option<usize>) -> Result<ArrayRef> {
         let mut lengths = vec![0usize; groups];
         let (mut ids, mut counts) = (Vec::new(), Vec::new());
@@ -130,21 +131,25 @@ impl Histogram {
     }
 }
 
-/// The second argument.
+/// Returns the second argument.
 fn top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     let Some(value) = begin.literal(1) else {
         return Err(begin.types.refuse(
             1,
-            "(n) must be written out, such as 5: a column or a parameter ($1) is not known when the query is planned",
+            "(n) must be a literal such as 5: a column or a parameter ($1) is not known when the query is planned",
         ));
     };
     if value.is_null() {
         return Ok(None);
     }
     match value.cast_to(&DataType::Int64)? {
-        datafusion::common::ScalarValue::Int64(Some(n)) => usize::try_from(n)
-            .map(Some)
-            .map_err(|_| begin.types.refuse(1, format!("(n) is a number of values; it is {n}"))),
+        datafusion::common::ScalarValue::Int64(Some(n)) => {
+            usize::try_from(n).map(Some).map_err(|_| {
+                begin
+                    .types
+                    .refuse(1, format!("(n) must be a number of values, 0 or more; it is {n}"))
+            })
+        }
         other => Err(begin.types.refuse(1, format!("(n) must be an integer; it is {other}"))),
     }
 }
@@ -166,7 +171,7 @@ impl Fold for Histogram {
         let lists = leaf_lists(&rows)?;
         let leaves = rows.leaves();
         let ids = self.values.ids(leaves)?;
-        // Rows of one group that follow each other are counted together.
+        // Consecutive rows of one group are counted together.
         let mut row = 0;
         while row < groups.len() {
             let group = groups[row];

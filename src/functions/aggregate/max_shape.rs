@@ -1,4 +1,4 @@
-//! The aggregate `ragged_max_shape_agg`: the shape of a padded table.
+//! `ragged_max_shape_agg`: the shape of a padded table.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -24,10 +24,10 @@ pub(super) const NAME: &str = "ragged_max_shape_agg";
 
 pub(super) static DOC: Doc = Doc {
     section: Section::Aggregate,
-    description: "The extent of all rows together: for each axis of lists the longest list in any row. These are the sizes that `densify` needs to hold every row whole.",
+    description: "Returns the extent of all rows together: the length of the longest list on each axis. These are the sizes that `densify` needs to hold every row whole.",
     syntax: &["ragged_max_shape_agg(x)"],
     args: &[("x", "a list of any depth: List, LargeList or FixedSizeList")],
-    missing: "NULL rows do not count. No rows at all, or NULL rows only, give NULL; rows that are all empty give zeros.",
+    missing: "NULL rows are skipped. A group without rows, or of NULL rows only, returns NULL; one of empty rows returns zeros.",
     duckdb: "`[max(len(x)), max(list_max(list_transform(x, lambda v: len(v))))]`.",
     example: example!("ragged_max_shape_agg"),
 };
@@ -109,19 +109,19 @@ impl AggregateUDFImpl for MaxShape {
     }
 }
 
-/// The longest lists seen per group, `axes` numbers each.
+/// The longest lists seen per group.
 #[derive(Debug, Default)]
 struct Extents {
-    /// Numbers per group; 0 until a row that is not null has been seen.
+    /// Numbers per group; 0 until a valid row has been seen.
     axes: usize,
     /// `axes` numbers per group, group after group.
     longest: Vec<i64>,
-    /// Whether the group has seen a row that is not null.
+    /// Whether the group has seen a valid row.
     seen: Vec<bool>,
 }
 
 impl Extents {
-    /// Takes up lists of numbers, one per row.
+    /// Adds lists of numbers, one per row.
     fn fold(
         &mut self,
         shapes: &ListArray,
@@ -160,7 +160,7 @@ impl Extents {
         Ok(())
     }
 
-    /// The groups so far as a list each, which are forgotten.
+    /// Returns the groups so far as one list each, and forgets them.
     fn emit(&mut self, to: EmitTo) -> Result<ListArray> {
         let seen = to.take_needed(&mut self.seen);
         let numbers = match to {
@@ -187,7 +187,7 @@ impl Extents {
     }
 }
 
-/// The extent of every row.
+/// Returns the extent of each row.
 fn shapes(values: &ArrayRef) -> Result<ListArray> {
     if values.data_type().is_null() {
         let field = Arc::new(Field::new_list_field(DataType::Int64, true));
@@ -209,7 +209,7 @@ impl Accumulator for Extents {
         }
         let (seen, longest) = (self.seen.clone(), self.longest.clone());
         let list = self.emit(EmitTo::All)?;
-        // A window asks again and again.
+        // A window reads the result repeatedly.
         (self.seen, self.longest) = (seen, longest);
         Ok(ScalarValue::List(Arc::new(list)))
     }
@@ -302,7 +302,7 @@ mod tests {
         GroupsAccumulator::update_batch(&mut e, &[rows], &[0, 1, 2, 0, 3], Some(&keep), 4).unwrap();
         let first = e.emit(EmitTo::First(2)).unwrap();
         assert_eq!(shown(&first), [Some(vec![3]), None]);
-        // The groups behind move up.
+        // The following groups move up.
         let more = lists(vec![Some(vec![Some(1); 7])]);
         GroupsAccumulator::update_batch(&mut e, &[more], &[0], None, 2).unwrap();
         assert_eq!(shown(&e.emit(EmitTo::All).unwrap()), [Some(vec![7]), Some(vec![2])]);

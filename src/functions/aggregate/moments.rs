@@ -1,4 +1,4 @@
-//! Statistics of numbers and of pairs of numbers that are functions of exact sums.
+//! Statistics of numbers, and of pairs of numbers, as functions of exact sums.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::Fold;
 use crate::error::{Error, Result};
 use serrate_core::internal::exact::{Exact, ExactSums, Terms, Whole};
 
-/// What is made of the sums of `x`, and of `y` where there are two arguments: `f(y, x)`.
+/// A statistic of the sums of `x`, and of `y` if there are two arguments: `f(y, x)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Statistic {
     Sum,
@@ -32,7 +32,7 @@ pub(super) enum Statistic {
     ProductsXy,
 }
 
-/// What is added up of each row.
+/// A term that is summed over rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Term {
     X,
@@ -66,14 +66,15 @@ impl Statistic {
         }
     }
 
-    /// Types of what is passed on between partitions: the count, and the words of every sum.
+    /// Returns the types of the state that partitions exchange: the count, and the words of each
+    /// sum.
     pub(super) fn state(self) -> Vec<DataType> {
         let sums = self.terms().iter().map(|_| Exact::words());
         std::iter::once(DataType::UInt64).chain(sums).collect()
     }
 }
 
-/// Sums of groups, and of how many rows.
+/// Sums per group, and numbers of rows.
 #[derive(Debug)]
 pub(super) struct Moments {
     statistic: Statistic,
@@ -162,10 +163,10 @@ impl Moments {
 
     fn sums(&self, wanted: Term) -> Result<&ExactSums> {
         let found = self.sums.iter().find(|(term, _)| *term == wanted);
-        found.map(|(_, sums)| sums).ok_or_else(|| Error::invalid("a sum that is not kept"))
+        found.map(|(_, sums)| sums).ok_or_else(|| Error::invalid("a sum that was not collected"))
     }
 
-    /// `n Σab - Σa Σb`; `None` where NaN or an infinity is in it.
+    /// Returns `n Σab - Σa Σb`, or `None` if a sum is NaN or infinite.
     fn spread(&self, group: usize, a: Term, b: Term, ab: Term) -> Result<Option<Whole>> {
         let (sum_a, sum_b) = (self.sums(a)?, self.sums(b)?);
         if sum_a.special(group).or(sum_b.special(group)).is_some() {
@@ -189,7 +190,8 @@ impl Moments {
         self.spread(group, Term::X, Term::Y, Term::Xy)
     }
 
-    /// The statistic of one group; `None` is NULL. NULL is given where DataFusion gives NULL.
+    /// Returns the statistic of one group; `None` is NULL. It is NULL in the cases in which
+    /// DataFusion returns NULL.
     fn found(&self, group: usize) -> Result<Option<f64>> {
         let count = self.counts[group];
         if count == 0 {
@@ -228,7 +230,8 @@ impl Moments {
         })
     }
 
-    /// NaN where both columns have NaN; NULL where one has, and where one is constant.
+    /// The correlation is NaN if both columns contain NaN; it is NULL if one does, and if one is
+    /// constant.
     fn correlation(&self, group: usize) -> Result<Option<f64>> {
         let special = |term| Ok::<_, Error>(self.sums(term)?.special(group));
         let nan = |sum: Option<f64>| sum.is_some_and(f64::is_nan);
@@ -251,7 +254,8 @@ impl Moments {
         Ok(Some(xy.real().divide_by(root).to_f64().clamp(-1.0, 1.0)))
     }
 
-    /// Of the line through the points; NULL where all `x` are one, and all `y` where that matters.
+    /// Returns a coefficient of the regression line. It is NULL if all `x` are equal, or all `y`
+    /// where that matters.
     fn line(&self, group: usize) -> Result<Option<f64>> {
         let (xx, xy) = (self.spread_x(group)?, self.spread_xy(group)?);
         let one = |spread: &Option<Whole>| spread.as_ref().is_some_and(Whole::is_zero);
@@ -282,7 +286,7 @@ impl Moments {
     }
 }
 
-/// The groups of rows.
+/// The group of each row.
 #[derive(Clone, Copy)]
 enum Groups<'a> {
     One,

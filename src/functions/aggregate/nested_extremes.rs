@@ -11,13 +11,13 @@ use super::Fold;
 use crate::error::Result;
 use crate::functions::nested::compare_nested;
 
-/// More arrays than that are made one.
+/// More chunks than this are merged into one.
 const CHUNKS: usize = 32;
 
 /// The best value of each group.
 pub(super) struct NestedExtremes {
     data_type: DataType,
-    /// What a value is to the one so far where it takes its place.
+    /// The ordering of a value relative to the best so far that makes it the new best.
     wanted: Ordering,
     chunks: Vec<ArrayRef>,
     /// Chunk and row there, by group.
@@ -35,7 +35,7 @@ impl NestedExtremes {
         Self { data_type: data_type.clone(), wanted, chunks: Vec::new(), best: Vec::new() }
     }
 
-    /// The values of the first `groups` groups.
+    /// Returns the values of the first `groups` groups.
     fn found(&self, groups: usize) -> Result<ArrayRef> {
         let null = new_null_array(&self.data_type, 1);
         let mut sources: Vec<&dyn Array> = self.chunks.iter().map(|c| c.as_ref()).collect();
@@ -48,7 +48,7 @@ impl NestedExtremes {
         }
     }
 
-    /// Makes one chunk of all.
+    /// Merges all chunks into one.
     fn compact(&mut self) -> Result<()> {
         let values = self.found(self.best.len())?;
         for (row, best) in self.best.iter_mut().enumerate() {
@@ -71,7 +71,7 @@ impl Fold for NestedExtremes {
             self.best.resize(most, None);
         }
         let new = self.chunks.len();
-        // How these values compare with those of each chunk, and with each other.
+        // Comparators of the new values with each chunk, and with each other.
         let mut orders: Vec<Option<DynComparator>> = Vec::new();
         orders.resize_with(new.saturating_add(1), || None);
         let mut changed = Vec::new();

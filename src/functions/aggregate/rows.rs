@@ -1,4 +1,4 @@
-//! Rows kept with the group that each belongs to.
+//! Rows with the group that each belongs to.
 
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array};
 use arrow::buffer::NullBuffer;
@@ -10,23 +10,23 @@ use crate::array::{ListAxis, Offsets, RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::concat;
 
-/// Columns of rows, batch by batch, and the group of every row.
+/// Columns of rows, batch by batch, and the group of each row.
 #[derive(Debug)]
 pub(super) struct Rows {
     types: Vec<DataType>,
     batches: Vec<Batch>,
-    /// Bytes of all batches, kept as they come: it is asked for after each of them.
+    /// Bytes of all batches. DataFusion reads the size after each batch, so it is kept up to date.
     bytes: usize,
 }
 
 /// Columns of rows, and their groups.
 type Batch = (Vec<ArrayRef>, Vec<usize>);
 
-/// The rows of the first groups, group after group, in each as they came.
+/// The rows of the first groups, group by group, in order of arrival.
 pub(super) struct ByGroup {
     /// The columns.
     pub(super) columns: Vec<ArrayRef>,
-    /// How many rows each group has.
+    /// The number of rows of each group.
     pub(super) lengths: Vec<usize>,
 }
 
@@ -35,12 +35,12 @@ impl Rows {
         Self { types, batches: Vec::new(), bytes: 0 }
     }
 
-    /// The same columns without rows.
+    /// Returns the same columns without rows.
     pub(super) fn fresh(&self) -> Self {
         Self::new(self.types.clone())
     }
 
-    /// Adds rows; the columns have the types that were given.
+    /// Adds rows, whose columns have the declared types.
     pub(super) fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>) {
         if !groups.is_empty() {
             let batch = (columns, groups);
@@ -49,7 +49,7 @@ impl Rows {
         }
     }
 
-    /// Puts all batches into one.
+    /// Merges all batches into one.
     fn compact(&mut self) -> Result<()> {
         if self.batches.len() < 2 {
             return Ok(());
@@ -66,8 +66,8 @@ impl Rows {
         Ok(())
     }
 
-    /// The rows of groups below `groups`, group by group. Linear; rows whose groups come in order
-    /// are not moved.
+    /// Returns the rows of groups below `groups`, group by group, in linear time. Rows whose groups
+    /// arrive in order are not moved.
     pub(super) fn by_group(&mut self, groups: usize) -> Result<ByGroup> {
         self.compact()?;
         let Some((columns, of)) = self.batches.first() else {
@@ -105,7 +105,7 @@ impl Rows {
         Ok(ByGroup { columns, lengths })
     }
 
-    /// Drops the rows of the first groups; those behind move up.
+    /// Drops the rows of the first groups; the following groups move up.
     pub(super) fn forget(&mut self, groups: usize) -> Result<()> {
         let mut left = Vec::new();
         for (columns, of) in std::mem::take(&mut self.batches) {
@@ -136,8 +136,8 @@ fn bytes_of((columns, groups): &Batch) -> usize {
     columns + groups.capacity() * size_of::<usize>()
 }
 
-/// Arrays of a type one after the other. Lists that do not fit their offsets are an error, which
-/// Arrow's own concatenation leaves to chance.
+/// Concatenates arrays of a type. Lists that do not fit their offsets are an error, where Arrow's
+/// own concatenation may overflow.
 fn joined<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result<ArrayRef> {
     if list_depth(t) == 0 {
         let parts: Vec<&dyn Array> = parts.map(AsRef::as_ref).collect();
@@ -147,7 +147,7 @@ fn joined<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result
     concat::concat(&parts.iter().collect::<Vec<_>>())?.to_arrow_as(t)
 }
 
-/// Lists of these lengths over the rows of an array; `null` says which of them are NULL.
+/// Returns lists of these lengths over the rows of an array; `null` marks the lists that are NULL.
 pub(super) fn grouped(
     rows: RaggedArray,
     lengths: &[usize],

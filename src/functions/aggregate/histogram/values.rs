@@ -1,4 +1,5 @@
-//! Values as numbers: integers are their own, all others are numbered as they come.
+//! Maps values to numbers: integers map to themselves, other values are numbered in order of
+//! appearance.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ use half::f16;
 use super::counts::Counts;
 use crate::error::Result;
 
-/// What the numbers stand for.
+/// The values that numbers stand for.
 #[derive(Debug)]
 pub(super) struct Values {
     data_type: DataType,
@@ -40,7 +41,7 @@ enum Kind {
 #[derive(Debug)]
 struct Numbered {
     converter: RowConverter,
-    /// Each value in a form that sorts as bytes.
+    /// Each value in a byte form that sorts like the value.
     rows: Vec<Arc<[u8]>>,
     of: HashMap<Arc<[u8]>, u64>,
     bytes: usize,
@@ -48,7 +49,6 @@ struct Numbered {
 
 /// The numbers of a batch of values.
 pub(super) enum Ids<'a> {
-    /// There is no value.
     Nothing,
     I8(&'a PrimitiveArray<Int8Type>),
     I16(&'a PrimitiveArray<Int16Type>),
@@ -58,7 +58,7 @@ pub(super) enum Ids<'a> {
     U16(&'a PrimitiveArray<UInt16Type>),
     U32(&'a PrimitiveArray<UInt32Type>),
     U64(&'a PrimitiveArray<UInt64Type>),
-    /// Keys of a dictionary, and what its values are numbered.
+    /// Dictionary keys, and the number of each dictionary value.
     Keys {
         keys: Vec<usize>,
         nulls: Option<NullBuffer>,
@@ -82,7 +82,7 @@ impl Values {
         Ok(Self { data_type: data_type.clone(), kind })
     }
 
-    /// The numbers of values, or of a dictionary of such values.
+    /// Returns the numbers of values, or of a dictionary of such values.
     pub(super) fn ids<'a>(&mut self, array: &'a ArrayRef) -> Result<Ids<'a>> {
         use DataType::{
             Dictionary, Int8, Int16, Int32, Int64, Null, UInt8, UInt16, UInt32, UInt64,
@@ -114,7 +114,7 @@ impl Values {
         })
     }
 
-    /// The number of every value; `None` for NULL.
+    /// Returns the number of each value; `None` for NULL.
     fn numbers(&mut self, values: &ArrayRef) -> Result<Vec<Option<u64>>> {
         let nulls = values.logical_nulls();
         let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
@@ -145,7 +145,7 @@ impl Values {
         Ok((0..rows.num_rows()).map(|i| valid(i).then(|| number(i))).collect())
     }
 
-    /// Order of two values by their numbers.
+    /// Compares two values by their numbers.
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
     pub(super) fn compare(&self, a: u64, b: u64) -> Ordering {
         match &self.kind {
@@ -158,7 +158,7 @@ impl Values {
         }
     }
 
-    /// The values of numbers.
+    /// Returns the values of numbers.
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
     pub(super) fn array(&self, ids: &[u64]) -> Result<ArrayRef> {
         let all: ArrayRef = match &self.kind {
@@ -176,7 +176,7 @@ impl Values {
         if *all.data_type() == self.data_type { Ok(all) } else { Ok(cast(&all, &self.data_type)?) }
     }
 
-    /// Bytes in use.
+    /// Returns the number of bytes in use.
     pub(super) fn size(&self) -> usize {
         match &self.kind {
             Kind::Numbered(seen) => seen.bytes + seen.rows.capacity() * 64,
@@ -185,7 +185,7 @@ impl Values {
     }
 }
 
-/// Floats with one zero and one NaN; all else as it is.
+/// Replaces -0.0 by 0.0 and every NaN by one NaN; other values are unchanged.
 fn plain_floats(values: &ArrayRef) -> ArrayRef {
     fn plain<T: ArrowPrimitiveType>(
         values: &ArrayRef,
@@ -206,11 +206,12 @@ fn plain_floats(values: &ArrayRef) -> ArrayRef {
         .unwrap_or_else(|| Arc::clone(values))
 }
 
-/// From how many values on all of a table of 2^16 is looked through instead of noting what is new.
+/// From this number of values on, scanning a table of 2^16 counts is faster than recording which
+/// are new.
 const MANY: usize = 1 << 15;
 
 impl Ids<'_> {
-    /// The number of one value; `None` for NULL.
+    /// Returns the number of one value; `None` for NULL.
     pub(super) fn at(&self, i: usize) -> Option<u64> {
         fn of<T: ArrowPrimitiveType<Native: Bits>>(a: &PrimitiveArray<T>, i: usize) -> Option<u64> {
             a.is_valid(i).then(|| a.value(i).bits())
@@ -270,15 +271,15 @@ impl Ids<'_> {
     }
 }
 
-/// The number of the value at a place of a table: the value itself.
-#[expect(clippy::cast_possible_truncation, reason = "the place came from 8 bits")]
+/// Returns the number of the value at an index of a table: the value itself.
+#[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
 fn byte(place: usize) -> u64 {
     i64::from((place as u8).cast_signed()) as u64
 }
 
-/// As [`byte`], of 16 bits.
-#[expect(clippy::cast_possible_truncation, reason = "the place came from 16 bits")]
+/// Like [`byte`], for 16 bits.
+#[expect(clippy::cast_possible_truncation, reason = "the index came from 16 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
 fn short(place: usize) -> u64 {
     i64::from((place as u16).cast_signed()) as u64
@@ -295,7 +296,7 @@ fn small<T: ArrowPrimitiveType>(
 ) {
     table.resize(table.len().max(1 << 16), 0);
     let values = &array.values()[range.clone()];
-    // No batch has as many values as a count of 32 bits holds.
+    // A batch has fewer values than fit a 32-bit count.
     if array.null_count() == 0 && values.len() >= MANY {
         for v in values {
             table[place(*v)] += 1;
@@ -320,7 +321,7 @@ fn small<T: ArrowPrimitiveType>(
     }
 }
 
-/// An integer as the bits of one of 64 bits.
+/// Converts an integer to the bits of a 64-bit integer.
 trait Bits: Copy {
     fn bits(self) -> u64;
 }
