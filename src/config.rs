@@ -13,11 +13,11 @@ use datafusion::error::{DataFusionError, Result};
 /// How SQL reads a NaN in a float column of an `.nrt` file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NrtNan {
-    /// As NULL. `.nrt` has no nulls, and writers store NaN for them, so that a query has the same
-    /// answer for every format.
+    /// Reads it as NULL. `.nrt` has no nulls, and writers store NaN for them, so that a query has
+    /// the same answer for every format.
     #[default]
     Null,
-    /// As NaN.
+    /// Keeps it as NaN.
     Nan,
 }
 

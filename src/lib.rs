@@ -1,8 +1,8 @@
 //! A columnar engine for nested ragged data: patients who have visits that have codes, and any
 //! other data in which lists of different lengths nest and several columns share one nesting.
 //!
-//! * [`table::RaggedTable`]: jointly ragged columns, flat Arrow arrays over offsets stored once per axis;
-//!   [`array::RaggedArray`]: one column with its axes.
+//! * [`table::RaggedTable`]: jointly ragged columns, flat Arrow arrays over offsets stored once per
+//!   axis; [`array::RaggedArray`]: one column with its axes.
 //! * [`mod@index`]: numpy-style indices along each axis.
 //! * [`kernels`]: operations on ragged arrays as free functions; [`dense`]: padded tensors and
 //!   masks.

@@ -188,12 +188,12 @@ impl<'a> Plan<'a> {
     /// refused; `across` tells what to write instead.
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
-        resolve(self.name(), axis, lists.ndim(), across).map(Some)
+        resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
     }
 }
 
 /// Resolves an axis of lists. The rows are refused; `across` tells what to write instead.
-fn resolve(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usize> {
+fn resolve_axis(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usize> {
     let lists = ndim.saturating_sub(1);
     let resolved = crate::array::resolve_axis(axis, ndim, name).map_err(|_| {
         Error::invalid(format!(
@@ -328,11 +328,11 @@ impl<'a> Call<'a> {
                 Some(n) => Ok(RowArg::All(n)),
                 None => Err(self.too_big(i, s)),
             },
-            Some(Arg::Each(a)) => Ok(RowArg::Each(self.integers(i, &a.borrow())?)),
+            Some(Arg::Each(a)) => Ok(RowArg::Each(self.cast_integers(i, &a.borrow())?)),
         }
     }
 
-    fn integers(&self, i: usize, array: &ArrayRef) -> Result<Int64Array> {
+    fn cast_integers(&self, i: usize, array: &ArrayRef) -> Result<Int64Array> {
         let options = CastOptions { safe: false, ..Default::default() };
         let cast =
             cast_with_options(array, &DataType::Int64, &options).map_err(|e| self.too_big(i, e))?;

@@ -10,7 +10,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Fails};
 use super::doc::{Doc, Section};
 use super::example;
-use super::operators::{Side, booleans};
+use super::operators::{Side, as_booleans};
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, Op, Operand};
@@ -61,7 +61,7 @@ struct Places {
     closed: Option<usize>,
 }
 
-fn places(arguments: usize, second_is_list: bool, last_is_text: bool) -> Places {
+fn locate_arguments(arguments: usize, second_is_list: bool, last_is_text: bool) -> Places {
     // Four arguments are either a mask with `closed`, or elements without it: the type of the
     // second argument decides.
     match (arguments, second_is_list) {
@@ -81,7 +81,7 @@ fn is_kind(text: Option<&str>) -> bool {
 fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
     let text = plan.known(plan.len() - 1).and_then(|v| v.try_as_str()).flatten();
-    let at = places(plan.len(), list_depth(plan.data_type(1)) > 0, is_kind(text));
+    let at = locate_arguments(plan.len(), list_depth(plan.data_type(1)) > 0, is_kind(text));
     if let Some(i) = at.closed {
         let kind = plan.literal_text(i, "which bounds are included", "'[]'")?;
         if !is_kind(kind) {
@@ -103,28 +103,28 @@ fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
         ));
     }
     for i in [at.values + 1, at.values + 2] {
-        super::operators::comparable(plan, Op::Lt, at.values, i)?;
+        super::operators::check_comparable(plan, Op::Lt, at.values, i)?;
         if at.values == 1 && list_depth(plan.data_type(i)) > 0 {
             return Err(plan.refuse(i, "(a bound) must be one scalar per row, not a list"));
         }
     }
     match at.values {
         0 => Ok(super::def::nullable(lists.plain_leaf(DataType::Boolean))),
-        _ => super::index::same(plan),
+        _ => super::index::same_field(plan),
     }
 }
 
 fn call(call: &Call<'_>) -> Result<ArrayRef> {
     let last = call.len() - 1;
     let second = call.array_type(1);
-    let at = places(call.len(), list_depth(&second) > 0, is_kind(call.text(last)));
+    let at = locate_arguments(call.len(), list_depth(&second) > 0, is_kind(call.text(last)));
     let kind = at.closed.and_then(|i| call.text(i)).unwrap_or("[]");
     let low = if kind.starts_with('[') { Op::GtEq } else { Op::Gt };
     let high = if kind.ends_with(']') { Op::LtEq } else { Op::Lt };
     let values = call.ragged(at.values)?;
     let picks = at.values == 1;
-    let above = bounded(call, low, &values, at.values + 1, picks)?;
-    let below = bounded(call, high, &values, at.values + 2, picks)?;
+    let above = compare_bound(call, low, &values, at.values + 1, picks)?;
+    let below = compare_bound(call, high, &values, at.values + 2, picks)?;
     let mask = elementwise::binary(Op::And, Operand::Array(&above), Operand::Array(&below))?;
     match picks {
         false => call.lists(&mask),
@@ -133,7 +133,7 @@ fn call(call: &Call<'_>) -> Result<ArrayRef> {
 }
 
 /// Compares values with one bound. If the bound is `open`, NULL means no bound.
-fn bounded(
+fn compare_bound(
     call: &Call<'_>,
     op: Op,
     values: &RaggedArray,
@@ -141,7 +141,7 @@ fn bounded(
     open: bool,
 ) -> Result<RaggedArray> {
     let side = Side::of(call, bound)?;
-    let mask = booleans(&elementwise::binary(op, Operand::Array(values), side.operand())?)?;
+    let mask = as_booleans(&elementwise::binary(op, Operand::Array(values), side.operand())?)?;
     if !open {
         return Ok(mask);
     }

@@ -9,7 +9,7 @@ use super::args::Call;
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::kept;
+use super::index::retyped_field;
 use super::lists::Lists;
 use crate::error::{Error, Result};
 use crate::kernels::broadcast::{self, Spread};
@@ -51,18 +51,18 @@ pub(super) static BROADCAST: Def = Def {
                 ),
             ));
         }
-        spread(plan.literal_text(2, "how", "'repeat'")?)?;
-        kept(plan, y.widened_by(&x).plain_leaf(x.leaf().clone()))
+        parse_spread(plan.literal_text(2, "how", "'repeat'")?)?;
+        retyped_field(plan, y.widened_by(&x).plain_leaf(x.leaf().clone()))
     },
     call: |call| {
-        let how = spread(call.text(2))?;
+        let how = parse_spread(call.text(2))?;
         call.lists(&broadcast::broadcast(&call.ragged(0)?, &call.ragged(1)?, how)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-fn spread(text: Option<&str>) -> Result<Spread> {
+fn parse_spread(text: Option<&str>) -> Result<Spread> {
     match text {
         None | Some("repeat") => Ok(Spread::Repeat),
         Some("first") => Ok(Spread::First),
@@ -100,7 +100,7 @@ pub(super) static COORDS: Def = Def {
         };
         Ok(nullable(lists.plain_leaf(leaf)))
     },
-    call: coordinates,
+    call: list_coordinates,
     fails: Fails::Values,
     infix: None,
 };
@@ -109,7 +109,7 @@ fn fields(axes: usize) -> Fields {
     (1..=axes).map(|a| Field::new(format!("axis{a}"), DataType::Int64, false)).collect()
 }
 
-fn coordinates(call: &Call<'_>) -> Result<ArrayRef> {
+fn list_coordinates(call: &Call<'_>) -> Result<ArrayRef> {
     let x = call.ragged(0)?;
     let axis = |axis: i64| coords::coord(&x, axis);
     if let Some(one) = call.integer(1) {

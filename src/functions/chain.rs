@@ -45,28 +45,28 @@ const OPERATORS: [(Operator, char); 10] = [
     (Operator::BitwiseShiftRight, '>'),
 ];
 
-fn letter(op: Operator) -> Option<char> {
+fn encode_operator(op: Operator) -> Option<char> {
     OPERATORS.iter().find(|(known, _)| *known == op).map(|(_, letter)| *letter)
 }
 
-fn operator(letter: char) -> Result<Operator> {
+fn decode_operator(letter: char) -> Result<Operator> {
     let found = OPERATORS.iter().find(|(_, known)| *known == letter);
     found.map(|(op, _)| *op).ok_or_else(|| internal_datafusion_err!("{letter} is not an operator"))
 }
 
-/// Whether an expression is a chain long enough for [`gather`].
+/// Whether an expression is a chain long enough for [`gather_operands`].
 pub(crate) fn is_long(expr: &Expr) -> bool {
     let mut next = expr;
     for length in 0..LONG {
         next = match next {
-            Expr::BinaryExpr(binary) if letter(binary.op).is_some() => &binary.left,
-            other => return length >= MORE && chain(other).is_some(),
+            Expr::BinaryExpr(binary) if encode_operator(binary.op).is_some() => &binary.left,
+            other => return length >= MORE && as_chain(other).is_some(),
         };
     }
     true
 }
 
-fn chain(expr: &Expr) -> Option<&ScalarFunction> {
+fn as_chain(expr: &Expr) -> Option<&ScalarFunction> {
     match expr {
         Expr::ScalarFunction(call) if is_chain(call) => Some(call),
         _ => None,
@@ -82,11 +82,14 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
 ///
 /// # Errors
 /// Returns the unchanged expression as the error if an operand is not a scalar number.
-pub(crate) fn gather(expr: Expr, schema: &datafusion::common::DFSchema) -> Result<Expr, Box<Expr>> {
+pub(crate) fn gather_operands(
+    expr: Expr,
+    schema: &datafusion::common::DFSchema,
+) -> Result<Expr, Box<Expr>> {
     let is_number = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_numeric());
     let mut next = &expr;
     while let Expr::BinaryExpr(BinaryExpr { left, op, right }) = next
-        && letter(*op).is_some()
+        && encode_operator(*op).is_some()
     {
         if !is_number(right) {
             return Err(Box::new(expr));
@@ -100,8 +103,8 @@ pub(crate) fn gather(expr: Expr, schema: &datafusion::common::DFSchema) -> Resul
     let (mut letters, mut operands) = (Vec::new(), Vec::new());
     loop {
         match rest {
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) if letter(op).is_some() => {
-                letters.extend(letter(op));
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if encode_operator(op).is_some() => {
+                letters.extend(encode_operator(op));
                 operands.push(*right);
                 rest = *left;
             }
@@ -179,7 +182,7 @@ impl ScalarUDFImpl for Chain {
         };
         let mut found = first.data_type().clone();
         for (letter, next) in letters.chars().zip(rest) {
-            let op = operator(letter)?;
+            let op = decode_operator(letter)?;
             found = BinaryTypeCoercer::new(&found, &op, next.data_type()).get_result_type()?;
         }
         let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
@@ -195,7 +198,7 @@ impl ScalarUDFImpl for Chain {
             return internal_err!("the first argument of a chain must encode its operators");
         };
         for (letter, next) in letters.chars().zip(args) {
-            so_far = apply(so_far, operator(letter)?, next, rows)?;
+            so_far = apply_operator(so_far, decode_operator(letter)?, next, rows)?;
         }
         Ok(so_far)
     }
@@ -208,13 +211,13 @@ fn write_chain(args: &[Expr], name: impl Fn(&Expr) -> String) -> Result<String> 
     };
     let mut out = name(first);
     for (letter, next) in written_letters(letters).chars().zip(rest) {
-        write!(out, " {} {}", operator(letter)?, name(next))?;
+        write!(out, " {} {}", decode_operator(letter)?, name(next))?;
     }
     Ok(out)
 }
 
 /// Applies one operator by evaluating DataFusion's expression.
-fn apply(
+fn apply_operator(
     left: ColumnarValue,
     op: Operator,
     right: ColumnarValue,

@@ -13,7 +13,7 @@ use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
-use super::operators::{Side, booleans};
+use super::operators::{Side, as_booleans};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::kernels::elementwise::OperandType;
@@ -53,13 +53,13 @@ pub(super) static WHERE: Def = Def {
             ));
         }
         let (a, b) = (Lists::of(plan.data_type(1)), Lists::of(plan.data_type(2)));
-        let out = chosen(plan, &a, &b)?;
-        deepest(plan, &[&mask, &a, &b], out)
+        let out = common_type(plan, &a, &b)?;
+        deepest_field(plan, &[&mask, &a, &b], out)
     },
     call: |call| {
         let leaf = Lists::of(call.return_type()).leaf().clone();
-        let mask = booleans(&call.ragged(0)?)?;
-        let (a, b) = (fitting(call, 1, &leaf)?, fitting(call, 2, &leaf)?);
+        let mask = as_booleans(&call.ragged(0)?)?;
+        let (a, b) = (cast_argument(call, 1, &leaf)?, cast_argument(call, 2, &leaf)?);
         call.lists(&select::where_(&mask, a.operand(), b.operand())?)
     },
     fails: Fails::Values,
@@ -67,11 +67,11 @@ pub(super) static WHERE: Def = Def {
 };
 
 /// Returns the type of the chosen values: that of the only list, or the common type of both.
-fn chosen(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
+fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
     let (x, y) = (a.leaf(), b.leaf());
     match (a.depth() > 0, b.depth() > 0) {
-        (true, false) if !x.is_null() => fits(plan, 2, y, x),
-        (false, true) if !y.is_null() => fits(plan, 1, x, y),
+        (true, false) if !x.is_null() => check_fits(plan, 2, y, x),
+        (false, true) if !y.is_null() => check_fits(plan, 1, x, y),
         _ => select::common_type(OperandType::Leaves(x), OperandType::Leaves(y)).map_err(|_| {
             plan.refuse(2, format!("is {y}, which has no common type with {x}; cast one side"))
         }),
@@ -79,7 +79,7 @@ fn chosen(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
 }
 
 /// Checks that an argument fits the type of the values that it is combined with.
-pub(super) fn fits(
+pub(super) fn check_fits(
     plan: &Plan<'_>,
     i: usize,
     value: &DataType,
@@ -101,7 +101,7 @@ pub(super) fn fits(
 }
 
 /// Returns a list type with the levels of the deepest argument. One argument must be a list.
-fn deepest(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef> {
+fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef> {
     let deep = sides.iter().rev().max_by_key(|l| l.depth());
     match deep {
         Some(deep) if deep.depth() > 0 => {
@@ -113,7 +113,7 @@ fn deepest(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef
 }
 
 /// Casts an argument. A number that the type cannot represent is refused.
-fn fitting(call: &Call<'_>, i: usize, to: &DataType) -> Result<Side> {
+fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<Side> {
     let side = Side::of(call, i)?;
     let from = side.data_type().clone();
     if from == *to {
@@ -122,7 +122,7 @@ fn fitting(call: &Call<'_>, i: usize, to: &DataType) -> Result<Side> {
     if let Side::One(value) = &side
         && (from.is_numeric() && to.is_numeric())
     {
-        let exact = strictly(value, to).and_then(|there| {
+        let exact = cast_strictly(value, to).and_then(|there| {
             let back = cast(&there, &from)?;
             Ok(not_distinct(&back, value)?.true_count() == value.len())
         });
@@ -140,14 +140,14 @@ fn fitting(call: &Call<'_>, i: usize, to: &DataType) -> Result<Side> {
 }
 
 /// Returns an argument as an array of one value, cast to a type.
-pub(super) fn fitted(call: &Call<'_>, i: usize, to: &DataType) -> Result<ArrayRef> {
-    match fitting(call, i, to)? {
+pub(super) fn cast_scalar(call: &Call<'_>, i: usize, to: &DataType) -> Result<ArrayRef> {
+    match cast_argument(call, i, to)? {
         Side::One(value) => Ok(value),
         Side::Each(values) => Ok(values.leaves().slice(0, values.leaves().len().min(1))),
     }
 }
 
-fn strictly(value: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+fn cast_strictly(value: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     Ok(cast_with_options(value, to, &options)?)
 }
@@ -187,14 +187,14 @@ pub(super) static FILL_NULL: Def = Def {
         }
         let out = match lists.leaf() {
             DataType::Null => value.leaf().clone(),
-            leaf => fits(plan, 1, value.leaf(), leaf)?,
+            leaf => check_fits(plan, 1, value.leaf(), leaf)?,
         };
         Ok(nullable(lists.with_leaf(out)))
     },
     call: |call| {
         let leaf = Lists::of(call.return_type()).leaf().clone();
         let x = select::cast(&call.ragged(0)?, &leaf, false)?;
-        call.lists(&select::fill_null(&x, fitting(call, 1, &leaf)?.operand())?)
+        call.lists(&select::fill_null(&x, cast_argument(call, 1, &leaf)?.operand())?)
     },
     fails: Fails::Values,
     infix: None,
@@ -222,7 +222,7 @@ macro_rules! casts {
             plan: |plan| {
                 let lists = plan.lists(0)?;
                 let text = plan.literal_text(1, "the type", "'Float32'")?.unwrap_or_default();
-                let to = named(text).ok_or_else(|| {
+                let to = parse_type(text).ok_or_else(|| {
                     plan.refuse(1, format!("({text:?}) is not a scalar type; write a type such as 'DOUBLE' or 'Float32'"))
                 })?;
                 if !can_cast_types(lists.leaf(), &to) {
@@ -286,7 +286,7 @@ fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
 }
 
 /// Returns a scalar type by its name in SQL or in Arrow.
-fn named(text: &str) -> Option<DataType> {
+fn parse_type(text: &str) -> Option<DataType> {
     use arrow::datatypes::TimeUnit::Microsecond;
     let word = text.trim();
     Some(match word.to_ascii_uppercase().as_str() {
@@ -320,10 +320,10 @@ mod tests {
 
     #[test]
     fn types_by_name() {
-        assert_eq!(named("double"), Some(DataType::Float64));
-        assert_eq!(named(" uint16"), Some(DataType::UInt16));
-        assert_eq!(named("Float32"), Some(DataType::Float32));
-        assert_eq!(named("List(Int8)"), None);
-        assert_eq!(named("what"), None);
+        assert_eq!(parse_type("double"), Some(DataType::Float64));
+        assert_eq!(parse_type(" uint16"), Some(DataType::UInt16));
+        assert_eq!(parse_type("Float32"), Some(DataType::Float32));
+        assert_eq!(parse_type("List(Int8)"), None);
+        assert_eq!(parse_type("what"), None);
     }
 }

@@ -45,7 +45,8 @@ impl Codes {
         let tokens: Vec<u32> = vocabulary.iter().map(|(_, token)| token).collect();
         let size = vocabulary.id().size();
         let close = (size as usize) <= (1 << 16) + 8 * tokens.len();
-        let places = if close { (0..size).map(|t| place(&tokens, t)).collect() } else { vec![] };
+        let places =
+            if close { (0..size).map(|t| find_first(&tokens, t)).collect() } else { vec![] };
         Ok(Self { vocabulary, texts: Arc::new(texts), tokens, places })
     }
 
@@ -54,9 +55,9 @@ impl Codes {
     }
 
     /// Returns the position of each token in `texts`; the padding token 0 has none.
-    fn places(&self, tokens: &UInt32Array, path: &str) -> Result<UInt32Array> {
+    fn positions_of(&self, tokens: &UInt32Array, path: &str) -> Result<UInt32Array> {
         let find = |token: u32| match self.places.as_slice() {
-            [] => place(&self.tokens, token),
+            [] => find_first(&self.tokens, token),
             table => table.get(token as usize).copied().flatten(),
         };
         let unknown = |token: u32| {
@@ -75,7 +76,7 @@ impl Codes {
 }
 
 /// Returns the first position of a token in ascending tokens.
-fn place(tokens: &[u32], token: u32) -> Option<u32> {
+fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
     let at = tokens.partition_point(|t| *t < token);
     if tokens.get(at) == Some(&token) { u32::try_from(at).ok() } else { None }
 }
@@ -92,7 +93,7 @@ pub(crate) fn codes_file(path: &str) -> PathBuf {
 }
 
 /// Returns the codes that argument 1 names.
-fn named<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<Codes>)> {
+fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<Codes>)> {
     match plan.literal_text(1, "the codes", SUCH)? {
         Some(path) => Ok((path, Codes::of(path)?)),
         None => Err(plan.refuse(1, format!("(the codes) must be given, such as {SUCH}"))),
@@ -100,14 +101,14 @@ fn named<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<Codes>)> {
 }
 
 /// Returns the field of a result, with metadata that names its vocabulary.
-fn tagged(data_type: DataType, codes: &Codes) -> FieldRef {
+fn tag_field(data_type: DataType, codes: &Codes) -> FieldRef {
     let id = codes.vocabulary.id().to_string();
     let metadata = [(VOCABULARY_METADATA.to_owned(), id)].into();
     Arc::new(Field::new("", data_type, true).with_metadata(metadata))
 }
 
 /// Returns the codes with which the query was planned.
-fn planned<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<Codes>)> {
+fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<Codes>)> {
     let path = call.text(1).ok_or_else(|| {
         Error::invalid(format!(
             "{}: the path of the codes must be the same for all rows",
@@ -145,12 +146,12 @@ pub(super) static ENCODE: Def = Def {
             return Err(plan
                 .refuse(0, format!("must be a list of strings; its values are {}", lists.leaf())));
         }
-        let (_, codes) = named(plan)?;
-        Ok(tagged(lists.plain_leaf(DataType::UInt32), &codes))
+        let (_, codes) = plan_codes(plan)?;
+        Ok(tag_field(lists.plain_leaf(DataType::UInt32), &codes))
     },
     call: |call| {
         let x = call.ragged(0)?;
-        let (_, codes) = planned(call)?;
+        let (_, codes) = planned_codes(call)?;
         let tokens: ArrayRef = match x.leaf_type().is_null() {
             true => cast(x.leaves(), &DataType::UInt32)?,
             false => Arc::new(codes.vocabulary.encode_array(x.leaves())?),
@@ -188,7 +189,7 @@ pub(super) static DECODE: Def = Def {
                 format!("must be a list of integers; its values are {}", lists.leaf()),
             ));
         }
-        let (path, codes) = named(plan)?;
+        let (path, codes) = plan_codes(plan)?;
         let own = plan.field(0).metadata().get(VOCABULARY_METADATA);
         if let Some(own) = own.filter(|own| **own != codes.vocabulary.id().to_string()) {
             return Err(plan.refuse(
@@ -199,15 +200,15 @@ pub(super) static DECODE: Def = Def {
                 ),
             ));
         }
-        Ok(tagged(lists.plain_leaf(text_type()), &codes))
+        Ok(tag_field(lists.plain_leaf(text_type()), &codes))
     },
     call: |call| {
         let x = call.ragged(0)?;
-        let (path, codes) = planned(call)?;
+        let (path, codes) = planned_codes(call)?;
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options)
             .map_err(|e| Error::invalid(format!("{}: not a valid token: {e}", call.name())))?;
-        let places = codes.places(tokens.as_primitive::<UInt32Type>(), path)?;
+        let places = codes.positions_of(tokens.as_primitive::<UInt32Type>(), path)?;
         let decoded = DictionaryArray::try_new(places, Arc::clone(&codes.texts))?;
         call.lists(&x.with_leaves(Arc::new(decoded))?)
     },

@@ -105,7 +105,7 @@ pub(crate) fn nullable(data_type: DataType) -> FieldRef {
 
 /// Adds the name of the function to an error about values. Errors about files, memory or DataFusion
 /// are complete as they are.
-fn of(def: &Def, error: Error) -> Error {
+fn add_function(def: &Def, error: Error) -> Error {
     match error {
         Error::Arrow(_)
         | Error::Invalid(_)
@@ -115,13 +115,13 @@ fn of(def: &Def, error: Error) -> Error {
         | Error::OutOfRangeAt { .. }
         | Error::OutOfRangeIn { .. }
         | Error::Overflow(_)
-        | Error::Type { .. } => Error::invalid(named(def, &error.to_string())),
+        | Error::Type { .. } => Error::invalid(prefix_message(def, &error.to_string())),
         other => other,
     }
 }
 
 /// Prefixes a message with the name of the function, and with its operator if it has one.
-fn named(def: &Def, message: &str) -> String {
+fn prefix_message(def: &Def, message: &str) -> String {
     if message.starts_with(def.name) {
         return message.to_owned();
     }
@@ -216,7 +216,7 @@ impl ScalarUDFImpl for RaggedUdf {
             .map(|field| Arc::new(field.as_ref().clone().with_name(self.def.name)))
             .map_err(|e| match e {
                 crate::Error::DataFusion(e) => *e,
-                e => DataFusionError::Plan(named(self.def, &e.to_string())),
+                e => DataFusionError::Plan(prefix_message(self.def, &e.to_string())),
             })
     }
 
@@ -230,7 +230,7 @@ impl ScalarUDFImpl for RaggedUdf {
         let call = Call::new(self.def, &given, rows, field, config);
         let array = match returns {
             DataType::Null => new_null_array(&DataType::Null, rows),
-            _ => (self.def.call)(&call).map_err(|e| of(self.def, e))?,
+            _ => (self.def.call)(&call).map_err(|e| add_function(self.def, e))?,
         };
         if array.len() != rows || array.data_type() != returns {
             return exec_err!(

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
-use super::choose::fitted;
+use super::choose::cast_scalar;
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
@@ -50,7 +50,7 @@ pub(super) static DENSIFY: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let sizes = sizes(plan)?;
+        let sizes = literal_sizes(plan)?;
         if sizes.len() != lists.depth() {
             return Err(plan.refuse(
                 1,
@@ -71,7 +71,7 @@ pub(super) static DENSIFY: Def = Def {
             ));
         }
         let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
-        if let Some(fill) = fill(plan.known(2)).map_err(|m| plan.refuse(2, m))? {
+        if let Some(fill) = parse_fill(plan.known(2)).map_err(|m| plan.refuse(2, m))? {
             fill.to_tensor(dtype).map_err(|e| plan.refuse(2, format!("(the fill value): {e}")))?;
         }
         plan_side(plan, 3)?;
@@ -79,12 +79,13 @@ pub(super) static DENSIFY: Def = Def {
     },
     call: |call| {
         let options = DenseOptions {
-            fill: fill(given_fill(call)?).map_err(Error::invalid)?,
-            ..options(call, 3)?
+            fill: parse_fill(given_fill(call)?).map_err(Error::invalid)?,
+            ..dense_options(call, 3)?
         };
         let x = call.ragged(0)?;
-        let tensor = densify::densify(&x, Some(&given_sizes(call)?), &options).map_err(limit)?;
-        shaped(call, &tensor)
+        let tensor =
+            densify::densify(&x, Some(&given_sizes(call)?), &options).map_err(name_limit)?;
+        to_rows(call, &tensor)
     },
     fails: Fails::Values,
     infix: None,
@@ -104,12 +105,12 @@ pub(super) static MASK: Def = Def {
         duckdb: "`list_resize(list_transform(x, lambda v: true), 256, false)` for one axis.",
         example: example!("densify_mask"),
     },
-    plan: masked,
+    plan: plan_mask,
     call: |call| {
         let sizes = given_sizes(call)?;
         let axis = i64::try_from(sizes.len()).unwrap_or(i64::MAX);
-        let tensor = mask::mask(&call.ragged(0)?, axis, Some(&sizes), &options(call, 2)?);
-        shaped(call, &tensor.map_err(limit)?)
+        let tensor = mask::mask(&call.ragged(0)?, axis, Some(&sizes), &dense_options(call, 2)?);
+        to_rows(call, &tensor.map_err(name_limit)?)
     },
     fails: Fails::Values,
     infix: None,
@@ -130,7 +131,7 @@ pub(super) static VALID: Def = Def {
         example: example!("densify_valid"),
     },
     plan: |plan| {
-        let (lists, sizes) = (plan.lists(0)?, sizes(plan)?);
+        let (lists, sizes) = (plan.lists(0)?, literal_sizes(plan)?);
         if sizes.len() != lists.depth() {
             return Err(plan.refuse(
                 1,
@@ -141,19 +142,19 @@ pub(super) static VALID: Def = Def {
                 ),
             ));
         }
-        masked(plan)
+        plan_mask(plan)
     },
     call: |call| {
         let sizes = given_sizes(call)?;
-        let tensor = mask::validity_mask(&call.ragged(0)?, Some(&sizes), &options(call, 2)?);
-        shaped(call, &tensor.map_err(limit)?)
+        let tensor = mask::validity_mask(&call.ragged(0)?, Some(&sizes), &dense_options(call, 2)?);
+        to_rows(call, &tensor.map_err(name_limit)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-fn masked(plan: &Plan<'_>) -> Result<FieldRef> {
-    let (lists, sizes) = (plan.lists(0)?, sizes(plan)?);
+fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
+    let (lists, sizes) = (plan.lists(0)?, literal_sizes(plan)?);
     if sizes.len() > lists.depth() {
         return Err(plan.refuse(
             1,
@@ -165,7 +166,7 @@ fn masked(plan: &Plan<'_>) -> Result<FieldRef> {
 }
 
 /// Returns the sizes, which determine the type of the result.
-fn sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
+fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
     let Some(value) = plan.known(1) else {
         return Err(plan.refuse(
             1,
@@ -212,7 +213,7 @@ fn read_sizes(value: &ScalarValue) -> std::result::Result<Vec<usize>, String> {
     sizes.map(|n| n.and_then(|n| usize::try_from(n).ok()).ok_or_else(wrong)).collect()
 }
 
-fn fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, String> {
+fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, String> {
     let Some(value) = value.filter(|v| !v.is_null()) else { return Ok(None) };
     Ok(Some(match value {
         ScalarValue::Boolean(Some(b)) => Fill::Bool(*b),
@@ -245,17 +246,17 @@ fn given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
 }
 
 fn plan_side(plan: &Plan<'_>, i: usize) -> Result<()> {
-    side(plan.literal_text(i, "the side", "'left'")?).map(|_| ())
+    parse_side(plan.literal_text(i, "the side", "'left'")?).map(|_| ())
 }
 
-fn side(text: Option<&str>) -> Result<Side> {
+fn parse_side(text: Option<&str>) -> Result<Side> {
     text.map_or(Ok(Side::default()), str::parse)
 }
 
 /// Returns the options of a batch. Partitions already run in parallel, so each uses one thread.
-fn options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
+fn dense_options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
     Ok(DenseOptions {
-        side: side(call.text(i))?,
+        side: parse_side(call.text(i))?,
         limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
         parallel: false,
         ..DenseOptions::default()
@@ -263,7 +264,7 @@ fn options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
 }
 
 /// Names the setting behind a limit.
-fn limit(e: Error) -> Error {
+fn name_limit(e: Error) -> Error {
     match e {
         Error::TooLarge { what, bytes, limit, hint } => Error::TooLarge {
             what,
@@ -279,7 +280,7 @@ fn limit(e: Error) -> Error {
 }
 
 /// Returns a tensor as one array element per row of the batch.
-fn shaped(call: &Call<'_>, tensor: &DenseTensor) -> Result<ArrayRef> {
+fn to_rows(call: &Call<'_>, tensor: &DenseTensor) -> Result<ArrayRef> {
     let array = tensor.to_arrow()?;
     debug_assert_eq!(array.data_type(), call.return_type());
     Ok(array)
@@ -349,12 +350,12 @@ pub(super) static PAD: Def = Def {
         let x = call.ragged(0)?;
         let fill = given_fill(call)?.filter(|v| !v.is_null());
         let options = PadOptions {
-            side: side(call.text(3))?,
-            fill: fill.map(|_| fitted(call, 2, x.leaf_type())).transpose()?,
+            side: parse_side(call.text(3))?,
+            fill: fill.map(|_| cast_scalar(call, 2, x.leaf_type())).transpose()?,
             truncate: true,
             limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
         };
-        call.lists(&pad::pad(&x, &row_sizes(call, x.axes().len())?, &options).map_err(limit)?)
+        call.lists(&pad::pad(&x, &row_sizes(call, x.axes().len())?, &options).map_err(name_limit)?)
     },
     fails: Fails::Values,
     infix: None,

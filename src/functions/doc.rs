@@ -85,7 +85,7 @@ impl Section {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doc {
     pub(crate) section: Section,
-    /// What the function does, in a sentence or two.
+    /// A description in one or two sentences.
     pub(crate) description: &'static str,
     /// The ways to call it.
     pub(crate) syntax: &'static [&'static str],
@@ -160,7 +160,7 @@ pub(crate) fn wrap_words(line: &str, width: usize, indent: usize) -> String {
 }
 
 /// Writes the entry of one function to a page.
-pub(crate) fn entry(out: &mut String, name: &str, aliases: &[&str], doc: &Doc) {
+pub(crate) fn write_entry(out: &mut String, name: &str, aliases: &[&str], doc: &Doc) {
     let _ = writeln!(out, "## `{name}`\n\n{}", wrap_paragraph(doc.description));
     let _ = writeln!(out, "```sql\n{}\n```\n", doc.syntax.join("\n"));
     if !aliases.is_empty() {

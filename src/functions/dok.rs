@@ -69,14 +69,14 @@ pub(super) static GET: Def = Def {
         if !is_text(plan.data_type(0)) {
             return (index::AT.plan)(plan);
         }
-        let spec = named(plan)?;
+        let spec = planned_file(plan)?;
         let keys = spec.keys()?;
         if plan.len() == keys.len() + 2 {
             default(plan, keys.len() + 1, &spec.value()?)?;
         } else {
             count(plan, keys.len(), " [, default]", &keys)?;
         }
-        returned(plan, &keys, spec.value()?)
+        result_field(plan, &keys, spec.value()?)
     },
     call: |call| {
         let Some(text) = call.constant(0).and_then(|s| s.try_as_str()) else {
@@ -86,7 +86,7 @@ pub(super) static GET: Def = Def {
         let keys = spec.keys()?.len();
         let version = spec.load()?;
         let default = if call.len() > keys + 1 { Some(keys + 1) } else { None };
-        each(call, keys, default, |keys, default| get(&version, keys, default))
+        look_up_rows(call, keys, default, |keys, default| get(&version, keys, default))
     },
     fails: Fails::Values,
     infix: None,
@@ -113,22 +113,22 @@ pub(super) static CONTAINS: Def = Def {
                 format!("(the table) must be a name, such as {SUCH}; it is {}", plan.data_type(0)),
             ));
         }
-        let spec = named(plan)?;
+        let spec = planned_file(plan)?;
         let keys = spec.keys()?;
         count(plan, keys.len(), "", &keys)?;
-        returned(plan, &keys, DataType::Boolean)
+        result_field(plan, &keys, DataType::Boolean)
     },
     call: |call| {
         let spec = Spec::parse(call.text(0).unwrap_or_default())?;
         let version = spec.load()?;
-        each(call, spec.keys()?.len(), None, |keys, _| contains(&version, keys))
+        look_up_rows(call, spec.keys()?.len(), None, |keys, _| contains(&version, keys))
     },
     fails: Fails::Values,
     infix: None,
 };
 
 /// Returns the file that argument 0 names.
-fn named(plan: &Plan<'_>) -> Result<Spec> {
+fn planned_file(plan: &Plan<'_>) -> Result<Spec> {
     let text = plan.literal_text(0, "the table", SUCH)?.unwrap_or_default();
     Spec::parse(text).map_err(|e| match e {
         Error::Invalid(message) => plan.refuse(0, format!("(the table): {message}")),
@@ -154,7 +154,7 @@ fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]
 }
 
 /// Checks the types of the keys, and wraps the type of one result in their lists.
-fn returned(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
+fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
     let mut lists: Option<Lists> = None;
     for (i, (name, key)) in (1..).zip(keys) {
         if plan.is_list_view(i) {
@@ -167,7 +167,9 @@ fn returned(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<
             || (leaf.is_integer() && key.is_integer())
             || (is_text(leaf) && is_text(key));
         if !fits {
-            return Err(plan.refuse(i, format!("({name}) must be {}; it is {leaf}", shown(key))));
+            return Err(
+                plan.refuse(i, format!("({name}) must be {}; it is {leaf}", describe_key(key)))
+            );
         }
         if given.depth() == 0 {
             continue;
@@ -193,7 +195,7 @@ fn returned(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<
     }))
 }
 
-fn shown(key: &DataType) -> String {
+fn describe_key(key: &DataType) -> String {
     match key {
         t if is_text(t) => "a string".into(),
         t if t.is_integer() => "an integer".into(),
@@ -221,7 +223,7 @@ fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
 }
 
 /// Runs a look-up for the rows of a batch, or for the elements of their lists.
-fn each(
+fn look_up_rows(
     call: &Call<'_>,
     keys: usize,
     default: Option<usize>,
@@ -290,14 +292,14 @@ impl Default {
 
 fn get(version: &Version, keys: &[ArrayRef], default: Option<&Default>) -> Result<ArrayRef> {
     match &version.contents {
-        Contents::Tensor(tensor) => elements(tensor.tensor()?, keys, default),
+        Contents::Tensor(tensor) => read_elements(tensor.tensor()?, keys, default),
         Contents::Keys(contents) => {
             let dictionary = contents.dictionary();
             let fields: Vec<_> = dictionary.key_fields().cloned().collect();
             let (keys, nulls) = as_stored(keys, &fields)?;
             let found = dictionary.get(&keys)?;
             let Some(default) = default else { return Ok(found) };
-            let missing = !&valid(&found);
+            let missing = !&valid_bits(&found);
             let missing = match &nulls {
                 Some(nulls) => &missing & nulls.inner(),
                 None => missing,
@@ -307,7 +309,7 @@ fn get(version: &Version, keys: &[ArrayRef], default: Option<&Default>) -> Resul
     }
 }
 
-fn valid(array: &ArrayRef) -> BooleanBuffer {
+fn valid_bits(array: &ArrayRef) -> BooleanBuffer {
     match array.logical_nulls() {
         Some(nulls) => nulls.inner().clone(),
         None => BooleanBuffer::new_set(array.len()),
@@ -327,7 +329,7 @@ fn contains(version: &Version, keys: &[ArrayRef]) -> Result<ArrayRef> {
     match &version.contents {
         Contents::Tensor(tensor) => {
             let tensor = tensor.tensor()?;
-            let (indices, nulls) = indices(keys, &tensor.shape())?;
+            let (indices, nulls) = normalize_indices(keys, &tensor.shape())?;
             let slices: Vec<&[i64]> = indices.iter().map(|i| i.values().as_ref()).collect();
             let fetched = tensor.lookup_columns(&slices, &Fallback::Zero)?;
             Ok(Arc::new(BooleanArray::new(BooleanBuffer::from(fetched.found), nulls)))
@@ -343,8 +345,12 @@ fn contains(version: &Version, keys: &[ArrayRef]) -> Result<ArrayRef> {
 }
 
 /// Reads elements of a tensor.
-fn elements(tensor: &DokTensor, keys: &[ArrayRef], default: Option<&Default>) -> Result<ArrayRef> {
-    let (indices, nulls) = indices(keys, &tensor.shape())?;
+fn read_elements(
+    tensor: &DokTensor,
+    keys: &[ArrayRef],
+    default: Option<&Default>,
+) -> Result<ArrayRef> {
+    let (indices, nulls) = normalize_indices(keys, &tensor.shape())?;
     let slices: Vec<&[i64]> = indices.iter().map(|i| i.values().as_ref()).collect();
     let of = tensor.dtype().to_arrow();
     let one = match default {
@@ -373,7 +379,10 @@ fn elements(tensor: &DokTensor, keys: &[ArrayRef], default: Option<&Default>) ->
 
 /// Returns non-negative indices as int64, and the rows in which no index is NULL. Indices outside
 /// the tensor stay outside.
-fn indices(keys: &[ArrayRef], shape: &[usize]) -> Result<(Vec<Int64Array>, Option<NullBuffer>)> {
+fn normalize_indices(
+    keys: &[ArrayRef],
+    shape: &[usize],
+) -> Result<(Vec<Int64Array>, Option<NullBuffer>)> {
     let mut nulls: Option<NullBuffer> = None;
     let mut out = Vec::with_capacity(keys.len());
     for (key, size) in keys.iter().zip(shape) {
@@ -448,7 +457,7 @@ pub(crate) fn with_names(names: &Arc<dyn Names>) -> Vec<ScalarUDF> {
 impl Named {
     /// Returns the text that replaces a table name, and the version that it stands for; `None` if
     /// the text stays as it is.
-    fn bind(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
+    fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);
         }
@@ -502,7 +511,8 @@ impl ScalarUDFImpl for Named {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
         let text = args.scalar_arguments.first().copied().flatten().and_then(|s| s.try_as_str());
-        let Some((spec, _)) = text.flatten().map(|t| self.bind(t)).transpose()?.flatten() else {
+        let Some((spec, _)) = text.flatten().map(|t| self.bind_name(t)).transpose()?.flatten()
+        else {
             return self.inner.return_field_from_args(args);
         };
         let spec = ScalarValue::Utf8(Some(spec));
@@ -523,7 +533,7 @@ impl ScalarUDFImpl for Named {
             Some(Expr::Literal(value, _)) => value.try_as_str().flatten(),
             _ => None,
         };
-        let Some((spec, version)) = text.map(|t| self.bind(t)).transpose()?.flatten() else {
+        let Some((spec, version)) = text.map(|t| self.bind_name(t)).transpose()?.flatten() else {
             return Ok(ExprSimplifyResult::Original(args));
         };
         if let Some(first) = args.first_mut() {
@@ -543,7 +553,7 @@ impl ScalarUDFImpl for Named {
         let mut bound = self.bound.clone();
         if let Some(ColumnarValue::Scalar(first)) = args.args.first_mut()
             && let Some(text) = first.try_as_str().flatten()
-            && let Some((spec, version)) = self.bind(text)?
+            && let Some((spec, version)) = self.bind_name(text)?
         {
             *first = ScalarValue::Utf8(Some(spec));
             bound = Some(version);

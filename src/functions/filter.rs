@@ -7,7 +7,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Fails};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::{kept, same};
+use super::index::{retyped_field, same_field};
 use super::lists::Lists;
 use crate::array::{RaggedArray, list_of};
 use crate::error::Result;
@@ -31,10 +31,10 @@ pub(super) static FILTER: Def = Def {
         example: example!("ragged_filter"),
     },
     plan: |plan| {
-        checked(plan)?;
-        same(plan)
+        check_mask(plan)?;
+        same_field(plan)
     },
-    call: |call| call.lists(&filter::filter(&call.ragged(0)?, &mask(call)?)?),
+    call: |call| call.lists(&filter::filter(&call.ragged(0)?, &read_mask(call)?)?),
     fails: Fails::UnequalLengths,
     infix: None,
 };
@@ -54,16 +54,16 @@ pub(super) static COMPRESS: Def = Def {
         example: example!("ragged_compress"),
     },
     plan: |plan| {
-        let lists = checked(plan)?;
-        kept(plan, lists.flat())
+        let lists = check_mask(plan)?;
+        retyped_field(plan, lists.flat())
     },
-    call: |call| call.lists(&filter::compress(&call.ragged(0)?, &mask(call)?)?),
+    call: |call| call.lists(&filter::compress(&call.ragged(0)?, &read_mask(call)?)?),
     fails: Fails::UnequalLengths,
     infix: None,
 };
 
 /// Returns the lists of argument 0, after checking that argument 1 is a mask of them.
-fn checked(plan: &Plan<'_>) -> Result<Lists> {
+fn check_mask(plan: &Plan<'_>) -> Result<Lists> {
     let lists = plan.lists(0)?;
     if plan.is_untyped_null(1) {
         return Ok(lists);
@@ -83,12 +83,12 @@ fn checked(plan: &Plan<'_>) -> Result<Lists> {
 }
 
 /// Returns the mask of a call. A mask without a type, NULL, keeps nothing.
-fn mask(call: &Call<'_>) -> Result<RaggedArray> {
+fn read_mask(call: &Call<'_>) -> Result<RaggedArray> {
     let mask = match call.array(1)? {
         null if null.data_type().is_null() => {
             new_null_array(&list_of(1, DataType::Boolean), null.len())
         }
         mask => mask,
     };
-    super::operators::booleans(&RaggedArray::try_from_arrow(&mask)?)
+    super::operators::as_booleans(&RaggedArray::try_from_arrow(&mask)?)
 }

@@ -1,4 +1,4 @@
-//! Which expressions and functions of DataFusion have a value for every row.
+//! Expressions and functions of DataFusion that have a value for every row.
 
 use std::sync::Arc;
 

@@ -24,12 +24,12 @@ const WHERE_AXIS: (&str, &str) =
 const ROWS: &str = "use LIMIT and OFFSET for rows";
 
 /// Returns the field of argument 0 unchanged, with its metadata.
-pub(super) fn same(plan: &Plan<'_>) -> Result<FieldRef> {
-    kept(plan, plan.lists(0)?.open())
+pub(super) fn same_field(plan: &Plan<'_>) -> Result<FieldRef> {
+    retyped_field(plan, plan.lists(0)?.open())
 }
 
 /// Returns a field of another type with the metadata of argument 0.
-pub(super) fn kept(plan: &Plan<'_>, data_type: DataType) -> Result<FieldRef> {
+pub(super) fn retyped_field(plan: &Plan<'_>, data_type: DataType) -> Result<FieldRef> {
     let metadata = plan.field(0).metadata().clone();
     Ok(Arc::new(nullable(data_type).as_ref().clone().with_metadata(metadata)))
 }
@@ -65,7 +65,7 @@ pub(super) static SLICE: Def = Def {
             return Err(plan.refuse(3, "(step) must not be 0"));
         }
         plan.axis(4, &plan.lists(0)?, ROWS)?;
-        same(plan)
+        same_field(plan)
     },
     call: |call| {
         let (start, stop, step) = (call.row_arg(1)?, call.row_arg(2)?, call.row_arg(3)?);
@@ -90,7 +90,7 @@ pub(super) static HEAD: Def = Def {
         duckdb: "`x[:n]`.",
         example: example!("ragged_head"),
     },
-    plan: ends,
+    plan: plan_ends,
     call: |call| {
         let axis = call.integer(2).unwrap_or(1);
         call.lists(&index::head(&call.ragged(0)?, axis, &call.row_arg(1)?)?)
@@ -113,7 +113,7 @@ pub(super) static TAIL: Def = Def {
         duckdb: "`x[-n:]`.",
         example: example!("ragged_tail"),
     },
-    plan: ends,
+    plan: plan_ends,
     call: |call| {
         let axis = call.integer(2).unwrap_or(1);
         call.lists(&index::tail(&call.ragged(0)?, axis, &call.row_arg(1)?)?)
@@ -122,10 +122,10 @@ pub(super) static TAIL: Def = Def {
     infix: None,
 };
 
-fn ends(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_ends(plan: &Plan<'_>) -> Result<FieldRef> {
     plan.integer(1, "n")?;
     plan.axis(2, &plan.lists(0)?, ROWS)?;
-    same(plan)
+    same_field(plan)
 }
 
 /// `ragged_get(x, 'index')`.
@@ -162,7 +162,7 @@ pub(super) static GET: Def = Def {
                 ),
             ));
         }
-        kept(plan, lists.only(&kept_levels(&index, lists.depth())))
+        retyped_field(plan, lists.only(&kept_levels(&index, lists.depth())))
     },
     call: |call| {
         let index = parse_index(call.text(1).unwrap_or_default())?;
@@ -222,8 +222,8 @@ pub(super) static AT: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        coordinates(plan, &lists, 1)?;
-        kept(plan, lists.leaf().clone())
+        check_coordinates(plan, &lists, 1)?;
+        retyped_field(plan, lists.leaf().clone())
     },
     call: |call| at::at(&call.ragged(0)?, &row_args(call, 1)?, None),
     fails: Fails::Never,
@@ -253,7 +253,7 @@ pub(super) static AT_OR: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        coordinates(plan, &lists, 2)?;
+        check_coordinates(plan, &lists, 2)?;
         if !can_cast_types(plan.data_type(1), lists.leaf()) {
             return Err(plan.refuse(
                 1,
@@ -264,7 +264,7 @@ pub(super) static AT_OR: Def = Def {
                 ),
             ));
         }
-        kept(plan, lists.leaf().clone())
+        retyped_field(plan, lists.leaf().clone())
     },
     call: |call| {
         let x = call.ragged(0)?;
@@ -278,7 +278,7 @@ pub(super) static AT_OR: Def = Def {
     infix: None,
 };
 
-fn coordinates(plan: &Plan<'_>, lists: &Lists, first: usize) -> Result<()> {
+fn check_coordinates(plan: &Plan<'_>, lists: &Lists, first: usize) -> Result<()> {
     let given = plan.len() - first;
     if given != lists.depth() {
         return Err(plan.refuse(
@@ -329,7 +329,7 @@ pub(super) static SEARCHSORTED: Def = Def {
                 ),
             ));
         }
-        side(plan.literal_text(2, "the side", "'left'")?)?;
+        parse_side(plan.literal_text(2, "the side", "'left'")?)?;
         if crate::array::list_depth(plan.data_type(1)) > 0 {
             return Err(plan.refuse(1, "must be one scalar per row, not a list"));
         }
@@ -348,7 +348,7 @@ pub(super) static SEARCHSORTED: Def = Def {
     },
     call: |call| {
         let x = call.ragged(0)?;
-        let side = side(call.text(2))?;
+        let side = parse_side(call.text(2))?;
         let found = match call.constant(1) {
             Some(value) => search::searchsorted(&x, &Scalar::new(value.to_array_of_size(1)?), side),
             None => search::searchsorted(&x, &call.array(1)?, side),
@@ -359,7 +359,7 @@ pub(super) static SEARCHSORTED: Def = Def {
     infix: None,
 };
 
-fn side(text: Option<&str>) -> Result<Side> {
+fn parse_side(text: Option<&str>) -> Result<Side> {
     match text {
         None | Some("left") => Ok(Side::Left),
         Some("right") => Ok(Side::Right),

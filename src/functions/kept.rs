@@ -25,7 +25,7 @@ struct Entry<T> {
 /// together read it once, and no caller waits for another file.
 type Slot<T> = Arc<Mutex<Option<(Stamp, Arc<T>)>>>;
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -37,8 +37,8 @@ impl<T> Kept<T> {
     /// Returns the result of `read` for a file, from the cache if the file has not changed.
     pub(super) fn get(&self, path: &Path, read: impl Fn(&Path) -> Result<T>) -> Result<Arc<T>> {
         let full = fs::canonicalize(path).map_err(|e| Error::io(path, e))?;
-        let slot = self.slot(&full);
-        let mut slot = locked(&slot);
+        let slot = self.touch_slot(&full);
+        let mut slot = lock_ignoring_poison(&slot);
         let stamp = Stamp::of(&full).map_err(|e| Error::io(path, e))?;
         if let Some((known, value)) = slot.as_ref()
             && *known == stamp
@@ -53,8 +53,8 @@ impl<T> Kept<T> {
     }
 
     /// Returns the slot of a file and marks it as most recently used.
-    fn slot(&self, full: &Path) -> Slot<T> {
-        let mut files = locked(&self.files);
+    fn touch_slot(&self, full: &Path) -> Slot<T> {
+        let mut files = lock_ignoring_poison(&self.files);
         let entry = match files.iter().position(|f| f.path == full) {
             Some(at) => files.remove(at),
             None => Entry { path: full.to_path_buf(), slot: Slot::default() },
@@ -131,7 +131,7 @@ mod tests {
             let kept = &kept;
             let reader = scope.spawn(move || {
                 kept.get(&slow, |p| {
-                    locked(&wait).recv().unwrap();
+                    lock_ignoring_poison(&wait).recv().unwrap();
                     fs::read_to_string(p).map_err(|e| Error::io(p, e))
                 })
             });

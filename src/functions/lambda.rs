@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 
 use super::doc::{Doc, Section};
 use super::example;
-use super::lists::{Lists, owners, rows_at, together};
+use super::lists::{Lists, ancestors_of_leaves, broadcast_together, rows_at};
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::error::Error;
 
@@ -79,7 +79,7 @@ impl Hash for RaggedMap {
 }
 
 /// Splits the arguments into the lists and the expression.
-fn parts<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> {
+fn split_arguments<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> {
     if let Some((ValueOrLambda::Lambda(lambda), before)) = args.split_last()
         && !before.is_empty()
     {
@@ -98,7 +98,7 @@ fn parts<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> {
 }
 
 /// Returns the deepest of the lists.
-fn deepest(fields: &[&FieldRef]) -> Result<Option<Lists>> {
+fn deepest_lists(fields: &[&FieldRef]) -> Result<Option<Lists>> {
     if fields.iter().any(|f| f.data_type().is_null()) {
         return Ok(None);
     }
@@ -137,15 +137,15 @@ impl HigherOrderUDFImpl for RaggedMap {
         _step: usize,
         fields: &[ValueOrLambda<FieldRef, Option<FieldRef>>],
     ) -> Result<LambdaParametersProgress> {
-        let (lists, _) = parts(fields)?;
+        let (lists, _) = split_arguments(fields)?;
         let leaf =
             |f: &&FieldRef| Arc::new(Field::new_list_field(leaf_type(f.data_type()).clone(), true));
         Ok(LambdaParametersProgress::Complete(vec![lists.iter().map(leaf).collect()]))
     }
 
     fn return_field_from_args(&self, args: HigherOrderReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let (lists, value) = parts(args.arg_fields)?;
-        let returns = match deepest(&lists)? {
+        let (lists, value) = split_arguments(args.arg_fields)?;
+        let returns = match deepest_lists(&lists)? {
             None => DataType::Null,
             Some(lists) => lists.plain_leaf(value.data_type().clone()),
         };
@@ -162,7 +162,7 @@ impl HigherOrderUDFImpl for RaggedMap {
         if returns.is_null() {
             return Ok(ColumnarValue::Array(new_null_array(returns, args.number_rows)));
         }
-        let (values, lambda) = parts(&args.args)?;
+        let (values, lambda) = split_arguments(&args.args)?;
         let arrays = values
             .iter()
             .map(|v| {
@@ -171,7 +171,8 @@ impl HigherOrderUDFImpl for RaggedMap {
                 Ok(RaggedArray::try_from_arrow_levels(&array, levels)?)
             })
             .collect::<Result<Vec<_>>>()?;
-        let together = together(&arrays).map_err(|e| Error::invalid(format!("{NAME}: {e}")))?;
+        let together =
+            broadcast_together(&arrays).map_err(|e| Error::invalid(format!("{NAME}: {e}")))?;
         let Some((shape, leaves)) = together else {
             return exec_err!("{NAME} without lists");
         };
@@ -180,7 +181,7 @@ impl HigherOrderUDFImpl for RaggedMap {
             params.iter().map(|p| p as _).collect();
         let mapped = lambda
             .evaluate(&params, |columns| {
-                let rows = owners(shape.axes(), shape.len());
+                let rows = ancestors_of_leaves(shape.axes(), shape.len());
                 columns.iter().map(|c| rows_at(c, &rows).map_err(DataFusionError::from)).collect()
             })?
             .into_array(shape.leaves().len())?;

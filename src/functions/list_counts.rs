@@ -32,12 +32,12 @@ struct Signed {
 }
 
 /// Returns the type with signed integers in place of unsigned ones.
-fn signed(t: &DataType) -> DataType {
+fn signed_type(t: &DataType) -> DataType {
     match t {
         DataType::UInt64 => DataType::Int64,
         DataType::List(item) => {
             let item = item.as_ref().clone();
-            let of = signed(item.data_type());
+            let of = signed_type(item.data_type());
             DataType::List(Arc::new(item.with_data_type(of)))
         }
         other => other.clone(),
@@ -54,7 +54,7 @@ impl ScalarUDFImpl for Signed {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(signed(&self.inner.return_type(types)?))
+        Ok(signed_type(&self.inner.return_type(types)?))
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -64,11 +64,11 @@ impl ScalarUDFImpl for Signed {
         args.return_field = Arc::new(args.return_field.as_ref().clone().with_data_type(promised));
         Ok(match self.inner.invoke_with_args(args)? {
             ColumnarValue::Array(found) => {
-                ColumnarValue::Array(cast(&found, &signed(found.data_type()))?)
+                ColumnarValue::Array(cast(&found, &signed_type(found.data_type()))?)
             }
             ColumnarValue::Scalar(found) => {
                 let found = found.to_array()?;
-                let found = cast(&found, &signed(found.data_type()))?;
+                let found = cast(&found, &signed_type(found.data_type()))?;
                 ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)
             }
         })

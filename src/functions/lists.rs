@@ -48,7 +48,7 @@ impl Lists {
     /// column remains tagged with its vocabulary. Fixed sizes become `List`, and elements become
     /// nullable.
     pub(crate) fn with_leaf(&self, leaf: DataType) -> DataType {
-        wrap(&self.levels, leaf)
+        wrap_levels(&self.levels, leaf)
     }
 
     /// Returns the type itself in the form in which functions return it, see
@@ -88,7 +88,7 @@ impl Lists {
         if let Some((_, field)) = levels.last_mut() {
             *field = Arc::new(Field::new_list_field(leaf.clone(), true));
         }
-        wrap(&levels, leaf)
+        wrap_levels(&levels, leaf)
     }
 
     /// Removes the level at position `drop` (0 is the outermost). If it was a LargeList, the level
@@ -106,7 +106,7 @@ impl Lists {
                 above.1 = field;
             }
         }
-        wrap(&levels, leaf)
+        wrap_levels(&levels, leaf)
     }
 
     /// Replaces the level at position `at` (0 is the outermost) by `levels` nested lists of its
@@ -119,7 +119,7 @@ impl Lists {
             let new = std::iter::repeat_n(outer, levels.saturating_sub(1)).chain([inner]);
             all.splice(at..=at, new);
         }
-        wrap(&all, self.leaf.clone())
+        wrap_levels(&all, self.leaf.clone())
     }
 
     /// Adds one level of `List` at position `at`: 0 is around all others, their number is around
@@ -135,7 +135,7 @@ impl Lists {
             all[above].1 = new.1;
             all[at].1 = moved;
         }
-        wrap(&all, self.leaf.clone())
+        wrap_levels(&all, self.leaf.clone())
     }
 
     /// Returns only the levels for which `keep` is true, outermost first; without any level, the
@@ -152,7 +152,7 @@ impl Lists {
                 }
             }
         }
-        wrap(&out.levels, self.leaf.clone())
+        wrap_levels(&out.levels, self.leaf.clone())
     }
 
     /// Returns one list of all leaves, a LargeList if any level is.
@@ -161,12 +161,12 @@ impl Lists {
         let kind = if large { ListKind::LargeList } else { ListKind::List };
         match self.levels.last() {
             None => self.leaf.clone(),
-            Some((_, field)) => wrap(&[(kind, Arc::clone(field))], self.leaf.clone()),
+            Some((_, field)) => wrap_levels(&[(kind, Arc::clone(field))], self.leaf.clone()),
         }
     }
 }
 
-fn wrap(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
+fn wrap_levels(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
     levels.iter().rev().fold(leaf, |inner, (kind, field)| {
         let field = field.as_ref().clone().with_data_type(inner).with_nullable(true);
         match kind {
@@ -186,7 +186,7 @@ pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef
 }
 
 /// Returns, for every leaf below `axes`, the index of its ancestor among the `elements` above them.
-pub(super) fn owners(axes: &[ListAxis], elements: usize) -> UInt64Array {
+pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
     let mut of: Vec<u64> = (0..elements as u64).collect();
     for axis in axes {
         let mut next = Vec::with_capacity(axis.layout().children());
@@ -203,7 +203,9 @@ pub(super) fn owners(axes: &[ListAxis], elements: usize) -> UInt64Array {
 ///
 /// # Errors
 /// Returns an error if two valid lists differ in length.
-pub(super) fn together(arrays: &[RaggedArray]) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {
+pub(super) fn broadcast_together(
+    arrays: &[RaggedArray],
+) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {
     let deepest = arrays.iter().enumerate().rev().max_by_key(|(_, a)| a.axes().len());
     let Some((first, mut shape)) = deepest.map(|(i, a)| (i, a.clone())) else { return Ok(None) };
     for (i, other) in arrays.iter().enumerate() {
@@ -230,7 +232,7 @@ pub(super) fn together(arrays: &[RaggedArray]) -> Result<Option<(RaggedArray, Ve
         if missing.is_empty() {
             return Ok(array.leaves().clone());
         }
-        rows_at(array.leaves(), &owners(missing, array.leaves().len()))
+        rows_at(array.leaves(), &ancestors_of_leaves(missing, array.leaves().len()))
     });
     let leaves = leaves.collect::<Result<_>>()?;
     Ok(Some((shape, leaves)))

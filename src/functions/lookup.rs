@@ -94,7 +94,7 @@ impl File {
 }
 
 /// Returns the table of the statement's own subquery, built once for all batches.
-fn given(list: &ScalarValue) -> Result<Arc<Table>> {
+fn subquery_table(list: &ScalarValue) -> Result<Arc<Table>> {
     let ScalarValue::List(list) = list else {
         return Err(Error::invalid(format!(
             "the table must be a list of pairs, not {}",
@@ -132,7 +132,7 @@ fn columns<'a>(
 }
 
 /// Returns the types of keys and values at planning.
-fn planned(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
+fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
     const SUCH: &str = "'codes.parquet'";
     let Some(path) = plan.literal_text(from, "the table", SUCH)? else {
         return Err(plan.refuse(from, "(the table) must be given"));
@@ -160,10 +160,10 @@ fn planned(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
 }
 
 /// Returns the table of a call.
-fn table(call: &Call<'_>, from: usize) -> Result<Arc<Table>> {
+fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<Table>> {
     if call.len() > from + 3 {
         return match call.constant(from + 3) {
-            Some(pairs) => given(pairs),
+            Some(pairs) => subquery_table(pairs),
             None => Err(Error::invalid(format!(
                 "{}: the table must be the same for all rows",
                 call.name()
@@ -176,7 +176,7 @@ fn table(call: &Call<'_>, from: usize) -> Result<Arc<Table>> {
     File::get(path, columns(|i| Ok(call.text(i)), from)?)
 }
 
-fn named(plan: &Plan<'_>, e: &Error) -> Error {
+fn name_table(plan: &Plan<'_>, e: &Error) -> Error {
     Error::invalid(format!("{}: {e}", plan.name()))
 }
 
@@ -200,18 +200,18 @@ pub(super) static LOOKUP: Def = Def {
         example: example!("ragged_lookup"),
     },
     plan: |plan| {
-        let [keys, values] = planned(plan, 1)?;
+        let [keys, values] = plan_types(plan, 1)?;
         let lists = Lists::of(plan.data_type(0));
-        lookup::comparable(lists.leaf(), &keys).map_err(|e| named(plan, &e))?;
+        lookup::comparable(lists.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         if list_depth(&values) > 0 {
             return Err(
                 plan.refuse(3, format!("must be a column of scalars, one per key; it is {values}"))
             );
         }
-        Ok(out(&lists, values))
+        Ok(result_field(&lists, values))
     },
     call: |call| {
-        let table = table(call, 1)?;
+        let table = read_table(call, 1)?;
         call.lists(&lookup::looked_up(&call.ragged(0)?, &table.keys, &table.values)?)
     },
     fails: Fails::Values,
@@ -246,9 +246,9 @@ pub(super) static BIN: Def = Def {
     },
     plan: |plan| {
         if plan.is_untyped_null(1) {
-            return Ok(out(&Lists::of(plan.data_type(0)), DataType::UInt32));
+            return Ok(result_field(&Lists::of(plan.data_type(0)), DataType::UInt32));
         }
-        let [keys, cuts] = planned(plan, 2)?;
+        let [keys, cuts] = plan_types(plan, 2)?;
         let (lists, codes) = (Lists::of(plan.data_type(0)), Lists::of(plan.data_type(1)));
         if !lists.leaf().is_numeric() && !lists.leaf().is_null() {
             return Err(plan.refuse(0, format!("must be numbers; they are {}", lists.leaf())));
@@ -263,7 +263,7 @@ pub(super) static BIN: Def = Def {
                 ),
             ));
         }
-        lookup::comparable(codes.leaf(), &keys).map_err(|e| named(plan, &e))?;
+        lookup::comparable(codes.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         let numbers = match &cuts {
             DataType::Struct(fields) => fields.iter().all(|f| f.data_type().is_numeric()),
             t => list_depth(t) == 1 && Lists::of(t).leaf().is_numeric(),
@@ -273,7 +273,7 @@ pub(super) static BIN: Def = Def {
                 plan.refuse(4, format!("(the cuts) are {cuts}; they must be lists of numbers"))
             );
         }
-        Ok(out(&lists, DataType::UInt32))
+        Ok(result_field(&lists, DataType::UInt32))
     },
     call: |call| {
         let values = call.ragged(0)?;
@@ -281,7 +281,7 @@ pub(super) static BIN: Def = Def {
             let none = arrow::array::new_null_array(&DataType::UInt32, values.leaves().len());
             return call.lists(&values.with_leaves(none)?);
         }
-        let table = table(call, 2)?;
+        let table = read_table(call, 2)?;
         call.lists(&lookup::bins(&values, &call.ragged(1)?, &table.keys, table.cuts()?)?)
     },
     fails: Fails::Values,
@@ -289,6 +289,6 @@ pub(super) static BIN: Def = Def {
 };
 
 /// Returns a field with the same lists around other values.
-fn out(lists: &Lists, leaf: DataType) -> FieldRef {
+fn result_field(lists: &Lists, leaf: DataType) -> FieldRef {
     nullable(lists.plain_leaf(leaf))
 }

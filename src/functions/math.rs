@@ -40,8 +40,8 @@ macro_rules! math {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: |plan| planned(plan, $how),
-            call: |call| call.lists(&computed(&call.ragged(0)?, $how)?),
+            plan: |plan| plan_unary(plan, $how),
+            call: |call| call.lists(&compute_unary(&call.ragged(0)?, $how)?),
             fails: unary_fails($how),
             infix: None,
         };
@@ -163,17 +163,17 @@ pub(super) static ROUND: Def = Def {
         let digits = i32::try_from(digits).map_err(|_| {
             plan.refuse(1, format!("(digits) must be a small integer such as 2; it is {digits}"))
         })?;
-        planned(plan, Unary::Round(digits))
+        plan_unary(plan, Unary::Round(digits))
     },
     call: |call| {
         let digits = call.integer(1).and_then(|n| i32::try_from(n).ok()).unwrap_or_default();
-        call.lists(&computed(&call.ragged(0)?, Unary::Round(digits))?)
+        call.lists(&compute_unary(&call.ragged(0)?, Unary::Round(digits))?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-fn planned(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
+fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
     let leaf = lists.leaf();
     let out = match leaf {
@@ -186,7 +186,7 @@ fn planned(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
 }
 
 /// Treats leaves without a type as floats, and dictionaries as their values.
-fn computed(x: &RaggedArray, how: Unary) -> Result<RaggedArray> {
+fn compute_unary(x: &RaggedArray, how: Unary) -> Result<RaggedArray> {
     if how == Unary::IsNull {
         return unary::unary(how, x);
     }

@@ -66,10 +66,10 @@ pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use harmless::physical_cannot_fail;
 pub(crate) use list_counts::signed_counts;
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
-pub(crate) use naming::{COMPARISON, literal, loosest, precedence};
+pub(crate) use naming::{COMPARISON, literal, loosest_operator, precedence};
 pub(crate) use nested::compare_nested;
 pub(crate) use planner::{
-    FILTER, ON_LISTS, PREDICATES, TESTS, folded, is_constant, plans_predicates,
+    FILTER, ON_LISTS, PREDICATES, TESTS, fold_constant, is_constant, plans_predicates,
 };
 pub(crate) use shape::{LENGTHS_ONLY, STRUCTURE_ONLY};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
@@ -201,7 +201,7 @@ static SCALAR: LazyLock<Vec<Arc<ScalarUDF>>> =
     LazyLock::new(|| DEFS.iter().map(|def| Arc::new(RaggedUdf::udf(def))).collect());
 
 static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> =
-    LazyLock::new(|| aggregate::udafs().into_iter().map(Arc::new).collect());
+    LazyLock::new(|| aggregate::build_udafs().into_iter().map(Arc::new).collect());
 
 static HIGHER_ORDER: LazyLock<Vec<Arc<HigherOrderUDF>>> =
     LazyLock::new(|| vec![Arc::new(lambda::udf())]);
@@ -343,7 +343,7 @@ pub fn documentation() -> Vec<(String, String)> {
         page.push('\n');
         for (name, aliases, doc) in entries {
             let _ = writeln!(index, "| [`{name}`]({file}#{name}) | {} |", doc.summary());
-            doc::entry(&mut page, name, aliases, doc);
+            doc::write_entry(&mut page, name, aliases, doc);
         }
         while page.ends_with("\n\n") {
             page.pop();

@@ -32,7 +32,7 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
         _ => {
             // The pairs that the statement reads for a call are not part of the name.
             let said = args.iter().filter(|e| !matches!(e, Expr::ScalarSubquery(_)));
-            let args: Result<Vec<String>> = said.map(expression).collect();
+            let args: Result<Vec<String>> = said.map(name_expression).collect();
             name.push_str(def.name);
             name.push('(');
             name.push_str(&args?.join(", "));
@@ -42,7 +42,7 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
     }
 }
 
-fn expression(expr: &Expr) -> Result<String> {
+fn name_expression(expr: &Expr) -> Result<String> {
     Ok(match expr {
         Expr::Literal(value, _) => literal(value),
         other => other.schema_name().to_string(),
@@ -79,13 +79,13 @@ fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Resu
 }
 
 fn write_other(expr: &Expr, name: &mut String) -> Result<Option<u8>> {
-    let text = expression(expr)?;
+    let text = name_expression(expr)?;
     name.push_str(&text);
-    Ok(loosest(&text))
+    Ok(loosest_operator(&text))
 }
 
 /// Returns the precedence of the loosest operator in a name, outside parentheses and quotes.
-pub(crate) fn loosest(text: &str) -> Option<u8> {
+pub(crate) fn loosest_operator(text: &str) -> Option<u8> {
     let (mut depth, mut quoted) = (0usize, false);
     let words = text.split(' ').filter(|word| {
         let outside = depth == 0 && !quoted;
@@ -161,10 +161,10 @@ mod tests {
 
     #[test]
     fn parentheses_follow_from_the_name() {
-        assert_eq!(loosest("a.x + 2"), Some(6));
-        assert_eq!(loosest("f(a + 2) * 3"), Some(7));
-        assert_eq!(loosest("(a OR b) AND c = 'x OR y'"), Some(2));
-        assert_eq!(loosest("ragged_sum(x, -1)"), None);
+        assert_eq!(loosest_operator("a.x + 2"), Some(6));
+        assert_eq!(loosest_operator("f(a + 2) * 3"), Some(7));
+        assert_eq!(loosest_operator("(a OR b) AND c = 'x OR y'"), Some(2));
+        assert_eq!(loosest_operator("ragged_sum(x, -1)"), None);
         let sum = Expr::Column("x + 2".into());
         let operand = |expr: &Expr, outer, right| {
             let mut name = String::new();

@@ -15,7 +15,7 @@ use crate::kernels::normalize;
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
 /// Returns the axis to normalize along; -1 by default.
-fn along(call: &Call<'_>) -> i64 {
+fn call_axis(call: &Call<'_>) -> i64 {
     call.integer(1).unwrap_or(-1)
 }
 
@@ -40,8 +40,8 @@ macro_rules! scaled {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: scaled,
-            call: |call| call.lists(&$kernel(&floats(call)?, along(call))?),
+            plan: plan_scaled,
+            call: |call| call.lists(&$kernel(&read_floats(call)?, call_axis(call))?),
             fails: Fails::Values,
             infix: None,
         };
@@ -86,7 +86,7 @@ pub(super) static NORMALIZE: Def = Def {
     },
     plan: |plan| {
         if let Some(value) = plan.literal(2, "p", "1 or 2")? {
-            match order(value) {
+            match norm_order(value) {
                 Some(p) if p >= 0.0 => {}
                 _ => {
                     return Err(plan.refuse(
@@ -96,18 +96,18 @@ pub(super) static NORMALIZE: Def = Def {
                 }
             }
         }
-        scaled(plan)
+        plan_scaled(plan)
     },
     call: |call| {
-        let p = call.constant(2).and_then(order).unwrap_or(2.0);
-        call.lists(&normalize::normalize(&floats(call)?, along(call), p, 1e-12)?)
+        let p = call.constant(2).and_then(norm_order).unwrap_or(2.0);
+        call.lists(&normalize::normalize(&read_floats(call)?, call_axis(call), p, 1e-12)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
 /// Returns a number as the order of a norm; NULL means 2.
-fn order(value: &ScalarValue) -> Option<f64> {
+fn norm_order(value: &ScalarValue) -> Option<f64> {
     if value.is_null() {
         return Some(2.0);
     }
@@ -123,7 +123,7 @@ fn order(value: &ScalarValue) -> Option<f64> {
     }
 }
 
-fn scaled(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_scaled(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
     plan.axis(1, &lists, "nest the rows first with ragged_nest_agg")?;
     let leaf = match lists.leaf() {
@@ -135,7 +135,7 @@ fn scaled(plan: &Plan<'_>) -> Result<FieldRef> {
 }
 
 /// Returns the first argument; leaves without a type become floats.
-fn floats(call: &Call<'_>) -> Result<RaggedArray> {
+fn read_floats(call: &Call<'_>) -> Result<RaggedArray> {
     let x = call.ragged(0)?;
     match x.leaf_type() {
         DataType::Null => x.with_leaves(cast(x.leaves(), &DataType::Float64)?),

@@ -39,15 +39,15 @@ macro_rules! operator {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: |plan| planned(plan, $op),
-            call: |call| computed(call, $op),
+            plan: |plan| plan_operator(plan, $op),
+            call: |call| compute_operator(call, $op),
             fails: operator_fails($op),
             infix: Some($infix),
         };
     };
 }
 
-/// What the documentation of arithmetic operators says of NULL, overflow and types.
+/// Rules for NULL, overflow and types in the documentation of arithmetic operators.
 const OVERFLOW: &str = "If either value is NULL, the result is NULL. Integer overflow is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
 
 /// The same for division.
@@ -196,13 +196,13 @@ pub(super) static POW: Def = Def {
         duckdb: "`list_transform(a, lambda v: v ** b)`.",
         example: example!("ragged_pow"),
     },
-    plan: |plan| planned(plan, Op::Pow),
-    call: |call| computed(call, Op::Pow),
+    plan: |plan| plan_operator(plan, Op::Pow),
+    call: |call| compute_operator(call, Op::Pow),
     fails: Fails::Values,
     infix: None,
 };
 
-/// Whether a type is a list.
+/// `ragged_minimum(a, b)`.
 pub(super) static MINIMUM: Def = Def {
     name: "ragged_minimum",
     aliases: &[],
@@ -216,13 +216,13 @@ pub(super) static MINIMUM: Def = Def {
         duckdb: "`list_transform(a, lambda v: least(v, b))`.",
         example: example!("ragged_minimum"),
     },
-    plan: |plan| planned(plan, Op::Minimum),
-    call: |call| computed(call, Op::Minimum),
+    plan: |plan| plan_operator(plan, Op::Minimum),
+    call: |call| compute_operator(call, Op::Minimum),
     fails: Fails::Values,
     infix: None,
 };
 
-/// The side with more levels determines the lists. The result is large if either side is.
+/// `ragged_maximum(a, b)`.
 pub(super) static MAXIMUM: Def = Def {
     name: "ragged_maximum",
     aliases: &[],
@@ -236,15 +236,13 @@ pub(super) static MAXIMUM: Def = Def {
         duckdb: "`list_transform(a, lambda v: greatest(v, b))`.",
         example: example!("ragged_maximum"),
     },
-    plan: |plan| planned(plan, Op::Maximum),
-    call: |call| computed(call, Op::Maximum),
+    plan: |plan| plan_operator(plan, Op::Maximum),
+    call: |call| compute_operator(call, Op::Maximum),
     fails: Fails::Values,
     infix: None,
 };
 
-/// Returns the types of both sides. A comparison reads the value of a literal, because it returns a
-/// boolean whatever the value. Arithmetic reads types only, so that constant folding does not
-/// change its result type.
+/// `ragged_xor(a, b)`.
 pub(super) static XOR: Def = Def {
     name: "ragged_xor",
     aliases: &[],
@@ -258,18 +256,18 @@ pub(super) static XOR: Def = Def {
         duckdb: "`list_transform(a, lambda v: xor(v, b))`.",
         example: example!("ragged_xor"),
     },
-    plan: |plan| planned(plan, Op::Xor),
-    call: |call| computed(call, Op::Xor),
+    plan: |plan| plan_operator(plan, Op::Xor),
+    call: |call| compute_operator(call, Op::Xor),
     fails: Fails::Values,
     infix: None,
 };
 
-/// Refuses two arguments that cannot be compared.
+/// Whether a type is a list.
 fn is_list(data_type: &DataType) -> bool {
     list_depth(data_type) > 0
 }
 
-fn planned(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
+fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
     let (a, b) = (plan.data_type(0), plan.data_type(1));
     for i in [0, 1] {
         if plan.is_list_view(i) {
@@ -283,20 +281,22 @@ fn planned(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
             format!("and argument 2 are scalars; one side of {} must be a list", op.symbol()),
         ));
     }
-    let out = types(plan, op, &left, &right)?.output().clone();
-    // The side with more levels gives the lists, and both a say in whether they are large.
+    let out = operand_types(plan, op, &left, &right)?.output().clone();
+    // The side with more levels determines the lists. They are large if those of either side are.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))
 }
 
-/// Reads an argument: one value if it is the same for all rows.
-fn types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
+/// Returns the types of both sides. A comparison reads the value of a literal, because it returns a
+/// boolean whatever the value. Arithmetic reads types only, so that constant folding does not
+/// change its result type.
+fn operand_types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
     types_at(plan, op, (0, left), (1, right))
 }
 
-/// Like [`of`](Self::of), but takes the array out of the call, so that it can be changed in place.
-pub(super) fn comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> Result<()> {
+/// Refuses two arguments that cannot be compared.
+pub(super) fn check_comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> Result<()> {
     let (left, right) = (Lists::of(plan.data_type(a)), Lists::of(plan.data_type(b)));
     types_at(plan, op, (a, &left), (b, &right)).map(|_| ())
 }
@@ -316,20 +316,20 @@ fn types_at(
         }
     };
     let (a, b) = (literal(i)?, literal(j)?);
-    fn side<'a>(literal: Option<&'a ArrayRef>, leaf: &'a DataType) -> OperandType<'a> {
+    fn operand_type<'a>(literal: Option<&'a ArrayRef>, leaf: &'a DataType) -> OperandType<'a> {
         literal.map_or(OperandType::Leaves(leaf), OperandType::Literal)
     }
-    Types::new(op, side(a.as_ref(), left.leaf()), side(b.as_ref(), right.leaf()))
+    Types::new(op, operand_type(a.as_ref(), left.leaf()), operand_type(b.as_ref(), right.leaf()))
 }
 
-/// The result of `v * 2` in `v * 2 + 1` is changed in place.
+/// One side of an operation in a batch.
 pub(super) enum Side {
     Each(RaggedArray),
     One(ArrayRef),
 }
 
 impl Side {
-    /// Returns a mask. Leaves of type Null become booleans that are all null.
+    /// Reads an argument: one value if it is the same for all rows.
     pub(super) fn of(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
             Some(value) if !is_list(&value.data_type()) => {
@@ -339,8 +339,9 @@ impl Side {
         }
     }
 
-    /// As [`of`](Self::of), for one look.
-    fn taken(call: &Call<'_>, i: usize) -> Result<Self> {
+    /// Like [`of`](Self::of), but takes the array out of the call, so that it can be changed in
+    /// place.
+    fn take_from(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
             Some(value) if !is_list(&value.data_type()) => Self::of(call, i),
             _ => Ok(Self::Each(call.take_ragged(i)?)),
@@ -348,8 +349,8 @@ impl Side {
     }
 }
 
-fn computed(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
-    let mut left = Side::taken(call, 0)?;
+fn compute_operator(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
+    let mut left = Side::take_from(call, 0)?;
     let mut right = Side::of(call, 1)?;
     if op.is_arithmetic() {
         let types = Types::new(
@@ -361,7 +362,7 @@ fn computed(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
         right = right.cast(types.right())?;
     }
     call.lists(&match left {
-        // What `v * 2` made is changed by the `+ 1` behind it.
+        // The result of `v * 2` in `v * 2 + 1` is changed in place.
         Side::Each(left) if matches!(right, Side::One(_)) => {
             elementwise::binary_owned(op, left, right.operand())?
         }
@@ -398,8 +399,8 @@ impl Side {
     }
 }
 
-/// A mask, with leaves of type Null as booleans that are all null.
-pub(super) fn booleans(mask: &RaggedArray) -> Result<RaggedArray> {
+/// Returns a mask. Leaves of type Null become booleans that are all null.
+pub(super) fn as_booleans(mask: &RaggedArray) -> Result<RaggedArray> {
     match mask.leaf_type().is_null() {
         true => mask.with_leaves(cast(mask.leaves(), &DataType::Boolean)?),
         false => Ok(mask.clone()),
@@ -454,7 +455,7 @@ pub(super) static NOT: Def = Def {
         example: example!("ragged_not"),
     },
     plan: |plan| Ok(nullable(plan.boolean_lists(0)?.plain_leaf(DataType::Boolean))),
-    call: |call| call.lists(&elementwise::not(&booleans(&call.ragged(0)?)?)?),
+    call: |call| call.lists(&elementwise::not(&as_booleans(&call.ragged(0)?)?)?),
     fails: Fails::Never,
     infix: None,
 };
@@ -481,8 +482,8 @@ pub(super) static ANY: Def = Def {
         duckdb: "`list_bool_or(mask)`.",
         example: example!("ragged_any"),
     },
-    plan: quantified,
-    call: |call| quantify(call, Reduction::Any),
+    plan: plan_quantifier,
+    call: |call| compute_quantifier(call, Reduction::Any),
     fails: Fails::Never,
     infix: None,
 };
@@ -501,13 +502,13 @@ pub(super) static ALL: Def = Def {
         duckdb: "`list_bool_and(mask)`.",
         example: example!("ragged_all"),
     },
-    plan: quantified,
-    call: |call| quantify(call, Reduction::All),
+    plan: plan_quantifier,
+    call: |call| compute_quantifier(call, Reduction::All),
     fails: Fails::Never,
     infix: None,
 };
 
-fn quantified(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_quantifier(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.boolean_lists(0)?;
     let axis = plan.axis(1, &lists, "use bool_or or bool_and over its result instead")?;
     Ok(nullable(match axis {
@@ -516,6 +517,6 @@ fn quantified(plan: &Plan<'_>) -> Result<FieldRef> {
     }))
 }
 
-fn quantify(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
+fn compute_quantifier(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
     call.lists(&reduce::reduce(&call.ragged(0)?, how, call.integer(1))?)
 }

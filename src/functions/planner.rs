@@ -29,7 +29,7 @@ impl ExprPlanner for LiteralLists {
         schema: &DFSchema,
     ) -> Result<PlannerResult<Vec<Expr>>> {
         let constant = !exprs.is_empty() && exprs.iter().all(is_constant);
-        if constant && let Some(list) = folded(make_array(exprs.clone()), schema) {
+        if constant && let Some(list) = fold_constant(make_array(exprs.clone()), schema) {
             return Ok(PlannerResult::Planned(list));
         }
         Ok(PlannerResult::Original(exprs))
@@ -49,7 +49,7 @@ pub(crate) fn is_constant(expr: &Expr) -> bool {
 
 /// Evaluates an expression without columns to a literal; `None` if it cannot be evaluated at
 /// planning.
-pub(crate) fn folded(expr: Expr, schema: &DFSchema) -> Option<Expr> {
+pub(crate) fn fold_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     let simplifier = ExprSimplifier::new(SimplifyContext::default());
     let expr = simplifier.coerce(expr, schema).ok()?;
     match simplifier.simplify(expr).ok()? {
@@ -78,12 +78,12 @@ impl ExprPlanner for ListOperators {
         };
         let expr = with_known_type(with_empty_lists(expr, schema), schema);
         let expr = with_time_of_day(expr, schema);
-        if let Some(call) = planned(&expr, schema).or_else(|| tested(&expr, schema)) {
+        if let Some(call) = plan_operator(&expr, schema).or_else(|| plan_test(&expr, schema)) {
             return Ok(PlannerResult::Planned(call));
         }
         match &expr.op {
             BinaryOperator::Custom(word) if word == FILTER => {
-                filtered(expr.left, expr.right, schema).map(PlannerResult::Planned)
+                plan_filter(expr.left, expr.right, schema).map(PlannerResult::Planned)
             }
             BinaryOperator::Custom(word) if word == ON_LISTS => {
                 Ok(PlannerResult::Planned(on_lists(expr.left, schema)))
@@ -139,7 +139,7 @@ pub(crate) const ON_LISTS: &str = "ON LISTS";
 pub(crate) const FILTER: &str = "FILTER";
 
 /// Plans a reduction of the values for which a mask is true.
-fn filtered(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
+fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     // A function that is called by an alias is wrapped in an alias expression.
     let plain = match call {
         Expr::Alias(alias) => *alias.expr,
@@ -234,9 +234,9 @@ impl Predicate {
                 };
                 if is_list(&left)
                     && !items.iter().any(is_list)
-                    && let Some(mask) = among(&left, &items, schema)
+                    && let Some(mask) = plan_in(&left, &items, schema)
                 {
-                    return if self.negated { negated(mask) } else { mask };
+                    return if self.negated { negate_mask(mask) } else { mask };
                 }
                 return Expr::InList(InList::new(Box::new(left), items, self.negated));
             }
@@ -248,7 +248,7 @@ impl Predicate {
             && let Some(test) = super::scalar(name)
         {
             let mask = test.call(vec![left, right]);
-            return if self.negated { negated(mask) } else { mask };
+            return if self.negated { negate_mask(mask) } else { mask };
         }
         let whatever_case = matches!(self.test, Test::ILike);
         let (left, right) = (Box::new(left), Box::new(right));
@@ -257,22 +257,22 @@ impl Predicate {
 }
 
 /// Plans `IN` on a list: one membership test for all literals, and a comparison with each column.
-fn among(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
+fn plan_in(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
     if items.iter().all(is_constant) {
         let list = make_array(items.to_vec());
-        let list = folded(list.clone(), schema).unwrap_or(list);
+        let list = fold_constant(list.clone(), schema).unwrap_or(list);
         return Some(super::scalar("ragged_isin")?.call(vec![left.clone(), list]));
     }
     let (equal, or) = (super::scalar("ragged_eq")?, super::scalar("ragged_or")?);
     let leaves = left.get_type(schema).ok()?;
     let each = items.iter().map(|item| {
-        let item = narrowed(Op::Eq, item, &leaves, false, schema);
+        let item = narrow_constant(Op::Eq, item, &leaves, false, schema);
         equal.call(vec![left.clone(), item])
     });
     each.reduce(|a, b| or.call(vec![a, b]))
 }
 
-fn negated(mask: Expr) -> Expr {
+fn negate_mask(mask: Expr) -> Expr {
     match super::scalar("ragged_not") {
         Some(not) => not.call(vec![mask]),
         None => mask,
@@ -280,7 +280,7 @@ fn negated(mask: Expr) -> Expr {
 }
 
 /// Returns the string test that an operator on lists stands for.
-fn tested(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{
         PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch, PGRegexIMatch, PGRegexMatch,
         PGRegexNotIMatch, PGRegexNotMatch, PGStartsWith,
@@ -304,7 +304,7 @@ fn tested(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let mut args = vec![expr.left.clone(), expr.right.clone()];
     args.extend(flags.map(lit));
     let mask = super::scalar(name)?.call(args);
-    Some(if not { negated(mask) } else { mask })
+    Some(if not { negate_mask(mask) } else { mask })
 }
 
 /// Gives `[]` in a comparison, whose depth is unknown, the type of the other side, so that lists
@@ -320,7 +320,7 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
         }
         _ => None,
     };
-    if operation(&expr.op).is_some_and(|(op, _)| op.is_comparison()) {
+    if list_operation(&expr.op).is_some_and(|(op, _)| op.is_comparison()) {
         let (left, right) = match (is_empty(&expr.left), is_empty(&expr.right)) {
             (true, false) => (like(&expr.right), None),
             (false, true) => (None, like(&expr.left)),
@@ -345,7 +345,7 @@ const KNOWN: usize = 16;
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
-        match chain::gather(left, schema) {
+        match chain::gather_operands(left, schema) {
             Ok(call) => {
                 expr.left = call;
                 return expr;
@@ -355,7 +355,8 @@ fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr 
     } else if matches!(expr.left, Expr::BinaryExpr(_)) {
         return expr;
     }
-    let arithmetic = |op: &BinaryOperator| operation(op).is_some_and(|(op, _)| op.is_arithmetic());
+    let arithmetic =
+        |op: &BinaryOperator| list_operation(op).is_some_and(|(op, _)| op.is_arithmetic());
     if arithmetic(&expr.op)
         && is_chain(&expr.left, KNOWN)
         && let Ok(known) = expr.left.get_type(schema)
@@ -382,8 +383,8 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
 }
 
 /// Returns the call that an operator on lists stands for; `None` for anything else.
-fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
-    let (op, name) = operation(&expr.op)?;
+fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let (op, name) = list_operation(&expr.op)?;
     // An operand that is still an operator is not a list. Without this check, planning a chain
     // would take time quadratic in its length.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
@@ -403,13 +404,17 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
             return None;
         }
         (true, true) => (expr.left.clone(), expr.right.clone()),
-        (true, false) => (expr.left.clone(), narrowed(op, &expr.right, &left, false, schema)),
-        (false, true) => (narrowed(op, &expr.left, &right, true, schema), expr.right.clone()),
+        (true, false) => {
+            (expr.left.clone(), narrow_constant(op, &expr.right, &left, false, schema))
+        }
+        (false, true) => {
+            (narrow_constant(op, &expr.left, &right, true, schema), expr.right.clone())
+        }
     };
     Some(super::scalar(name)?.call(vec![left, right]))
 }
 
-fn operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
+fn list_operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
     Some(match op {
         BinaryOperator::Plus => (Op::Add, "ragged_add"),
         BinaryOperator::Minus => (Op::Sub, "ragged_sub"),
@@ -430,9 +435,10 @@ fn operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
 
 /// Casts a constant to the type of the values of a list if it fits. Any other expression is
 /// returned unchanged.
-fn narrowed(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: &DFSchema) -> Expr {
+fn narrow_constant(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: &DFSchema) -> Expr {
     let narrow = || {
-        let constant = is_constant(scalar).then(|| folded(scalar.clone(), schema)).flatten()?;
+        let constant =
+            is_constant(scalar).then(|| fold_constant(scalar.clone(), schema)).flatten()?;
         let Expr::Literal(value, metadata) = constant else { return None };
         let one = value.to_array_of_size(1).ok()?;
         let (leaf, literal) = (OperandType::Leaves(leaf_type(list)), OperandType::Literal(&one));

@@ -45,8 +45,8 @@ macro_rules! reduction {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: |plan| planned(plan, $how),
-            call: |call| computed(call, $how),
+            plan: |plan| plan_reduction(plan, $how),
+            call: |call| compute_reduction(call, $how),
             fails: reduction_fails($how),
             infix: None,
         };
@@ -166,10 +166,10 @@ macro_rules! spread {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: |plan| planned(plan, Reduction::$how { ddof: ddof(plan)? }),
+            plan: |plan| plan_reduction(plan, Reduction::$how { ddof: parse_ddof(plan)? }),
             call: |call| {
                 let ddof = call.integer(2).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
-                computed(call, Reduction::$how { ddof })
+                compute_reduction(call, Reduction::$how { ddof })
             },
             fails: Fails::Never,
             infix: None,
@@ -192,7 +192,7 @@ spread!(
     "`list_stddev_samp(flatten(x))`, `list_stddev_pop` for `ddof` 0."
 );
 
-fn ddof(plan: &Plan<'_>) -> Result<u32> {
+fn parse_ddof(plan: &Plan<'_>) -> Result<u32> {
     let given = plan.literal_integer(2, "ddof", "0")?.unwrap_or(1);
     u32::try_from(given).map_err(|_| {
         plan.refuse(2, format!("(ddof) must be a small number such as 0 or 1; it is {given}"))
@@ -222,11 +222,11 @@ pub(super) static QUANTILE: Def = Def {
         let axis = plan.axis(2, &lists, "use quantile_cont over unnest(x)")?;
         let out = Reduction::Median
             .output_type(lists.leaf())
-            .map_err(|_| refused(plan, Reduction::Median, lists.leaf()))?;
+            .map_err(|_| refuse_leaf(plan, Reduction::Median, lists.leaf()))?;
         let such = "0.5 or [0.25, 0.75]";
         let several = match plan.literal(1, "q", such)? {
             None => false,
-            Some(value) => match shares(value) {
+            Some(value) => match literal_quantiles(value) {
                 Some((qs, several)) if qs.iter().all(|q| (0.0..=1.0).contains(q)) => several,
                 _ => {
                     return Err(plan.refuse(
@@ -245,7 +245,7 @@ pub(super) static QUANTILE: Def = Def {
     call: |call| {
         let x = call.ragged(0)?;
         let axis = call.integer(2);
-        match call.constant(1).and_then(shares) {
+        match call.constant(1).and_then(literal_quantiles) {
             Some((qs, true)) => call.lists(&reduce::quantiles(&x, &qs, axis)?),
             Some((qs, false)) if qs.len() == 1 => call.lists(&reduce::quantile(&x, qs[0], axis)?),
             _ => Err(Error::invalid("ragged_quantile: q must be a literal")),
@@ -256,7 +256,7 @@ pub(super) static QUANTILE: Def = Def {
 };
 
 /// Returns the requested quantiles, and whether they were given as a list.
-fn shares(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
+fn literal_quantiles(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
     let list = list_depth(&value.data_type()) == 1;
     let array = match value {
         ScalarValue::List(a) if list => a.value(0),
@@ -271,21 +271,21 @@ fn shares(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
     (!value.is_null()).then_some((all, list))
 }
 
-fn planned(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
+fn plan_reduction(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
     let across = format!("aggregate its result instead, as in {}({}(x))", how.name(), plan.name());
     let axis = plan.axis(1, &lists, &across)?;
-    let out = how.output_type(lists.leaf()).map_err(|_| refused(plan, how, lists.leaf()))?;
+    let out = how.output_type(lists.leaf()).map_err(|_| refuse_leaf(plan, how, lists.leaf()))?;
     Ok(nullable(match axis {
         None => out,
         Some(axis) => lists.plain().without(axis - 1, out),
     }))
 }
 
-fn refused(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Error {
+fn refuse_leaf(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Error {
     plan.refuse_values(format_args!("values that have a {}", how.name()), leaf)
 }
 
-fn computed(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
+fn compute_reduction(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
     call.lists(&reduce::reduce(&call.ragged(0)?, how, call.integer(1))?)
 }

@@ -11,7 +11,7 @@ use super::args::Plan;
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::kept;
+use super::index::retyped_field;
 use crate::error::{Error, Result};
 use crate::kernels::reshape;
 
@@ -88,7 +88,7 @@ pub(super) static SQUEEZE: Def = Def {
         let axis = plan.axis(1, &lists, "rows are not an axis of size 1")?.ok_or_else(|| {
             plan.refuse(1, "(the axis) must be a literal such as 1 or -1; it is NULL")
         })?;
-        kept(plan, lists.without(axis - 1, lists.leaf().clone()))
+        retyped_field(plan, lists.without(axis - 1, lists.leaf().clone()))
     },
     call: |call| {
         let out = reshape::squeeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?;
@@ -120,7 +120,7 @@ pub(super) static UNSQUEEZE: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        kept(plan, lists.with_level(new_axis(plan, lists.ndim())? - 1))
+        retyped_field(plan, lists.with_level(new_axis(plan, lists.ndim())? - 1))
     },
     call: |call| call.lists(&reshape::unsqueeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?),
     fails: Fails::Never,
@@ -164,7 +164,7 @@ pub(super) static RESHAPE: Def = Def {
         let lists = plan.lists(0)?;
         let such = "[-1, 2]";
         let value = plan.literal(1, "the sizes", such)?;
-        let sizes = value.and_then(sizes).filter(|s| !s.is_empty());
+        let sizes = value.and_then(literal_sizes).filter(|s| !s.is_empty());
         let Some(sizes) = sizes else {
             return Err(
                 plan.refuse(1, format!("(the sizes) must be a list of integers such as {such}"))
@@ -175,10 +175,10 @@ pub(super) static RESHAPE: Def = Def {
             return Err(plan.refuse(1, "(the sizes) must be 0 or more; one of them may be -1"));
         }
         let axis = plan.axis(2, &lists, "rows cannot be divided")?.unwrap_or(1);
-        kept(plan, lists.repeated(axis - 1, sizes.len()))
+        retyped_field(plan, lists.repeated(axis - 1, sizes.len()))
     },
     call: |call| {
-        let sizes = call.constant(1).and_then(sizes).unwrap_or_default();
+        let sizes = call.constant(1).and_then(literal_sizes).unwrap_or_default();
         let axis = call.integer(2).unwrap_or(1);
         call.lists(&reshape::reshape(&call.ragged(0)?, axis, &sizes)?)
     },

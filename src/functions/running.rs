@@ -3,11 +3,11 @@
 use arrow::datatypes::FieldRef;
 
 use super::args::Plan;
-use super::choose::fitted;
+use super::choose::cast_scalar;
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::kept;
+use super::index::retyped_field;
 use super::lists::Lists;
 use crate::array::list_depth;
 use crate::error::Result;
@@ -39,8 +39,9 @@ macro_rules! cumulative {
             plan: |plan| {
                 let lists = plan.lists(0)?;
                 plan.axis(1, &lists, ROWS)?;
-                let out =
-                    Running::$how.output_type(lists.leaf()).map_err(|_| numbers(plan, &lists))?;
+                let out = Running::$how
+                    .output_type(lists.leaf())
+                    .map_err(|_| refuse_leaf(plan, &lists))?;
                 Ok(nullable(lists.plain_leaf(out)))
             },
             call: |call| {
@@ -90,7 +91,7 @@ cumulative!(
     "`list_transform(x, lambda v, i: list_max(x[:i]))`."
 );
 
-fn numbers(plan: &Plan<'_>, lists: &Lists) -> crate::Error {
+fn refuse_leaf(plan: &Plan<'_>, lists: &Lists) -> crate::Error {
     plan.refuse_values("numbers or times", lists.leaf())
 }
 
@@ -119,7 +120,7 @@ pub(super) static DIFF: Def = Def {
         let lists = plan.lists(0)?;
         plan.literal_integer(1, "n", "1")?;
         plan.axis(2, &lists, ROWS)?;
-        let out = running::diff_type(lists.leaf()).map_err(|_| numbers(plan, &lists))?;
+        let out = running::diff_type(lists.leaf()).map_err(|_| refuse_leaf(plan, &lists))?;
         Ok(nullable(lists.plain_leaf(out)))
     },
     call: |call| {
@@ -170,13 +171,13 @@ pub(super) static SHIFT: Def = Def {
             }
         }
         plan.axis(3, &lists, ROWS)?;
-        kept(plan, lists.open())
+        retyped_field(plan, lists.open())
     },
     call: |call| {
         let x = call.ragged(0)?;
         let (n, axis) = (call.integer(1).unwrap_or(1), call.integer(3).unwrap_or(-1));
         let fill = match call.constant(2) {
-            Some(value) if !value.is_null() => Some(fitted(call, 2, x.leaf_type())?),
+            Some(value) if !value.is_null() => Some(cast_scalar(call, 2, x.leaf_type())?),
             _ => None,
         };
         call.lists(&running::shift(&x, n, fill.as_ref(), axis)?)
@@ -201,7 +202,7 @@ macro_rules! filled {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: filling,
+            plan: plan_filling,
             call: |call| call.lists(&$kernel(&call.ragged(0)?, call.integer(1).unwrap_or(-1))?),
             fails: Fails::Values,
             infix: None,
@@ -226,8 +227,8 @@ filled!(
     "`list_transform(x, lambda v, i: list_any_value(x[i:]))`."
 );
 
-fn filling(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_filling(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
     plan.axis(1, &lists, ROWS)?;
-    kept(plan, lists.open())
+    retyped_field(plan, lists.open())
 }

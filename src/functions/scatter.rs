@@ -4,14 +4,14 @@ use arrow::compute::kernels::cmp::not_distinct;
 use arrow::datatypes::DataType;
 
 use super::args::Call;
-use super::choose::fits;
+use super::choose::check_fits;
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::same;
+use super::index::same_field;
 use super::lists::Lists;
-use super::operators::booleans;
-use super::take::{X, around, count, counts, integers, numbered};
+use super::operators::as_booleans;
+use super::take::{X, check_counts, check_integers, count, read_integers, wrap_leaf};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::kernels::scatter::{self, Duplicates};
@@ -45,7 +45,7 @@ pub(super) static SCATTER: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let at = integers(plan, 1, "the positions")?;
+        let at = check_integers(plan, 1, "the positions")?;
         if at.depth() > lists.depth() {
             return Err(plan.refuse(
                 1,
@@ -72,17 +72,17 @@ pub(super) static SCATTER: Def = Def {
                 plan.refuse(2, "(the values) is a scalar, but the elements to replace are lists")
             );
         }
-        fits(plan, 2, values.leaf(), lists.leaf())?;
-        same(plan)
+        check_fits(plan, 2, values.leaf(), lists.leaf())?;
+        same_field(plan)
     },
     call: |call| {
-        let (x, at) = (call.ragged(0)?, numbered(call, 1)?);
+        let (x, at) = (call.ragged(0)?, read_integers(call, 1)?);
         let mut values = call.ragged(2)?;
         if values.axes().is_empty() {
-            let rows = super::lists::owners(at.axes(), at.len());
+            let rows = super::lists::ancestors_of_leaves(at.axes(), at.len());
             values = at.with_leaves(super::lists::rows_at(values.leaves(), &rows)?)?;
         }
-        let values = whole(call, &values, x.leaf_type())?;
+        let values = cast_whole(call, &values, x.leaf_type())?;
         call.lists(&scatter::scatter(&x, &at, &values, Duplicates::Last)?)
     },
     fails: Fails::Values,
@@ -90,7 +90,7 @@ pub(super) static SCATTER: Def = Def {
 };
 
 /// Casts values to another type. A fraction written to integers is refused, not truncated.
-fn whole(call: &Call<'_>, values: &RaggedArray, to: &DataType) -> Result<RaggedArray> {
+fn cast_whole(call: &Call<'_>, values: &RaggedArray, to: &DataType) -> Result<RaggedArray> {
     let (from, there) = (values.leaf_type(), select::cast(values, to, false)?);
     if from.is_floating() && to.is_integer() {
         let back = arrow::compute::cast(there.leaves(), from)?;
@@ -119,8 +119,8 @@ pub(super) static INDICES_FROM_MASK: Def = Def {
         duckdb: "`list_where(range(len(mask)), mask)`.",
         example: example!("ragged_indices_from_mask"),
     },
-    plan: |plan| around(&plan.boolean_lists(0)?, DataType::Int64),
-    call: |call| call.lists(&indices::indices_from_mask(&booleans(&call.ragged(0)?)?)?),
+    plan: |plan| wrap_leaf(&plan.boolean_lists(0)?, DataType::Int64),
+    call: |call| call.lists(&indices::indices_from_mask(&as_booleans(&call.ragged(0)?)?)?),
     fails: Fails::Values,
     infix: None,
 };
@@ -149,13 +149,13 @@ pub(super) static MASK_FROM_INDICES: Def = Def {
         example: example!("ragged_mask_from_indices"),
     },
     plan: |plan| {
-        let lists = integers(plan, 0, "the positions")?;
-        counts(plan, 1, lists.depth() - 1)?;
+        let lists = check_integers(plan, 0, "the positions")?;
+        check_counts(plan, 1, lists.depth() - 1)?;
         Ok(nullable(lists.plain_leaf(DataType::Boolean)))
     },
     call: |call| {
         let sizes = count(call, 1)?;
-        call.lists(&indices::mask_from_indices(&numbered(call, 0)?, Count::Each(&sizes))?)
+        call.lists(&indices::mask_from_indices(&read_integers(call, 0)?, Count::Each(&sizes))?)
     },
     fails: Fails::Values,
     infix: None,

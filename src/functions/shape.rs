@@ -86,7 +86,7 @@ pub(super) static SHAPE: Def = Def {
         duckdb: "`[len(x), -1]`, written by hand.",
         example: example!("ragged_shape"),
     },
-    plan: shapes,
+    plan: plan_shape,
     call: |call| call.lists(&shape::row_shapes(&call.ragged(0)?)?),
     fails: Fails::Never,
     infix: None,
@@ -106,13 +106,13 @@ pub(super) static MAX_SHAPE: Def = Def {
         duckdb: "`[len(x), list_max(list_transform(x, lambda v: len(v)))]`.",
         example: example!("ragged_max_shape"),
     },
-    plan: shapes,
+    plan: plan_shape,
     call: |call| call.lists(&shape::row_max_shapes(&call.ragged(0)?)?),
     fails: Fails::Never,
     infix: None,
 };
 
-fn shapes(plan: &Plan<'_>) -> Result<arrow::datatypes::FieldRef> {
+fn plan_shape(plan: &Plan<'_>) -> Result<arrow::datatypes::FieldRef> {
     plan.lists(0)?;
     Ok(nullable(list_of(1, DataType::Int64)))
 }

@@ -7,7 +7,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::{kept, same};
+use super::index::{retyped_field, same_field};
 use crate::error::Result;
 use crate::kernels::sort::{self, Order};
 
@@ -40,14 +40,14 @@ pub(super) static SORT: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let (by, order) = places(plan.len(), |i| is_text(plan.data_type(i)));
-        ordered(plan, order)?;
+        let (by, order) = locate_arguments(plan.len(), |i| is_text(plan.data_type(i)));
+        check_order(plan, order)?;
         let Some(by) = by else {
-            comparable(plan, 0, lists.leaf())?;
-            return same(plan);
+            check_comparable(plan, 0, lists.leaf())?;
+            return same_field(plan);
         };
         let keys = plan.lists(by)?;
-        comparable(plan, by, keys.leaf())?;
+        check_comparable(plan, by, keys.leaf())?;
         if keys.depth() > lists.depth() {
             return Err(plan.refuse(
                 by,
@@ -58,12 +58,12 @@ pub(super) static SORT: Def = Def {
                 ),
             ));
         }
-        same(plan)
+        same_field(plan)
     },
     call: |call| {
         let x = call.ragged(0)?;
-        let (by, order) = places(call.len(), |i| is_text(&call.array_type(i)));
-        let order = named(order.and_then(|i| call.text(i))).unwrap_or_default();
+        let (by, order) = locate_arguments(call.len(), |i| is_text(&call.array_type(i)));
+        let order = parse_order(order.and_then(|i| call.text(i))).unwrap_or_default();
         call.lists(&match by {
             None => sort::sort(&x, order)?,
             Some(by) => sort::sort_by(&x, &call.ragged(by)?, order)?,
@@ -74,7 +74,10 @@ pub(super) static SORT: Def = Def {
 };
 
 /// Returns the positions of `by` and of the order in the arguments.
-fn places(arguments: usize, text: impl Fn(usize) -> bool) -> (Option<usize>, Option<usize>) {
+fn locate_arguments(
+    arguments: usize,
+    text: impl Fn(usize) -> bool,
+) -> (Option<usize>, Option<usize>) {
     match arguments {
         0 | 1 => (None, None),
         2 if text(1) => (None, Some(1)),
@@ -88,7 +91,7 @@ fn is_text(t: &DataType) -> bool {
 }
 
 /// Returns an order by name; ascending if none is given.
-fn named(text: Option<&str>) -> Option<Order> {
+fn parse_order(text: Option<&str>) -> Option<Order> {
     let Some(text) = text else { return Some(Order::default()) };
     let words: Vec<String> = text.split_whitespace().map(str::to_ascii_lowercase).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -107,10 +110,10 @@ fn named(text: Option<&str>) -> Option<Order> {
 }
 
 /// Checks that an argument names an order.
-fn ordered(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
+fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
     let Some(i) = at else { return Ok(()) };
     let text = plan.literal_text(i, "the order", "'desc'")?;
-    match named(text) {
+    match parse_order(text) {
         Some(_) => Ok(()),
         None => Err(plan.refuse(
             i,
@@ -123,7 +126,7 @@ fn ordered(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
 }
 
 /// Refuses values that have no order.
-fn comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
+fn check_comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     match leaf.is_nested() {
         true => {
             Err(plan.refuse(i, format!("must hold values that can be compared; they are {leaf}")))
@@ -148,9 +151,9 @@ macro_rules! positions {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: positions,
+            plan: plan_positions,
             call: |call| {
-                let order = named(call.text(1)).unwrap_or_default();
+                let order = parse_order(call.text(1)).unwrap_or_default();
                 call.lists(&$kernel(&call.ragged(0)?, order)?)
             },
             fails: Fails::Values,
@@ -176,10 +179,10 @@ positions!(
     "`list_grade_up(list_grade_up(x))`."
 );
 
-fn positions(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_positions(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
-    comparable(plan, 0, lists.leaf())?;
-    ordered(plan, (plan.len() > 1).then_some(1))?;
+    check_comparable(plan, 0, lists.leaf())?;
+    check_order(plan, (plan.len() > 1).then_some(1))?;
     Ok(nullable(lists.plain_leaf(DataType::Int64)))
 }
 
@@ -199,15 +202,15 @@ pub(super) static UNIQUE: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        comparable(plan, 0, lists.leaf())?;
-        kept(plan, lists.open())
+        check_comparable(plan, 0, lists.leaf())?;
+        retyped_field(plan, lists.open())
     },
-    call: unique,
+    call: unique_values,
     fails: Fails::Values,
     infix: None,
 };
 
-fn unique(call: &Call<'_>) -> Result<ArrayRef> {
+fn unique_values(call: &Call<'_>) -> Result<ArrayRef> {
     call.lists(&sort::unique(&call.ragged(0)?)?)
 }
 
@@ -217,11 +220,11 @@ mod tests {
 
     #[test]
     fn orders_by_name() {
-        assert_eq!(named(None), Some(Order::default()));
-        assert_eq!(named(Some("DESC")), Some(Order { descending: true, nulls_first: false }));
+        assert_eq!(parse_order(None), Some(Order::default()));
+        assert_eq!(parse_order(Some("DESC")), Some(Order { descending: true, nulls_first: false }));
         let first = Order { descending: false, nulls_first: true };
-        assert_eq!(named(Some("asc  Nulls first")), Some(first));
-        assert_eq!(named(Some("up")), None);
-        assert_eq!(named(Some("")), None);
+        assert_eq!(parse_order(Some("asc  Nulls first")), Some(first));
+        assert_eq!(parse_order(Some("up")), None);
+        assert_eq!(parse_order(Some("")), None);
     }
 }

@@ -36,16 +36,16 @@ pub(super) static ZIP: Def = Def {
         example: example!("ragged_zip"),
     },
     plan: |plan| {
-        let (shared, fields) = zipped(plan)?;
+        let (shared, fields) = zip_type(plan)?;
         Ok(nullable(shared.plain().outer(shared.depth(), DataType::Struct(fields))))
     },
-    call: zip,
+    call: zip_lists,
     fails: Fails::Values,
     infix: None,
 };
 
 /// Returns the levels of the result, and the fields of its structs.
-fn zipped(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
+fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     if plan.len() % 2 == 1 {
         return Err(plan.refuse(
             plan.len() - 1,
@@ -65,7 +65,7 @@ fn zipped(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     let shared = lists.iter().map(Lists::depth).min().unwrap_or_default();
     let fields = names.iter().enumerate().map(|(i, name)| {
         let field = plan.field(2 * i + 1);
-        let below = below(field.data_type(), shared).clone();
+        let below = type_below(field.data_type(), shared).clone();
         Field::new(*name, below, true).with_metadata(field.metadata().clone())
     });
     let fields = fields.collect();
@@ -75,14 +75,14 @@ fn zipped(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
 }
 
 /// Returns the type below some levels of lists.
-fn below(data_type: &DataType, levels: usize) -> &DataType {
+fn type_below(data_type: &DataType, levels: usize) -> &DataType {
     match list_kind(data_type) {
-        Some((_, field)) if levels > 0 => below(field.data_type(), levels - 1),
+        Some((_, field)) if levels > 0 => type_below(field.data_type(), levels - 1),
         _ => data_type,
     }
 }
 
-fn zip(call: &Call<'_>) -> Result<ArrayRef> {
+fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
     let levels = Lists::of(call.return_type()).depth();
     let columns = (1..call.len())
         .step_by(2)
@@ -146,33 +146,33 @@ pub(super) static UNZIP: Def = Def {
                 .refuse(0, format!("must be a list of structs; its values are {}", lists.leaf())));
         };
         if plan.len() == 1 {
-            let parts = fields
-                .iter()
-                .map(|f| f.as_ref().clone().with_data_type(part(&lists, f)).with_nullable(true));
+            let parts = fields.iter().map(|f| {
+                f.as_ref().clone().with_data_type(field_lists_type(&lists, f)).with_nullable(true)
+            });
             return Ok(nullable(DataType::Struct(parts.collect())));
         }
         let mut at = lists;
         let mut metadata = std::collections::HashMap::new();
         for i in 1..plan.len() {
             let name = plan.literal_text(i, "the name", "'time'")?.unwrap_or_default();
-            let field = field(at.leaf(), name).map_err(|e| plan.refuse(i, e))?;
+            let field = find_field(at.leaf(), name).map_err(|e| plan.refuse(i, e))?;
             metadata.clone_from(field.metadata());
-            at = Lists::of(&part(&at, field));
+            at = Lists::of(&field_lists_type(&at, field));
         }
         let out = at.with_leaf(at.leaf().clone());
         Ok(Arc::new(nullable(out).as_ref().clone().with_metadata(metadata)))
     },
-    call: unzip,
+    call: unzip_field,
     fails: Fails::Values,
     infix: None,
 };
 
 /// Returns the type of one field of the structs in lists.
-fn part(lists: &Lists, field: &Field) -> DataType {
+fn field_lists_type(lists: &Lists, field: &Field) -> DataType {
     lists.plain().outer(lists.depth(), Lists::of(field.data_type()).open())
 }
 
-fn field<'a>(leaf: &'a DataType, name: &str) -> std::result::Result<&'a FieldRef, String> {
+fn find_field<'a>(leaf: &'a DataType, name: &str) -> std::result::Result<&'a FieldRef, String> {
     let DataType::Struct(fields) = leaf else {
         return Err(format!("({name:?}) names a field, but the values are {leaf}, not structs"));
     };
@@ -182,7 +182,7 @@ fn field<'a>(leaf: &'a DataType, name: &str) -> std::result::Result<&'a FieldRef
     })
 }
 
-fn unzip(call: &Call<'_>) -> Result<ArrayRef> {
+fn unzip_field(call: &Call<'_>) -> Result<ArrayRef> {
     let mut x = call.ragged(0)?;
     if call.len() == 1 {
         let DataType::Struct(fields) = call.return_type() else {
@@ -190,19 +190,19 @@ fn unzip(call: &Call<'_>) -> Result<ArrayRef> {
         };
         let columns = fields
             .iter()
-            .map(|f| opened(&x, f.name())?.to_arrow_as(f.data_type()))
+            .map(|f| open_field(&x, f.name())?.to_arrow_as(f.data_type()))
             .collect::<Result<Vec<_>>>()?;
         let all = StructArray::try_new_with_length(fields.clone(), columns, None, x.len())?;
         return Ok(Arc::new(all));
     }
     for i in 1..call.len() {
-        x = opened(&x, call.text(i).unwrap_or_default())?;
+        x = open_field(&x, call.text(i).unwrap_or_default())?;
     }
     call.lists(&x)
 }
 
 /// Returns the lists of one field, with the lists in its values opened.
-fn opened(x: &RaggedArray, name: &str) -> Result<RaggedArray> {
+fn open_field(x: &RaggedArray, name: &str) -> Result<RaggedArray> {
     let all = x.leaves().as_struct();
     let Some(values) = all.column_by_name(name) else {
         return Err(Error::invalid(format!("ragged_unzip: there is no field {name:?}")));

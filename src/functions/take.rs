@@ -7,7 +7,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::same;
+use super::index::same_field;
 use super::lists::Lists;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
@@ -38,9 +38,9 @@ pub(super) static TAKE: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         if plan.is_untyped_null(1) {
-            return same(plan);
+            return same_field(plan);
         }
-        let indices = integers(plan, 1, "the positions")?;
+        let indices = check_integers(plan, 1, "the positions")?;
         if indices.depth() > lists.depth() {
             return Err(plan.refuse(
                 1,
@@ -51,7 +51,7 @@ pub(super) static TAKE: Def = Def {
                 ),
             ));
         }
-        let field = same(plan)?;
+        let field = same_field(plan)?;
         let out = Lists::of(&lists.widened_by(&indices).open()).open();
         Ok(std::sync::Arc::new(field.as_ref().clone().with_data_type(out)))
     },
@@ -60,14 +60,14 @@ pub(super) static TAKE: Def = Def {
         if call.array_type(1).is_null() {
             return Ok(new_null_array(call.return_type(), x.len()));
         }
-        call.lists(&take::take(&x, &numbered(call, 1)?)?)
+        call.lists(&take::take(&x, &read_integers(call, 1)?)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
 /// Checks that an argument is a list of integers.
-pub(super) fn integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Lists> {
+pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Lists> {
     let lists = plan.lists(i)?;
     match lists.leaf() {
         t if t.is_integer() || t.is_null() => Ok(lists),
@@ -78,7 +78,7 @@ pub(super) fn integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Lists> {
 }
 
 /// Returns a list of integers; a list without a type, such as `[]`, becomes one.
-pub(super) fn numbered(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
+pub(super) fn read_integers(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
     let x = call.ragged(i)?;
     match x.leaf_type() {
         DataType::Null => x.with_leaves(arrow::compute::cast(x.leaves(), &DataType::Int64)?),
@@ -108,7 +108,7 @@ pub(super) static REVERSE: Def = Def {
     },
     plan: |plan| {
         plan.axis(1, &plan.lists(0)?, "use ORDER BY for rows")?;
-        same(plan)
+        same_field(plan)
     },
     call: |call| call.lists(&take::reverse(&call.ragged(0)?, call.integer(1).unwrap_or(1))?),
     fails: Fails::Never,
@@ -139,8 +139,8 @@ pub(super) static REPEAT: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         let axis = plan.axis(2, &lists, "rows cannot be repeated")?.unwrap_or(1);
-        counts(plan, 1, axis)?;
-        same(plan)
+        check_counts(plan, 1, axis)?;
+        same_field(plan)
     },
     call: |call| {
         let axis = call.integer(2).unwrap_or(1);
@@ -153,11 +153,11 @@ pub(super) static REPEAT: Def = Def {
 
 /// Checks that an argument counts elements: an integer, or lists of integers with at most as many
 /// levels as the axis has.
-pub(super) fn counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<()> {
+pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<()> {
     if list_depth(plan.data_type(i)) == 0 {
         return plan.integer(i, "a number of elements");
     }
-    let lists = integers(plan, i, "numbers of elements")?;
+    let lists = check_integers(plan, i, "numbers of elements")?;
     if lists.depth() > levels {
         return Err(plan.refuse(
             i,
@@ -169,10 +169,10 @@ pub(super) fn counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<()> {
 
 /// Returns numbers of elements, one per row or per element of a deeper level.
 pub(super) fn count(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
-    numbered(call, i)
+    read_integers(call, i)
 }
 
 /// Returns a nullable list type with the levels of an argument and other leaves.
-pub(super) fn around(lists: &Lists, leaf: DataType) -> Result<FieldRef> {
+pub(super) fn wrap_leaf(lists: &Lists, leaf: DataType) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(leaf)))
 }

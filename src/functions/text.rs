@@ -37,8 +37,8 @@ macro_rules! text_test {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: |plan| planned(plan, |text, _| $test(text)),
-            call: |call| computed(call, |text, _| $test(text)),
+            plan: |plan| plan_test(plan, |text, _| $test(text)),
+            call: |call| compute_test(call, |text, _| $test(text)),
             fails: Fails::UnequalLengths,
             infix: $infix,
         };
@@ -106,13 +106,13 @@ pub(super) static MATCHES: Def = Def {
         duckdb: "`list_transform(x, lambda v: regexp_matches(v, regex))`.",
         example: example!("ragged_matches"),
     },
-    plan: |plan| planned(plan, |pattern, flags| TextTest::Matches { pattern, flags }),
-    call: |call| computed(call, |pattern, flags| TextTest::Matches { pattern, flags }),
+    plan: |plan| plan_test(plan, |pattern, flags| TextTest::Matches { pattern, flags }),
+    call: |call| compute_test(call, |pattern, flags| TextTest::Matches { pattern, flags }),
     fails: Fails::ComputedArguments,
     infix: Some("~"),
 };
 
-fn planned(
+fn plan_test(
     plan: &Plan<'_>,
     of: impl for<'a> Fn(&'a str, Option<&'a str>) -> TextTest<'a>,
 ) -> Result<FieldRef> {
@@ -138,7 +138,7 @@ fn planned(
     Ok(nullable(lists.plain_leaf(DataType::Boolean)))
 }
 
-fn computed(
+fn compute_test(
     call: &Call<'_>,
     of: impl for<'a> Fn(&'a str, Option<&'a str>) -> TextTest<'a>,
 ) -> Result<ArrayRef> {

@@ -47,7 +47,7 @@ impl ExprPlanner for Timestamps {
                     Ok(DataType::Timestamp(unit, _)) => unit,
                     _ => TimeUnit::Microsecond,
                 };
-                cast(expr.left, DataType::Timestamp(unit, zone), false)
+                timestamp_cast(expr.left, DataType::Timestamp(unit, zone), false)
             }
             _ => return Ok(PlannerResult::Original(expr)),
         };
@@ -69,19 +69,23 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
     Ok(match value.get_type(schema) {
         // Integers are seconds, as in DataFusion.
         Ok(t) if t.is_integer() => {
-            let seconds = cast(cast(value, DataType::Int64, safe), of(TimeUnit::Second), safe);
-            cast(seconds, to, safe)
+            let seconds = timestamp_cast(
+                timestamp_cast(value, DataType::Int64, safe),
+                of(TimeUnit::Second),
+                safe,
+            );
+            timestamp_cast(seconds, to, safe)
         }
         Ok(t) if t.is_numeric() => {
             return plan_err!(
                 "cannot cast {t} to a timestamp, because its unit is not known; to_timestamp(x) reads seconds"
             );
         }
-        _ => cast(value, to, safe),
+        _ => timestamp_cast(value, to, safe),
     })
 }
 
-fn cast(value: Expr, to: DataType, safe: bool) -> Expr {
+fn timestamp_cast(value: Expr, to: DataType, safe: bool) -> Expr {
     match safe {
         true => Expr::TryCast(TryCast::new(Box::new(value), to)),
         false => Expr::Cast(Cast::new(Box::new(value), to)),

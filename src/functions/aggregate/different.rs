@@ -41,7 +41,7 @@ impl Different {
         }
         match fresh.is_empty() {
             true => Ok(()),
-            false => self.fold.update_one(&arrays(&self.types, &fresh)),
+            false => self.fold.update_one(&decode_keys(&self.types, &fresh)),
         }
     }
 
@@ -59,7 +59,7 @@ impl Different {
         }
         match gone.is_empty() {
             true => Ok(()),
-            false => self.fold.retract_one(&arrays(&self.types, &gone)),
+            false => self.fold.retract_one(&decode_keys(&self.types, &gone)),
         }
     }
 }
@@ -83,7 +83,7 @@ impl Accumulator for Different {
 
     fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
         let keys: Vec<Key> = self.seen.keys().copied().collect();
-        let arrays = arrays(&self.types, &keys).into_iter();
+        let arrays = decode_keys(&self.types, &keys).into_iter();
         Ok(arrays.map(|a| SingleRowListArrayBuilder::new(a).build_list_scalar()).collect())
     }
 
@@ -129,7 +129,7 @@ fn keys(values: &[ArrayRef]) -> Result<Vec<Key>> {
     Ok(keys.into_iter().flatten().collect())
 }
 
-fn arrays(types: &[DataType], keys: &[Key]) -> Vec<ArrayRef> {
+fn decode_keys(types: &[DataType], keys: &[Key]) -> Vec<ArrayRef> {
     let column = |(i, data_type): (usize, &DataType)| -> ArrayRef {
         let bits = keys.iter().map(|key| key.get(i).copied().unwrap_or(0));
         match data_type {

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::{Lists, rows_at};
-use super::rows::{ByGroup, Rows, grouped};
+use super::rows::{ByGroup, Rows, group_rows};
 use super::{AggBegin, AggDef, AggTypes, Fold};
 use crate::array::RaggedArray;
 use crate::error::Result;
@@ -39,8 +39,8 @@ macro_rules! elementwise {
             },
             ordered: false,
             keeps_values: matches!($how, Reduction::Min | Reduction::Max),
-            plan: |types| planned(types, $how),
-            state: |types| states(types, $how),
+            plan: |types| plan_result(types, $how),
+            state: |types| state_types(types, $how),
             begin: |begin| Ok(Box::new(Places::new(begin, $how)?)),
         };
     };
@@ -79,12 +79,12 @@ elementwise!(
     "`max` per position, after `unnest` with a position number and GROUP BY on it."
 );
 
-fn planned(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
+fn plan_result(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
     let Some(lists) = types.lists()? else { return Ok(DataType::Null) };
-    Ok(lists.plain_leaf(leaf(types, &lists, how)?))
+    Ok(lists.plain_leaf(leaf_type(types, &lists, how)?))
 }
 
-fn leaf(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType> {
+fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType> {
     how.output_type(lists.leaf()).map_err(|_| {
         types.refuse(
             0,
@@ -103,15 +103,15 @@ fn leaf(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType>
 
 /// Returns the exact sum for these values, so that batches and partitions do not affect it; `None`
 /// if the reduction adds nothing.
-fn exact(how: Reduction, lists: &Lists) -> Option<Exact> {
+fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
 
 /// Returns the types of the values and, for a mean, of their number.
-fn states(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
+fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.lists()? else { return Ok(vec![DataType::Null]) };
-    let leaf = leaf(types, &lists, how)?;
-    let values = exact(how, &lists).map_or(leaf, |_| Exact::words());
+    let leaf = leaf_type(types, &lists, how)?;
+    let values = exact_sum(how, &lists).map_or(leaf, |_| Exact::words());
     let mut out = vec![lists.plain_leaf(values)];
     if how == Reduction::Mean {
         out.push(lists.plain_leaf(DataType::UInt64));
@@ -142,8 +142,8 @@ struct Places {
 
 impl Places {
     fn new(begin: &AggBegin<'_>, how: Reduction) -> Result<Self> {
-        let states = states(&begin.types, how)?;
-        let exact = begin.types.lists()?.and_then(|lists| exact(how, &lists));
+        let states = state_types(&begin.types, how)?;
+        let exact = begin.types.lists()?.and_then(|lists| exact_sum(how, &lists));
         Ok(Self {
             how,
             exact,
@@ -166,13 +166,13 @@ impl Places {
         // Waiting for as many values as there are already means that each value is moved only a few
         // times in all.
         if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
-            self.settle()?;
+            self.combine_waiting()?;
         }
         Ok(())
     }
 
     /// Combines the rows of each group elementwise.
-    fn settle(&mut self) -> Result<()> {
+    fn combine_waiting(&mut self) -> Result<()> {
         if self.laid {
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl Places {
         let mut laid = Vec::with_capacity(columns.len());
         let mut values = 0usize;
         for (i, column) in columns.iter().enumerate() {
-            let rows = grouped(RaggedArray::try_from_arrow(column)?, &lengths, |_| false)?;
+            let rows = group_rows(RaggedArray::try_from_arrow(column)?, &lengths, |_| false)?;
             let one = match (i, self.exact) {
                 (0, Some(exact)) => exact.lay_over(&rows)?,
                 (0, None) => reduce::reduce(&rows, self.how, Some(1))?,
@@ -198,11 +198,11 @@ impl Places {
     }
 
     /// Returns one row for each of the first groups, NULL if the group had none.
-    fn settled(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
+    fn combined_rows(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
         if self.states[0].is_null() {
             return Ok(vec![new_null_array(&DataType::Null, groups)]);
         }
-        self.settle()?;
+        self.combine_waiting()?;
         let ByGroup { columns, lengths } = self.rows.by_group(groups)?;
         if lengths.iter().all(|n| *n == 1) {
             return Ok(columns);
@@ -279,11 +279,11 @@ impl Fold for Places {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        self.settled(groups)
+        self.combined_rows(groups)
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        let columns = self.settled(groups)?;
+        let columns = self.combined_rows(groups)?;
         if self.returns.is_null() {
             return Ok(Arc::clone(&columns[0]));
         }

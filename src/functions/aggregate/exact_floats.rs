@@ -6,7 +6,8 @@
 //! the same rows give the same result, to the bit. Other types (decimals, integers except for their
 //! mean, durations, intervals) stay with DataFusion's aggregates.
 //!
-//! Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL tests fails.
+//! Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL tests
+//! fails.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,7 +47,7 @@ use serrate_core::internal::exact::Exact;
 pub(crate) const SUM_STATE: &str = "serrate.sum_state";
 
 /// Returns all of these aggregates, which are registered in place of DataFusion's.
-pub(crate) fn udafs() -> Vec<AggregateUDF> {
+pub(crate) fn build_udafs() -> Vec<AggregateUDF> {
     let all = [
         (sum_udaf(), Statistic::Sum),
         (avg_udaf(), Statistic::Mean),
@@ -101,7 +102,7 @@ impl ExactFloats {
 
     /// Returns how to sum arguments of these types exactly; `None` leaves them to the stock
     /// aggregate.
-    fn numbers(&self, fields: &[FieldRef]) -> Option<Exact> {
+    fn exact_sum(&self, fields: &[FieldRef]) -> Option<Exact> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
             _ if fields.len() != self.statistic.arguments() => None,
@@ -112,12 +113,12 @@ impl ExactFloats {
         }
     }
 
-    fn begin(&self, args: &AccumulatorArgs<'_>) -> Option<Moments> {
-        Some(Moments::new(self.statistic, self.numbers(args.expr_fields)?))
+    fn begin_moments(&self, args: &AccumulatorArgs<'_>) -> Option<Moments> {
+        Some(Moments::new(self.statistic, self.exact_sum(args.expr_fields)?))
     }
 
-    fn single(&self, args: &AccumulatorArgs<'_>) -> Option<Box<dyn Accumulator>> {
-        let moments = Box::new(self.begin(args)?);
+    fn begin_distinct(&self, args: &AccumulatorArgs<'_>) -> Option<Box<dyn Accumulator>> {
+        let moments = Box::new(self.begin_moments(args)?);
         let types = || args.expr_fields.iter().map(|f| f.data_type().clone()).collect();
         Some(match args.is_distinct {
             true => Box::new(Different::new(moments, types())),
@@ -175,7 +176,7 @@ impl AggregateUDFImpl for ExactFloats {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        match self.single(&args) {
+        match self.begin_distinct(&args) {
             Some(own) => Ok(own),
             None => self.stock.accumulator(args),
         }
@@ -185,14 +186,14 @@ impl AggregateUDFImpl for ExactFloats {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
-        match self.single(&args) {
+        match self.begin_distinct(&args) {
             Some(own) => Ok(own),
             None => self.stock.create_sliding_accumulator(args),
         }
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        match self.numbers(args.expr_fields) {
+        match self.exact_sum(args.expr_fields) {
             Some(_) => !args.is_distinct,
             None => self.stock.groups_accumulator_supported(args),
         }
@@ -202,14 +203,14 @@ impl AggregateUDFImpl for ExactFloats {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
-        match self.begin(&args) {
+        match self.begin_moments(&args) {
             Some(moments) => Ok(Box::new(Grouped::new(Box::new(moments)))),
             None => self.stock.create_groups_accumulator(args),
         }
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
-        if self.numbers(args.input_fields).is_none() {
+        if self.exact_sum(args.input_fields).is_none() {
             return self.stock.state_fields(args);
         }
         let types = match args.is_distinct {
@@ -238,7 +239,7 @@ impl AggregateUDFImpl for ExactFloats {
         ReversedUDAF::Identical
     }
 
-    /// With rounded floats, `sum(x + 0.1)` differs from `sum(x) + 0.1 * count(x)`.
+    /// `sum(x + 0.1)` differs from `sum(x) + 0.1 * count(x)` if floats are rounded.
     fn simplify_expr_op_literal(
         &self,
         function: &AggregateFunction,

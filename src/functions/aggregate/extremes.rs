@@ -31,7 +31,7 @@ use super::nested_extremes::NestedExtremes;
 use crate::error::{Error, Result};
 
 /// Returns `min` and `max`, which are registered in place of DataFusion's.
-pub(crate) fn udafs() -> [AggregateUDF; 2] {
+pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
     [(min_udaf(), Ordering::Less), (max_udaf(), Ordering::Greater)]
         .map(|(stock, wanted)| AggregateUDF::new_from_impl(FloatExtreme { stock, wanted }))
 }
@@ -45,8 +45,8 @@ struct FloatExtreme {
 }
 
 impl FloatExtreme {
-    fn begin(&self, args: &AccumulatorArgs<'_>) -> Option<Box<dyn Fold>> {
-        fold(args.return_field.data_type(), self.wanted)
+    fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> Option<Box<dyn Fold>> {
+        new_fold(args.return_field.data_type(), self.wanted)
     }
 }
 
@@ -72,7 +72,7 @@ impl AggregateUDFImpl for FloatExtreme {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        match self.begin(&args) {
+        match self.begin_fold(&args) {
             Some(fold) => Ok(Box::new(Single::new(fold))),
             None => self.stock.accumulator(args),
         }
@@ -86,7 +86,7 @@ impl AggregateUDFImpl for FloatExtreme {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
-        match self.begin(&args) {
+        match self.begin_fold(&args) {
             Some(fold) => Ok(Box::new(Grouped::new(fold))),
             None => self.stock.create_groups_accumulator(args),
         }
@@ -136,14 +136,16 @@ impl AggregateUDFImpl for FloatExtreme {
     }
 }
 
-fn fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn Fold>> {
-    fn of<T: ArrowPrimitiveType<Native: InOrder>>(wanted: Ordering) -> Option<Box<dyn Fold>> {
+fn new_fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn Fold>> {
+    fn typed_fold<T: ArrowPrimitiveType<Native: InOrder>>(
+        wanted: Ordering,
+    ) -> Option<Box<dyn Fold>> {
         Some(Box::new(Extremes::<T> { wanted, values: Vec::new() }))
     }
     match data_type {
-        DataType::Float16 => of::<Float16Type>(wanted),
-        DataType::Float32 => of::<Float32Type>(wanted),
-        DataType::Float64 => of::<Float64Type>(wanted),
+        DataType::Float16 => typed_fold::<Float16Type>(wanted),
+        DataType::Float32 => typed_fold::<Float32Type>(wanted),
+        DataType::Float64 => typed_fold::<Float64Type>(wanted),
         t if t.is_nested() => Some(Box::new(NestedExtremes::new(t, wanted))),
         _ => None,
     }
@@ -184,7 +186,7 @@ impl<T: ArrowPrimitiveType> fmt::Debug for Extremes<T> {
 }
 
 impl<T: ArrowPrimitiveType<Native: InOrder>> Extremes<T> {
-    fn found(&self, groups: usize) -> ArrayRef {
+    fn best_values(&self, groups: usize) -> ArrayRef {
         let values = self.values.iter().copied().chain(std::iter::repeat(None)).take(groups);
         Arc::new(values.collect::<PrimitiveArray<T>>())
     }
@@ -219,11 +221,11 @@ impl<T: ArrowPrimitiveType<Native: InOrder>> Fold for Extremes<T> {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.found(groups)])
+        Ok(vec![self.best_values(groups)])
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        Ok(self.found(groups))
+        Ok(self.best_values(groups))
     }
 
     fn forget(&mut self, groups: usize) -> Result<()> {

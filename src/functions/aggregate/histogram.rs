@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, Fields, UInt64Type};
 
 use super::super::doc::{Doc, Section};
 use super::super::example;
-use super::rows::grouped;
+use super::rows::group_rows;
 use super::{AggBegin, AggDef, AggTypes, Fold};
 use crate::array::{RaggedArray, leaf_type};
 use crate::error::{Error, Result};
@@ -42,14 +42,14 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
                 types.refuse(1, format!("(n) must be an integer; it is {}", types.data_type(1)))
             );
         }
-        entries(types)
+        entries_type(types)
     },
-    state: |types| Ok(vec![entries(types)?]),
+    state: |types| Ok(vec![entries_type(types)?]),
     begin: |begin| Ok(Box::new(Histogram::new(begin)?)),
 };
 
 /// Returns the type of a list of values and their counts.
-fn entries(types: &AggTypes<'_>) -> Result<DataType> {
+fn entries_type(types: &AggTypes<'_>) -> Result<DataType> {
     let value = match leaf_type(types.data_type(0)) {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         t if t.is_nested() => {
@@ -89,7 +89,7 @@ impl Histogram {
         };
         let top = match begin.types.len() {
             1 => None,
-            _ => top(begin)?,
+            _ => parse_top(begin)?,
         };
         Ok(Self {
             returns: begin.returns.clone(),
@@ -102,7 +102,7 @@ impl Histogram {
     }
 
     /// Returns the counts of a group, creating them if necessary.
-    fn group(&mut self, group: usize) -> &mut Counts {
+    fn group_counts(&mut self, group: usize) -> &mut Counts {
         if group >= self.groups.len() {
             self.groups.resize_with(group + 1, || None);
         }
@@ -110,7 +110,7 @@ impl Histogram {
     }
 
     /// Returns the entries of the first groups, the most frequent first.
-    fn entries(&self, groups: usize, top: Option<usize>) -> Result<ArrayRef> {
+    fn collect_entries(&self, groups: usize, top: Option<usize>) -> Result<ArrayRef> {
         let mut lengths = vec![0usize; groups];
         let (mut ids, mut counts) = (Vec::new(), Vec::new());
         for (group, length) in lengths.iter_mut().enumerate() {
@@ -122,17 +122,17 @@ impl Histogram {
             ids.extend(all.iter().map(|(id, _)| *id));
             counts.extend(all.iter().map(|(_, n)| *n));
         }
-        let values = self.values.array(&ids)?;
+        let values = self.values.decode_values(&ids)?;
         let columns = vec![values, Arc::new(UInt64Array::from(counts)) as ArrayRef];
         let all: ArrayRef = Arc::new(StructArray::try_new(self.fields.clone(), columns, None)?);
         let rows = RaggedArray::try_from_arrow_levels(&all, 0)?;
         let missing = |g: usize| self.groups.get(g).is_none_or(Option::is_none);
-        grouped(rows, &lengths, missing)?.to_arrow_as(&self.returns)
+        group_rows(rows, &lengths, missing)?.to_arrow_as(&self.returns)
     }
 }
 
 /// Returns the second argument.
-fn top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
+fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     let Some(value) = begin.literal(1) else {
         return Err(begin.types.refuse(
             1,
@@ -170,7 +170,7 @@ impl Fold for Histogram {
         let rows = RaggedArray::try_from_arrow(&values[0])?;
         let lists = leaf_lists(&rows)?;
         let leaves = rows.leaves();
-        let ids = self.values.ids(leaves)?;
+        let ids = self.values.number_batch(leaves)?;
         // Consecutive rows of one group are counted together.
         let mut row = 0;
         while row < groups.len() {
@@ -186,7 +186,7 @@ impl Fold for Histogram {
             };
             if known {
                 let mut scratch = std::mem::take(&mut self.scratch);
-                let counts = self.group(group);
+                let counts = self.group_counts(group);
                 ids.count(range, counts, &mut scratch);
                 self.scratch = scratch;
             }
@@ -199,13 +199,13 @@ impl Fold for Histogram {
         let nested = RaggedArray::try_from_arrow_levels(&states[0], 1)?;
         let level = nested.axis(1)?.clone();
         let entries = nested.leaves().as_struct();
-        let ids = self.values.ids(entries.column(0))?;
+        let ids = self.values.number_batch(entries.column(0))?;
         let counts = entries.column(1).as_primitive::<UInt64Type>().values();
         for (row, group) in groups.iter().enumerate() {
             if level.nulls().is_some_and(|n| n.is_null(row)) {
                 continue;
             }
-            let own = self.group(*group);
+            let own = self.group_counts(*group);
             for i in level.layout().range(row) {
                 if let Some(id) = ids.at(i) {
                     own.add(id, counts[i]);
@@ -216,11 +216,11 @@ impl Fold for Histogram {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.entries(groups, None)?])
+        Ok(vec![self.collect_entries(groups, None)?])
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        self.entries(groups, self.top)
+        self.collect_entries(groups, self.top)
     }
 
     fn forget(&mut self, groups: usize) -> Result<()> {

@@ -122,7 +122,7 @@ struct Extents {
 
 impl Extents {
     /// Adds lists of numbers, one per row.
-    fn fold(
+    fn add_shapes(
         &mut self,
         shapes: &ListArray,
         group: impl Fn(usize) -> usize,
@@ -161,7 +161,7 @@ impl Extents {
     }
 
     /// Returns the groups so far as one list each, and forgets them.
-    fn emit(&mut self, to: EmitTo) -> Result<ListArray> {
+    fn emit_groups(&mut self, to: EmitTo) -> Result<ListArray> {
         let seen = to.take_needed(&mut self.seen);
         let numbers = match to {
             EmitTo::All => std::mem::take(&mut self.longest),
@@ -188,7 +188,7 @@ impl Extents {
 }
 
 /// Returns the extent of each row.
-fn shapes(values: &ArrayRef) -> Result<ListArray> {
+fn row_shapes(values: &ArrayRef) -> Result<ListArray> {
     if values.data_type().is_null() {
         let field = Arc::new(Field::new_list_field(DataType::Int64, true));
         return Ok(ListArray::new_null(field, values.len()));
@@ -199,7 +199,7 @@ fn shapes(values: &ArrayRef) -> Result<ListArray> {
 
 impl Accumulator for Extents {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.fold(&shapes(&values[0])?, |_| 0, |_| true, 1)
+        self.add_shapes(&row_shapes(&values[0])?, |_| 0, |_| true, 1)
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
@@ -208,7 +208,7 @@ impl Accumulator for Extents {
             self.longest.resize(self.axes, 0);
         }
         let (seen, longest) = (self.seen.clone(), self.longest.clone());
-        let list = self.emit(EmitTo::All)?;
+        let list = self.emit_groups(EmitTo::All)?;
         // A window reads the result repeatedly.
         (self.seen, self.longest) = (seen, longest);
         Ok(ScalarValue::List(Arc::new(list)))
@@ -223,7 +223,7 @@ impl Accumulator for Extents {
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.fold(states[0].as_list::<i32>(), |_| 0, |_| true, 1)
+        self.add_shapes(states[0].as_list::<i32>(), |_| 0, |_| true, 1)
     }
 }
 
@@ -236,15 +236,15 @@ impl GroupsAccumulator for Extents {
         total_num_groups: usize,
     ) -> Result<()> {
         let keep = |row: usize| opt_filter.is_none_or(|f| f.is_valid(row) && f.value(row));
-        self.fold(&shapes(&values[0])?, |row| group_indices[row], keep, total_num_groups)
+        self.add_shapes(&row_shapes(&values[0])?, |row| group_indices[row], keep, total_num_groups)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        Ok(Arc::new(self.emit(emit_to)?))
+        Ok(Arc::new(self.emit_groups(emit_to)?))
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        Ok(vec![Arc::new(self.emit(emit_to)?)])
+        Ok(vec![Arc::new(self.emit_groups(emit_to)?)])
     }
 
     fn merge_batch(
@@ -254,7 +254,7 @@ impl GroupsAccumulator for Extents {
         total_num_groups: usize,
     ) -> Result<()> {
         let states = values[0].as_list::<i32>();
-        self.fold(states, |row| group_indices[row], |_| true, total_num_groups)
+        self.add_shapes(states, |row| group_indices[row], |_| true, total_num_groups)
     }
 
     fn convert_to_state(
@@ -262,7 +262,7 @@ impl GroupsAccumulator for Extents {
         values: &[ArrayRef],
         opt_filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
-        let list = shapes(&values[0])?;
+        let list = row_shapes(&values[0])?;
         let Some(filter) = opt_filter else { return Ok(vec![Arc::new(list)]) };
         let kept: Vec<bool> =
             (0..list.len()).map(|i| filter.is_valid(i) && filter.value(i)).collect();
@@ -300,12 +300,12 @@ mod tests {
         let mut e = Extents::default();
         let keep = BooleanArray::from(vec![Some(true), Some(true), Some(true), None, Some(true)]);
         GroupsAccumulator::update_batch(&mut e, &[rows], &[0, 1, 2, 0, 3], Some(&keep), 4).unwrap();
-        let first = e.emit(EmitTo::First(2)).unwrap();
+        let first = e.emit_groups(EmitTo::First(2)).unwrap();
         assert_eq!(shown(&first), [Some(vec![3]), None]);
         // The following groups move up.
         let more = lists(vec![Some(vec![Some(1); 7])]);
         GroupsAccumulator::update_batch(&mut e, &[more], &[0], None, 2).unwrap();
-        assert_eq!(shown(&e.emit(EmitTo::All).unwrap()), [Some(vec![7]), Some(vec![2])]);
+        assert_eq!(shown(&e.emit_groups(EmitTo::All).unwrap()), [Some(vec![7]), Some(vec![2])]);
     }
 
     #[test]

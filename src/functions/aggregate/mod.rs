@@ -37,8 +37,10 @@ use super::lists::Lists;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
 use adapter::{Grouped, Single};
-pub(crate) use exact_floats::{SUM_STATE, exact_deviation, exact_mean, udafs as exact_floats};
-pub(crate) use extremes::udafs as float_extremes;
+pub(crate) use exact_floats::{
+    SUM_STATE, build_udafs as exact_floats, exact_deviation, exact_mean,
+};
+pub(crate) use extremes::build_udafs as float_extremes;
 
 /// Every aggregate, in the order of the documentation.
 pub(super) static AGGREGATES: &[&AggDef] = &[
@@ -52,7 +54,7 @@ pub(super) static AGGREGATES: &[&AggDef] = &[
 ];
 
 /// Returns all aggregates as DataFusion functions.
-pub(super) fn udafs() -> Vec<AggregateUDF> {
+pub(super) fn build_udafs() -> Vec<AggregateUDF> {
     let ours = AGGREGATES.iter().map(|def| AggregateUDF::new_from_impl(RaggedUdaf::new(def)));
     ours.chain(std::iter::once(max_shape::udaf())).collect()
 }
@@ -151,7 +153,7 @@ impl<'a> AggTypes<'a> {
     }
 }
 
-/// What is known when aggregation begins.
+/// The context in which aggregation begins.
 pub(super) struct AggBegin<'a> {
     /// Types of the arguments.
     pub(super) types: AggTypes<'a>,
@@ -227,7 +229,7 @@ impl RaggedUdaf {
         }
     }
 
-    fn begin(&self, args: &AccumulatorArgs<'_>) -> DfResult<Box<dyn Fold>> {
+    fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> DfResult<Box<dyn Fold>> {
         if args.is_distinct {
             return plan_err!(
                 "{} does not support DISTINCT; select distinct rows first, FROM (SELECT DISTINCT ..)",
@@ -281,8 +283,8 @@ impl AggregateUDFImpl for RaggedUdaf {
     }
 
     fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
-        let types = AggTypes::of(self.def, types.iter().collect()).map_err(planning)?;
-        (self.def.plan)(&types).map_err(planning)
+        let types = AggTypes::of(self.def, types.iter().collect()).map_err(to_plan_error)?;
+        (self.def.plan)(&types).map_err(to_plan_error)
     }
 
     fn return_field(&self, fields: &[FieldRef]) -> DfResult<FieldRef> {
@@ -295,7 +297,7 @@ impl AggregateUDFImpl for RaggedUdaf {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        Ok(Box::new(Single::new(self.begin(&args)?)))
+        Ok(Box::new(Single::new(self.begin_fold(&args)?)))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
@@ -318,7 +320,7 @@ impl AggregateUDFImpl for RaggedUdaf {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(Grouped::new(self.begin(&args)?)))
+        Ok(Box::new(Grouped::new(self.begin_fold(&args)?)))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -341,7 +343,7 @@ impl AggregateUDFImpl for RaggedUdaf {
     }
 }
 
-fn planning(e: Error) -> DataFusionError {
+fn to_plan_error(e: Error) -> DataFusionError {
     match e {
         Error::DataFusion(e) => *e,
         e => DataFusionError::Plan(e.to_string()),

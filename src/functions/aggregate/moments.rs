@@ -112,7 +112,7 @@ impl Moments {
         let valid = valid.filter(|valid| valid.null_count() > 0);
         let rows = Rows { groups, valid: valid.as_ref(), len: first.len() };
         if minus {
-            rows.each(|_, group| self.counts[group] = self.counts[group].saturating_sub(1));
+            rows.for_each_row(|_, group| self.counts[group] = self.counts[group].saturating_sub(1));
         } else {
             rows.count(&mut self.counts);
         }
@@ -120,40 +120,42 @@ impl Moments {
             match (&term, self.numbers) {
                 (Term::X | Term::Y, Exact::Float) => {
                     let array = if *term == Term::X { last } else { first };
-                    let values = floats(array)?;
+                    let values = as_floats(array)?;
                     match rows {
                         Rows { groups: Groups::One, valid: None, .. } if !minus => {
                             sums.add_run(0, values);
                         }
-                        _ if minus => rows.each(|row, group| sums.subtract(group, values[row])),
-                        _ => rows.each(|row, group| sums.add(group, values[row])),
+                        _ if minus => {
+                            rows.for_each_row(|row, group| sums.subtract(group, values[row]))
+                        }
+                        _ => rows.for_each_row(|row, group| sums.add(group, values[row])),
                     }
                 }
                 (Term::X | Term::Y, Exact::Signed) => {
                     let values = of_type::<Int64Type>(last)?.values();
                     let sign = if minus { -1 } else { 1 };
-                    rows.each(|row, group| {
+                    rows.for_each_row(|row, group| {
                         sums.add_integer(group, sign * i128::from(values[row]));
                     });
                 }
                 (Term::X | Term::Y, Exact::Unsigned) => {
                     let values = of_type::<UInt64Type>(last)?.values();
                     let sign = if minus { -1 } else { 1 };
-                    rows.each(|row, group| {
+                    rows.for_each_row(|row, group| {
                         sums.add_integer(group, sign * i128::from(values[row]));
                     });
                 }
                 (Term::Xx | Term::Yy | Term::Xy, _) => {
-                    let (x, y) = (floats(last)?, floats(first)?);
+                    let (x, y) = (as_floats(last)?, as_floats(first)?);
                     let (a, b) = match term {
                         Term::Xx => (x, x),
                         Term::Yy => (y, y),
                         _ => (x, y),
                     };
                     if minus {
-                        rows.each(|row, group| sums.add_product(group, -a[row], b[row]));
+                        rows.for_each_row(|row, group| sums.add_product(group, -a[row], b[row]));
                     } else {
-                        rows.each(|row, group| sums.add_product(group, a[row], b[row]));
+                        rows.for_each_row(|row, group| sums.add_product(group, a[row], b[row]));
                     }
                 }
             }
@@ -167,7 +169,7 @@ impl Moments {
     }
 
     /// Returns `n Σab - Σa Σb`, or `None` if a sum is NaN or infinite.
-    fn spread(&self, group: usize, a: Term, b: Term, ab: Term) -> Result<Option<Whole>> {
+    fn codeviation(&self, group: usize, a: Term, b: Term, ab: Term) -> Result<Option<Whole>> {
         let (sum_a, sum_b) = (self.sums(a)?, self.sums(b)?);
         if sum_a.special(group).or(sum_b.special(group)).is_some() {
             return Ok(None);
@@ -179,20 +181,20 @@ impl Moments {
     }
 
     fn spread_x(&self, group: usize) -> Result<Option<Whole>> {
-        self.spread(group, Term::X, Term::X, Term::Xx)
+        self.codeviation(group, Term::X, Term::X, Term::Xx)
     }
 
     fn spread_y(&self, group: usize) -> Result<Option<Whole>> {
-        self.spread(group, Term::Y, Term::Y, Term::Yy)
+        self.codeviation(group, Term::Y, Term::Y, Term::Yy)
     }
 
     fn spread_xy(&self, group: usize) -> Result<Option<Whole>> {
-        self.spread(group, Term::X, Term::Y, Term::Xy)
+        self.codeviation(group, Term::X, Term::Y, Term::Xy)
     }
 
     /// Returns the statistic of one group; `None` is NULL. It is NULL in the cases in which
     /// DataFusion returns NULL.
-    fn found(&self, group: usize) -> Result<Option<f64>> {
+    fn compute(&self, group: usize) -> Result<Option<f64>> {
         let count = self.counts[group];
         if count == 0 {
             return Ok(None);
@@ -224,7 +226,7 @@ impl Moments {
             Statistic::ProductsXy => Some(over(self.spread_xy(group)?, n)),
             Statistic::Correlation => self.correlation(group)?,
             Statistic::Slope | Statistic::Intercept | Statistic::Determination => {
-                self.line(group)?
+                self.fit_line(group)?
             }
             Statistic::Count => None,
         })
@@ -256,7 +258,7 @@ impl Moments {
 
     /// Returns a coefficient of the regression line. It is NULL if all `x` are equal, or all `y`
     /// where that matters.
-    fn line(&self, group: usize) -> Result<Option<f64>> {
+    fn fit_line(&self, group: usize) -> Result<Option<f64>> {
         let (xx, xy) = (self.spread_x(group)?, self.spread_xy(group)?);
         let one = |spread: &Option<Whole>| spread.as_ref().is_some_and(Whole::is_zero);
         if self.counts[group] < 2 || one(&xx) {
@@ -303,7 +305,7 @@ struct Rows<'a> {
 
 impl Rows<'_> {
     #[inline]
-    fn each(self, mut row: impl FnMut(usize, usize)) {
+    fn for_each_row(self, mut row: impl FnMut(usize, usize)) {
         match (self.groups, self.valid) {
             (Groups::Each(groups), None) => {
                 groups.iter().enumerate().for_each(|(i, group)| row(i, *group));
@@ -321,7 +323,7 @@ impl Rows<'_> {
             Groups::One => {
                 counts[0] += (self.len - self.valid.map_or(0, NullBuffer::null_count)) as u64
             }
-            Groups::Each(_) => self.each(|_, group| counts[group] += 1),
+            Groups::Each(_) => self.for_each_row(|_, group| counts[group] += 1),
         }
     }
 }
@@ -332,7 +334,7 @@ fn of_type<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&PrimitiveArray<T>
         .ok_or_else(|| Error::type_of("an exact sum", T::DATA_TYPE.to_string(), array.data_type()))
 }
 
-fn floats(array: &ArrayRef) -> Result<&[f64]> {
+fn as_floats(array: &ArrayRef) -> Result<&[f64]> {
     Ok(of_type::<Float64Type>(array)?.values())
 }
 
@@ -409,7 +411,7 @@ impl Fold for Moments {
             let counts = self.counts.iter().take(groups).copied();
             return Ok(Arc::new(UInt64Array::from_iter_values(counts)));
         }
-        let found = (0..groups).map(|group| self.found(group));
+        let found = (0..groups).map(|group| self.compute(group));
         Ok(Arc::new(found.collect::<Result<Float64Array>>()?))
     }
 

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, Fields};
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::rows_at;
-use super::rows::{ByGroup, Rows, grouped};
+use super::rows::{ByGroup, Rows, group_rows};
 use super::{AggBegin, AggDef, AggTypes, Fold};
 use crate::array::RaggedArray;
 use crate::error::Result;
@@ -74,7 +74,7 @@ impl Nest {
     }
 
     /// Returns the rows of the first groups, in order.
-    fn sorted(&mut self, groups: usize) -> Result<ByGroup> {
+    fn sort_rows(&mut self, groups: usize) -> Result<ByGroup> {
         let mut out = self.rows.by_group(groups)?;
         let compare = out.columns[1..]
             .iter()
@@ -107,9 +107,9 @@ impl Nest {
 }
 
 /// Returns lists of these lengths over the values; NULL for groups without rows.
-fn lists(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
+fn nest_values(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
     let flat = RaggedArray::try_from_arrow_levels(values, 0)?;
-    let lists = grouped(flat, lengths, |g| lengths[g] == 0)?;
+    let lists = group_rows(flat, lengths, |g| lengths[g] == 0)?;
     lists.to_arrow_as(&DataType::new_list(values.data_type().clone(), true))
 }
 
@@ -151,18 +151,18 @@ impl Fold for Nest {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        let rows = self.sorted(groups)?;
-        let mut out = vec![lists(&rows.columns[0], &rows.lengths)?];
+        let rows = self.sort_rows(groups)?;
+        let mut out = vec![nest_values(&rows.columns[0], &rows.lengths)?];
         if !self.keys.is_empty() {
             let keys = StructArray::try_new(self.keys.clone(), rows.columns[1..].to_vec(), None)?;
-            out.push(lists(&(Arc::new(keys) as ArrayRef), &rows.lengths)?);
+            out.push(nest_values(&(Arc::new(keys) as ArrayRef), &rows.lengths)?);
         }
         Ok(out)
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        let rows = self.sorted(groups)?;
-        let nested = lists(&rows.columns[0], &rows.lengths)?;
+        let rows = self.sort_rows(groups)?;
+        let nested = nest_values(&rows.columns[0], &rows.lengths)?;
         match &self.joined {
             None => Ok(nested),
             Some(DataType::Null) => Ok(new_null_array(&DataType::Null, groups)),

@@ -36,7 +36,7 @@ impl NestedExtremes {
     }
 
     /// Returns the values of the first `groups` groups.
-    fn found(&self, groups: usize) -> Result<ArrayRef> {
+    fn best_values(&self, groups: usize) -> Result<ArrayRef> {
         let null = new_null_array(&self.data_type, 1);
         let mut sources: Vec<&dyn Array> = self.chunks.iter().map(|c| c.as_ref()).collect();
         sources.push(null.as_ref());
@@ -49,8 +49,8 @@ impl NestedExtremes {
     }
 
     /// Merges all chunks into one.
-    fn compact(&mut self) -> Result<()> {
-        let values = self.found(self.best.len())?;
+    fn merge_chunks(&mut self) -> Result<()> {
+        let values = self.best_values(self.best.len())?;
         for (row, best) in self.best.iter_mut().enumerate() {
             *best = best.map(|_| (0, row));
         }
@@ -106,7 +106,7 @@ impl Fold for NestedExtremes {
         }
         self.chunks.push(take(values.as_ref(), &UInt64Array::from(rows), None)?);
         if self.chunks.len() > CHUNKS {
-            self.compact()?;
+            self.merge_chunks()?;
         }
         Ok(())
     }
@@ -116,16 +116,16 @@ impl Fold for NestedExtremes {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.found(groups)?])
+        Ok(vec![self.best_values(groups)?])
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        self.found(groups)
+        self.best_values(groups)
     }
 
     fn forget(&mut self, groups: usize) -> Result<()> {
         self.best.drain(..groups.min(self.best.len()));
-        self.compact()
+        self.merge_chunks()
     }
 
     fn size(&self) -> usize {

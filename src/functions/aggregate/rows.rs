@@ -50,14 +50,14 @@ impl Rows {
     }
 
     /// Merges all batches into one.
-    fn compact(&mut self) -> Result<()> {
+    fn merge_batches(&mut self) -> Result<()> {
         if self.batches.len() < 2 {
             return Ok(());
         }
         let columns = (0..self.types.len())
             .map(|i| {
                 let parts = self.batches.iter().map(|(columns, _)| &columns[i]);
-                joined(&self.types[i], parts)
+                concat_arrays(&self.types[i], parts)
             })
             .collect::<Result<_>>()?;
         let groups = self.batches.iter().flat_map(|(_, groups)| groups.iter().copied()).collect();
@@ -69,7 +69,7 @@ impl Rows {
     /// Returns the rows of groups below `groups`, group by group, in linear time. Rows whose groups
     /// arrive in order are not moved.
     pub(super) fn by_group(&mut self, groups: usize) -> Result<ByGroup> {
-        self.compact()?;
+        self.merge_batches()?;
         let Some((columns, of)) = self.batches.first() else {
             let columns = self.types.iter().map(new_empty_array).collect();
             return Ok(ByGroup { columns, lengths: vec![0; groups] });
@@ -138,7 +138,7 @@ fn bytes_of((columns, groups): &Batch) -> usize {
 
 /// Concatenates arrays of a type. Lists that do not fit their offsets are an error, where Arrow's
 /// own concatenation may overflow.
-fn joined<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result<ArrayRef> {
+fn concat_arrays<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result<ArrayRef> {
     if list_depth(t) == 0 {
         let parts: Vec<&dyn Array> = parts.map(AsRef::as_ref).collect();
         return Ok(arrow_concat(&parts)?);
@@ -148,7 +148,7 @@ fn joined<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result
 }
 
 /// Returns lists of these lengths over the rows of an array; `null` marks the lists that are NULL.
-pub(super) fn grouped(
+pub(super) fn group_rows(
     rows: RaggedArray,
     lengths: &[usize],
     null: impl Fn(usize) -> bool,

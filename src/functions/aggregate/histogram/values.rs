@@ -83,7 +83,7 @@ impl Values {
     }
 
     /// Returns the numbers of values, or of a dictionary of such values.
-    pub(super) fn ids<'a>(&mut self, array: &'a ArrayRef) -> Result<Ids<'a>> {
+    pub(super) fn number_batch<'a>(&mut self, array: &'a ArrayRef) -> Result<Ids<'a>> {
         use DataType::{
             Dictionary, Int8, Int16, Int32, Int64, Null, UInt8, UInt16, UInt32, UInt64,
         };
@@ -99,7 +99,7 @@ impl Values {
             UInt64 => Ids::U64(array.as_primitive()),
             Dictionary(..) => {
                 let dictionary = array.as_any_dictionary();
-                let numbers = self.numbers(dictionary.values())?;
+                let numbers = self.number_values(dictionary.values())?;
                 let keys = match dictionary.values().is_empty() {
                     true => vec![0; array.len()],
                     false => dictionary.normalized_keys(),
@@ -109,17 +109,17 @@ impl Values {
             _ => Ids::Keys {
                 keys: (0..array.len()).collect(),
                 nulls: None,
-                numbers: self.numbers(array)?,
+                numbers: self.number_values(array)?,
             },
         })
     }
 
     /// Returns the number of each value; `None` for NULL.
-    fn numbers(&mut self, values: &ArrayRef) -> Result<Vec<Option<u64>>> {
+    fn number_values(&mut self, values: &ArrayRef) -> Result<Vec<Option<u64>>> {
         let nulls = values.logical_nulls();
         let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
         if !matches!(self.kind, Kind::Numbered(_)) {
-            let ids = self.ids(values)?;
+            let ids = self.number_batch(values)?;
             return Ok((0..values.len()).map(|i| ids.at(i)).collect());
         }
         let Kind::Numbered(seen) = &mut self.kind else { return Ok(Vec::new()) };
@@ -160,7 +160,7 @@ impl Values {
 
     /// Returns the values of numbers.
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
-    pub(super) fn array(&self, ids: &[u64]) -> Result<ArrayRef> {
+    pub(super) fn decode_values(&self, ids: &[u64]) -> Result<ArrayRef> {
         let all: ArrayRef = match &self.kind {
             Kind::Nothing => return Ok(new_null_array(&DataType::Null, ids.len())),
             Kind::Signed => Arc::new(Int64Array::from_iter_values(ids.iter().map(|id| *id as i64))),
@@ -187,17 +187,19 @@ impl Values {
 
 /// Replaces -0.0 by 0.0 and every NaN by one NaN; other values are unchanged.
 fn plain_floats(values: &ArrayRef) -> ArrayRef {
-    fn plain<T: ArrowPrimitiveType>(
+    fn normalize_floats<T: ArrowPrimitiveType>(
         values: &ArrayRef,
         one: impl Fn(T::Native) -> T::Native,
     ) -> Option<ArrayRef> {
         Some(Arc::new(values.as_primitive_opt::<T>()?.unary::<_, T>(one)))
     }
-    plain::<Float64Type>(values, |x| if x.is_nan() { f64::NAN } else { x + 0.0 })
-        .or_else(|| plain::<Float32Type>(values, |x| if x.is_nan() { f32::NAN } else { x + 0.0 }))
+    normalize_floats::<Float64Type>(values, |x| if x.is_nan() { f64::NAN } else { x + 0.0 })
+        .or_else(|| {
+            normalize_floats::<Float32Type>(values, |x| if x.is_nan() { f32::NAN } else { x + 0.0 })
+        })
         .or_else(|| {
             let zero = f16::from_f32(0.0);
-            plain::<Float16Type>(values, |x| match x {
+            normalize_floats::<Float16Type>(values, |x| match x {
                 x if x.is_nan() => f16::NAN,
                 x if x == zero => zero,
                 x => x,
@@ -214,7 +216,7 @@ impl Ids<'_> {
     /// Returns the number of one value; `None` for NULL.
     pub(super) fn at(&self, i: usize) -> Option<u64> {
         fn of<T: ArrowPrimitiveType<Native: Bits>>(a: &PrimitiveArray<T>, i: usize) -> Option<u64> {
-            a.is_valid(i).then(|| a.value(i).bits())
+            a.is_valid(i).then(|| a.value(i).to_bits())
         }
         match self {
             Self::Nothing => None,
@@ -237,15 +239,15 @@ impl Ids<'_> {
     pub(super) fn count(&self, range: Range<usize>, counts: &mut Counts, scratch: &mut Vec<u32>) {
         match self {
             Self::Nothing => {}
-            Self::U8(a) => small(a, range, counts, scratch, usize::from, |v| v as u64),
-            Self::U16(a) => small(a, range, counts, scratch, usize::from, |v| v as u64),
+            Self::U8(a) => count_small(a, range, counts, scratch, usize::from, |v| v as u64),
+            Self::U16(a) => count_small(a, range, counts, scratch, usize::from, |v| v as u64),
             Self::I8(a) => {
                 let place = |v: i8| usize::from(v.cast_unsigned());
-                small(a, range, counts, scratch, place, byte);
+                count_small(a, range, counts, scratch, place, byte_value);
             }
             Self::I16(a) => {
                 let place = |v: i16| usize::from(v.cast_unsigned());
-                small(a, range, counts, scratch, place, short);
+                count_small(a, range, counts, scratch, place, short_value);
             }
             Self::Keys { keys, nulls, numbers } => {
                 scratch.resize(numbers.len().max(scratch.len()), 0);
@@ -274,19 +276,19 @@ impl Ids<'_> {
 /// Returns the number of the value at an index of a table: the value itself.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
-fn byte(place: usize) -> u64 {
+fn byte_value(place: usize) -> u64 {
     i64::from((place as u8).cast_signed()) as u64
 }
 
-/// Like [`byte`], for 16 bits.
+/// Like [`byte_value`], for 16 bits.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 16 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
-fn short(place: usize) -> u64 {
+fn short_value(place: usize) -> u64 {
     i64::from((place as u16).cast_signed()) as u64
 }
 
 /// Counts values of few bits in a table.
-fn small<T: ArrowPrimitiveType>(
+fn count_small<T: ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
     range: Range<usize>,
     counts: &mut Counts,
@@ -323,18 +325,18 @@ fn small<T: ArrowPrimitiveType>(
 
 /// Converts an integer to the bits of a 64-bit integer.
 trait Bits: Copy {
-    fn bits(self) -> u64;
+    fn to_bits(self) -> u64;
 }
 
 macro_rules! bits {
     (signed $($t:ty),*; unsigned $($u:ty),*) => {
         $(impl Bits for $t {
-            fn bits(self) -> u64 {
+            fn to_bits(self) -> u64 {
                 i64::from(self).cast_unsigned()
             }
         })*
         $(impl Bits for $u {
-            fn bits(self) -> u64 {
+            fn to_bits(self) -> u64 {
                 u64::from(self)
             }
         })*
@@ -351,12 +353,13 @@ mod tests {
         let mut values = Values::new(t).unwrap();
         let mut counts = Counts::default();
         let mut scratch = Vec::new();
-        let ids = values.ids(&array).unwrap();
+        let ids = values.number_batch(&array).unwrap();
         ids.count(0..array.len(), &mut counts, &mut scratch);
         assert!(scratch.iter().all(|n| *n == 0));
         let mut all: Vec<_> = counts.iter().collect();
         all.sort_by(|a, b| values.compare(a.0, b.0));
-        let shown = values.array(&all.iter().map(|(id, _)| *id).collect::<Vec<_>>()).unwrap();
+        let shown =
+            values.decode_values(&all.iter().map(|(id, _)| *id).collect::<Vec<_>>()).unwrap();
         assert_eq!(shown.data_type(), t);
         let text = cast(&shown, &DataType::Utf8).unwrap();
         let text = text.as_string::<i32>();
@@ -404,7 +407,7 @@ mod tests {
         let array: ArrayRef = Arc::new(UInt64Array::from(vec![9, u64::MAX, 9, 1]));
         let mut values = Values::new(&DataType::UInt64).unwrap();
         let mut counts = Counts::default();
-        values.ids(&array).unwrap().count(1..3, &mut counts, &mut Vec::new());
+        values.number_batch(&array).unwrap().count(1..3, &mut counts, &mut Vec::new());
         let mut all: Vec<_> = counts.iter().collect();
         all.sort_unstable();
         assert_eq!(all, [(9, 1), (u64::MAX, 1)]);
