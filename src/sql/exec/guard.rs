@@ -1,7 +1,7 @@
-//! Errors of readers name the file, and so do their panics, which become errors.
+//! Adds file names to errors of readers, and converts panics of readers to errors.
 //!
-//! The readers of DataFusion and Arrow trust many a number in a file, and panic where one makes no
-//! sense. Such a panic ends the statement that reads the file, not the process.
+//! The readers of DataFusion and Arrow trust many numbers in a file, and panic if one is invalid.
+//! Such a panic ends the statement that reads the file, not the process.
 
 use std::any::Any;
 use std::fmt;
@@ -37,22 +37,23 @@ use crate::sql::sources::arrow_files::CheckedArrow;
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::panic_text;
 
-/// The error that a panic of a file's reader is.
+/// Returns the error for a panic of a file's reader.
 fn damaged(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
     exec_datafusion_err!(
-        "{}: damaged: a length, an offset or a type in it makes no sense ({})",
+        "{}: the file is damaged: a length, an offset or a type in it is invalid ({})",
         shown_location(file),
         panic_text(panic)
     )
 }
 
-/// An error of a file's reader with the file's name; others, those of conditions among them, as they are.
+/// Adds the file name to an error of the file's reader. Other errors, such as those of conditions,
+/// are unchanged.
 fn named(file: &Location, error: DataFusionError) -> DataFusionError {
     let of_reader = match error.find_root() {
         DataFusionError::ParquetError(_)
         | DataFusionError::ObjectStore(_)
         | DataFusionError::IoError(_) => true,
-        // What computing gives, on values that are fine.
+        // Errors of computations on valid values.
         DataFusionError::ArrowError(e, _) => !matches!(
             e.as_ref(),
             ArrowError::ComputeError(_)
@@ -77,9 +78,9 @@ fn contained<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result<T> 
     }
 }
 
-/// What a future that reads a file gives, its panic as an error.
+/// Runs a future that reads a file, and converts its panic to an error.
 ///
-/// What a panic leaves behind is not used: the file is given up.
+/// State that a panic leaves inconsistent is not used again, because the file is abandoned.
 pub(in crate::sql) async fn guarded<T>(
     file: &Location,
     read: impl Future<Output = Result<T>>,
@@ -90,14 +91,14 @@ pub(in crate::sql) async fn guarded<T>(
     }
 }
 
-/// The schema of some files, whose errors and panics name the file.
+/// Infers the schema of some files; errors and panics name the file.
 pub(in crate::sql) async fn infer_guarded(
     format: &dyn FileFormat,
     state: &dyn Session,
     store: &Arc<dyn ObjectStore>,
     objects: &[ObjectMeta],
 ) -> Result<SchemaRef> {
-    // Inferred side by side, files have no names.
+    // Files whose schemas are inferred concurrently have no names in errors.
     let all = AssertUnwindSafe(format.infer_schema(state, store, objects)).catch_unwind().await;
     if let Ok(Ok(schema)) = all {
         return Ok(schema);
@@ -110,18 +111,19 @@ pub(in crate::sql) async fn infer_guarded(
             text => exec_datafusion_err!("{}: {text}", shown_location(&object.location)),
         })?;
     }
-    // One by one they are fine: it is their schemas that do not go together.
+    // Each file is valid by itself, so their schemas differ.
     match all {
         Ok(schema) => schema,
         Err(panic) => {
-            exec_err!("the schemas of the files do not fit: {}", panic_text(panic.as_ref()))
+            exec_err!("the schemas of the files do not match: {}", panic_text(panic.as_ref()))
         }
     }
 }
 
-/// Scans of Parquet and Arrow files whose errors name the file, and whose panics are errors.
+/// Physical rule: scans of Parquet and Arrow files name the file in their errors, and return panics
+/// as errors.
 ///
-/// The last rule: others look at the sources that it hides.
+/// It is the last rule, because other rules inspect the sources that it wraps.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct NamedFiles;
 
@@ -157,7 +159,7 @@ impl PhysicalOptimizerRule for NamedFiles {
     }
 }
 
-/// Another source, guarded.
+/// A file source with guarded readers.
 #[derive(Clone)]
 struct GuardedSource {
     inner: Arc<dyn FileSource>,
@@ -168,7 +170,7 @@ impl GuardedSource {
         Arc::new(Self { inner })
     }
 
-    /// The store that the source reads from.
+    /// Wraps the object store from which the source reads.
     fn store(&self, store: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
         match self.inner.file_type().starts_with("arrow") {
             true => Arc::new(CheckedArrow::new(store)),
