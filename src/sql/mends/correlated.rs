@@ -1,7 +1,7 @@
-//! Correlated queries worked out for all outer rows at once.
+//! Computes correlated subqueries for all outer rows at once.
 //!
-//! The different combinations of the outer columns that a query names are a table of their own, which is
-//! joined to the innermost rows of the query and goes along with them to its result. The method is that of
+//! The distinct combinations of the outer columns that a query names become a table, which is
+//! joined to the innermost rows of the query and passed along to its result. The method is that of
 //! T. Neumann and A. Kemper, "Unnesting Arbitrary Queries", BTW 2015.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
     Signature, SkipType, SubqueryAlias, Volatility, lit, when,
 };
 
-/// Names that no other column or table of a plan has.
+/// Generates names that no other column or table of a plan has.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct Names(usize);
 
@@ -33,12 +33,12 @@ impl Names {
     }
 }
 
-/// An expression under the name that it had.
+/// Keeps the name of an expression that was rewritten.
 pub(in crate::sql) fn keep_name(
     expr: Expr,
     change: impl FnOnce(Expr) -> Result<Expr>,
 ) -> Result<Expr> {
-    // An alias keeps itself.
+    // An alias keeps its name by itself.
     if matches!(expr, Expr::Alias(_)) {
         return change(expr);
     }
@@ -50,8 +50,8 @@ pub(in crate::sql) fn keep_name(
     }
 }
 
-/// Whether DataFusion makes a join of a correlated scalar query: an aggregate without GROUP BY, over rows for
-/// which expressions of columns equal outer columns.
+/// Whether DataFusion turns a correlated scalar subquery into a join: an aggregate without GROUP BY
+/// over rows for which expressions of columns equal outer columns.
 pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
     let mut plan = query;
     let mut aggregated = false;
@@ -81,7 +81,7 @@ pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
                 }
                 &node.input
             }
-            // What is left is of the query alone.
+            // The rest must not refer to the outer query.
             rest => return Ok(aggregated && !any_outer(rest)?),
         };
     }
@@ -115,8 +115,8 @@ fn any_outer(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// The outer rows beside the value of a scalar query for each of them, and the column of that value. None for a
-/// query of which that cannot be said.
+/// Returns the outer rows joined with the value of a scalar subquery for each of them, and the
+/// column of that value; `None` if the query cannot be handled.
 pub(in crate::sql) fn join_values(
     outer: &Arc<LogicalPlan>,
     query: &LogicalPlan,
@@ -170,7 +170,8 @@ pub(in crate::sql) fn join_values(
     Ok(Some((joined, Expr::Column(Column::new(Some(result), value_name)))))
 }
 
-/// The value of each combination, of which there is one row or none; more are an error when the query runs.
+/// Returns the value of each combination, which has at most one row; more rows are an error at
+/// execution.
 fn only_rows(rows: LogicalPlan, keys: &[Column], value: Expr) -> Result<(LogicalPlan, Expr)> {
     let [number, first] = ["__serrate_count", "__serrate_first"];
     let groups: Vec<Expr> = keys.iter().cloned().map(Expr::Column).collect();
@@ -182,13 +183,13 @@ fn only_rows(rows: LogicalPlan, keys: &[Column], value: Expr) -> Result<(Logical
         .build()?;
     let column = |name| Expr::Column(Column::new_unqualified(name));
     let only = ScalarUDF::new_from_impl(OnlyRow {
-        // Moved below a condition it would be evaluated for other rows.
+        // Below a condition, it would be evaluated for other rows.
         signature: Signature::any(2, Volatility::Volatile),
     });
     Ok((found, only.call(vec![column(first), column(number)])))
 }
 
-/// `only_row(value, count)` is the value, and an error where the count is more than one.
+/// `only_row(value, count)` returns the value, or an error if the count is more than one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OnlyRow {
     signature: Signature,
@@ -216,7 +217,7 @@ impl ScalarUDFImpl for OnlyRow {
         let numbers = numbers.as_primitive::<Int64Type>();
         match max(numbers).filter(|most| *most > 1) {
             Some(most) => exec_err!(
-                "a query that stands for one value has {most} rows for a row of the query around it: add LIMIT 1 behind an ORDER BY, or take an aggregate such as max(..)"
+                "a scalar subquery has {most} rows for one row of the outer query; add LIMIT 1 after an ORDER BY, or use an aggregate such as max(..)"
             ),
             None => Ok(value.clone()),
         }
@@ -234,7 +235,7 @@ fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether a query has at most one row for each outer row, whatever the data.
+/// Whether a query has at most one row per outer row, whatever the data.
 fn has_one_row_at_most(plan: &LogicalPlan) -> Result<bool> {
     Ok(match plan {
         LogicalPlan::Projection(node) => has_one_row_at_most(&node.input)?,
@@ -252,18 +253,18 @@ fn has_one_row_at_most(plan: &LogicalPlan) -> Result<bool> {
     })
 }
 
-/// The combinations of outer columns on their way through a query.
+/// Combinations of outer columns on their way through a query.
 struct Bound<'a> {
-    /// Where they are in `rows`, and in every plan with them.
+    /// Their columns in `rows`, and in every plan that carries them.
     keys: Vec<Column>,
-    /// What they are in the query.
+    /// Their columns in the query.
     outer: Vec<Column>,
     rows: LogicalPlan,
     names: &'a mut Names,
 }
 
 impl Bound<'_> {
-    /// The rows of a query for every combination, which stands behind the columns of the query.
+    /// Returns the rows of a query for each combination, whose columns follow those of the query.
     fn with_outer(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         if !any_outer(plan)? {
             return LogicalPlanBuilder::from(plan.clone())
@@ -313,7 +314,7 @@ impl Bound<'_> {
         crate::sql::mends::subqueries::has_query(node)
     }
 
-    /// An expression of a query as one over its rows with the combinations.
+    /// Rewrites an expression of a query for its rows with the combinations.
     fn inner(&self, expr: Expr) -> Result<Expr> {
         self.replaced(expr, |at, _| self.keys.get(at).map(|key| Expr::Column(key.clone())))
     }
@@ -347,7 +348,7 @@ impl Bound<'_> {
         LogicalPlanBuilder::from(input).project(exprs)?.build()
     }
 
-    /// The rows below an alias, their columns under its name.
+    /// Applies an alias to the columns of the rows below it.
     fn aliased(&self, rows: LogicalPlan, node: &SubqueryAlias) -> Result<LogicalPlan> {
         let pairs = node.input.schema().columns().into_iter().zip(node.schema.columns());
         let exprs =
@@ -373,7 +374,7 @@ impl Bound<'_> {
         }
     }
 
-    /// The results of an aggregate without GROUP BY, for combinations without rows as well.
+    /// Adds combinations without rows to the results of an aggregate without GROUP BY.
     fn with_empty(&mut self, node: &Aggregate, found: LogicalPlan) -> Result<LogicalPlan> {
         let (results, empty) = (self.names.next("results"), self.names.next("empty"));
         let columns = node.schema.columns();
@@ -434,14 +435,14 @@ impl Bound<'_> {
         self.project(all, values.collect::<Result<Vec<_>>>()?)
     }
 
-    /// The first rows for each combination.
+    /// Limits the rows of each combination.
     fn limit(
         &mut self,
         input: &LogicalPlan,
         skip: usize,
         fetch: Option<usize>,
     ) -> Result<Option<LogicalPlan>> {
-        // What stands between a limit and its order has a row for each row.
+        // Nodes between a limit and its sort must return one row per row.
         match input {
             LogicalPlan::Projection(node) => {
                 let Some(rows) = self.limit(&node.input, skip, fetch)? else { return Ok(None) };
@@ -481,7 +482,8 @@ impl Bound<'_> {
     fn join(&mut self, node: &Join) -> Result<Option<LogicalPlan>> {
         let (left, right) = (any_outer(&node.left)?, any_outer(&node.right)?);
         let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
-        // The combinations go along with one side, whose rows are all there or dropped for the other's alone.
+        // The combinations are passed along with one side, whose rows are all kept or are dropped
+        // only because of the other side.
         let (l, r) = match (node.join_type, left, right) {
             (JoinType::Inner | JoinType::Left, _, false) => {
                 let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
