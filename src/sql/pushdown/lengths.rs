@@ -1,4 +1,4 @@
-//! [`LengthsBelow`]: what looks at the lengths of lists alone is worked out by the scan.
+//! [`LengthsBelow`]: the scan computes functions that read only the lengths of lists.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,16 +25,17 @@ use crate::functions::{LENGTHS_ONLY, STRUCTURE_ONLY, never_fails};
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::table::{RaggedTableProvider, TableSource};
 
-/// Names of the columns that this rule makes begin so.
+/// Prefix of the names of columns that this rule creates.
 const PREFIX: &str = "__serrate_lengths";
 
-/// Logical optimizer rule, the last of each pass: over a scan of `.nrt`, of Parquet or of a table in memory,
-/// calls such as `ragged_count(code)` under aggregates, in conditions and in orders become columns of a
-/// projection right above the scan, where nothing else needs the column they look at.
+/// Logical optimizer rule, the last of each pass: over a scan of `.nrt`, of Parquet or of a table
+/// in memory, calls such as `ragged_count(code)` in aggregates, conditions and sorts become columns
+/// of a projection directly above the scan, if nothing else needs the column that they read.
 ///
-/// DataFusion gives a scan the expressions of a projection above it, and no others. A scan of `.nrt` that
-/// knows that a column is looked at for its lengths reads bounds and no values; one of Parquet decodes
-/// levels and no values; a table in memory need not cut its rows into batches of so many leaves.
+/// DataFusion pushes only the expressions of a projection directly above into a scan. A scan of
+/// `.nrt` that knows that only the lengths of a column are needed reads bounds and no values; one
+/// of Parquet decodes levels and no values; a table in memory need not cut its rows into batches by
+/// leaves.
 #[derive(Debug, Default)]
 pub(crate) struct LengthsBelow;
 
@@ -57,7 +58,7 @@ impl OptimizerRule for LengthsBelow {
             return Ok(Transformed::no(plan));
         }
         let Some(base) = base(&plan, &config.options()) else { return Ok(Transformed::no(plan)) };
-        // A projection right above the scan is what this rule makes.
+        // A projection directly above the scan was created by this rule.
         let direct = matches!(plan, LogicalPlan::Projection(_))
             && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
         let columns = looked_at(&plan, base)?;
@@ -71,9 +72,9 @@ impl OptimizerRule for LengthsBelow {
     }
 }
 
-/// Physical optimizer rule, right after conditions have gone into scans: what [`LengthsBelow`] has put
-/// above a scan goes into it, before something that deals out rows comes between. A table in memory gives
-/// its rows in few batches where nobody looks at their values.
+/// Physical optimizer rule, directly after conditions are pushed into scans: pushes the projection
+/// of [`LengthsBelow`] into the scan, before a repartitioning comes between them. A table in memory
+/// returns few batches if no values are read.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LengthsIntoScan;
 
@@ -99,7 +100,8 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
                 }
                 if projection.expr().iter().any(|e| moves(&e.expr)) {
                     let scan = DataSourceExec::from_data_source(table.of_lengths(true)?);
-                    // A function that does not take such leaves gets the others.
+                    // A function that does not accept the leaves without values gets the original
+                    // ones.
                     let over = replanned(projection, scan, config).ok();
                     if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
                         return Ok(Transformed::yes(over));
@@ -131,12 +133,12 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
     }
 }
 
-/// Whether an expression moves leaves before it looks at lengths.
+/// Whether an expression moves leaves before it reads lengths.
 fn moves(e: &Arc<dyn PhysicalExpr>) -> bool {
     e.exists(|e| Ok(called(e, &STRUCTURE_ONLY).is_some())).unwrap_or(false)
 }
 
-/// The same projection over other types of columns.
+/// Plans the same projection over other column types.
 fn replanned(
     projection: &ProjectionExec,
     scan: Arc<DataSourceExec>,
@@ -163,8 +165,8 @@ fn replanned(
     Ok(Arc::new(ProjectionExec::try_new(expressions, scan)?))
 }
 
-/// The list columns of `schema` that the expressions look at no values of. Where NaN is read as NULL,
-/// which values of floats count is a matter of values.
+/// Returns the list columns of `schema` of which the expressions read no values. If NaN is read as
+/// NULL, counting floats depends on their values.
 pub(in crate::sql) fn lengths_only<'a>(
     expressions: impl IntoIterator<Item = &'a ProjectionExpr>,
     schema: &Schema,
@@ -172,7 +174,7 @@ pub(in crate::sql) fn lengths_only<'a>(
 ) -> Vec<String> {
     let mut looked_at: HashSet<String> = HashSet::new();
     for expression in expressions {
-        // Nothing can go wrong: the closure does not fail.
+        // The closure does not fail.
         let _ = expression.expr.apply(|e| {
             if let Some(column) = e.downcast_ref::<PhysicalColumn>() {
                 looked_at.insert(column.name().to_owned());
@@ -194,8 +196,8 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// The function and the column, when an expression is a call that looks at the lengths of a column, as
-/// [`of_lengths`] has it.
+/// Returns the function and the column if an expression is a call that reads the lengths of a
+/// column, as in [`of_lengths`].
 pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(&str, &PhysicalColumn)> {
     let name = called(e, &LENGTHS_ONLY)?;
     let mut list = e.children()[0];
@@ -205,8 +207,8 @@ pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(&str, &Phys
     list.downcast_ref::<PhysicalColumn>().map(|column| (name, column))
 }
 
-/// The function that an expression calls, when it is one of some and all arguments but the first are
-/// written out.
+/// Returns the function that an expression calls if it is one of `functions` and all arguments but
+/// the first are literals.
 fn called<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a str> {
     let call = e.downcast_ref::<ScalarFunctionExpr>()?;
     let [_, rest @ ..] = call.args() else { return None };
@@ -215,12 +217,12 @@ fn called<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a st
     (functions.contains(&name) && rest.iter().all(literal)).then_some(name)
 }
 
-/// Whether an expression has a call that looks at lengths.
+/// Whether an expression contains a call that reads lengths.
 fn calls(e: &Expr) -> bool {
     e.exists(|e| Ok(of_lengths(e).is_some())).unwrap_or(false)
 }
 
-/// Whether a condition or an order between a plan and its scan has such a call.
+/// Whether a condition or a sort between a plan and its scan contains such a call.
 fn below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
     match plan.inputs()[..] {
         [input] if passes(input) => input.expressions().iter().any(has) || below(input, has),
@@ -228,7 +230,7 @@ fn below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
     }
 }
 
-/// The column that a call looks at the lengths of.
+/// Returns the column whose lengths a call reads.
 fn of_lengths(e: &Expr) -> Option<&Column> {
     let mut list = list_of(e, &LENGTHS_ONLY)?;
     loop {
@@ -239,8 +241,9 @@ fn of_lengths(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// The first argument of a call of one of some functions, when all others are written out. A call that can
-/// fail stays where it is: the scan evaluates for rows that a condition drops.
+/// Returns the first argument of a call of one of `functions` if all others are literals. A call
+/// that can fail stays where it is, because the scan also evaluates it for rows that a condition
+/// drops.
 fn list_of<'a>(e: &'a Expr, functions: &[&str]) -> Option<&'a Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
@@ -248,13 +251,13 @@ fn list_of<'a>(e: &'a Expr, functions: &[&str]) -> Option<&'a Expr> {
     (functions.contains(&call.name()) && written && never_fails(call)).then_some(list)
 }
 
-/// Whether a plan gives rows of its input with columns of its input.
+/// Whether a plan returns rows of its input with columns of its input.
 fn passes(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_))
         || chosen(plan).is_some()
 }
 
-/// The columns that a projection of nothing else leaves over, of a condition for example.
+/// Returns the columns that a pure projection keeps, for example after a condition.
 fn chosen(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     let LogicalPlan::Projection(projection) = plan else { return None };
     let columns = projection.expr.iter().map(|e| match e {
@@ -264,7 +267,7 @@ fn chosen(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     columns.collect()
 }
 
-/// The scan that a plan is over, under its other name if it has one.
+/// Returns the scan below a plan, with its alias if it has one.
 fn base<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {
@@ -278,7 +281,7 @@ fn base<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a Logica
     }
 }
 
-/// Whether a scan makes use of knowing that nobody looks at the values of a column.
+/// Whether a scan benefits from knowing that the values of a column are not read.
 fn gains(scan: &TableScan, options: &ConfigOptions) -> bool {
     let files = |files: &FilesTable| files.has_lengths(options);
     source_as_provider(&scan.source).is_ok_and(|table| {
@@ -286,13 +289,13 @@ fn gains(scan: &TableScan, options: &ConfigOptions) -> bool {
     })
 }
 
-/// The list columns of the scan that nothing looks at but for their lengths.
+/// Returns the list columns of the scan of which only lengths are read.
 fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
     let mut lengths: HashSet<Column> = HashSet::new();
     let mut values: HashSet<Column> = HashSet::new();
     let mut node = plan;
     while !std::ptr::eq(node, base) {
-        // What a choice of columns passes on is looked at above it, or not at all.
+        // A pure projection reads nothing itself; its columns are accounted for by the nodes above.
         let passed_on = !std::ptr::eq(node, plan) && chosen(node).is_some();
         for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {
@@ -319,7 +322,7 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     Ok(lengths.into_iter().filter(|c| !values.contains(c) && is_list(c)).collect())
 }
 
-/// The plan over a projection of the scan that has the calls instead of the columns.
+/// Returns the plan over a projection of the scan that has the calls in place of the columns.
 fn replaced(
     plan: LogicalPlan,
     base: &LogicalPlan,
@@ -356,7 +359,7 @@ fn replaced(
     plan.with_new_exprs(expressions, vec![input])
 }
 
-/// What stands between a plan and its scan, over the projection.
+/// Rebuilds the nodes between a plan and its scan over the projection.
 fn over(
     input: &LogicalPlan,
     base: &LogicalPlan,
