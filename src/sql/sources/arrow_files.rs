@@ -1,4 +1,4 @@
-//! [`CheckedArrow`]: Arrow files whose numbers are checked before DataFusion reads them.
+//! [`CheckedArrow`]: checks numbers in Arrow files before DataFusion reads them.
 
 use std::fmt;
 use std::io::Seek;
@@ -18,8 +18,8 @@ use object_store::{
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::arrow_ipc::Checker;
 
-/// A store of Arrow files and streams: an object is checked when it is asked for as a whole, and its
-/// messages when they are. DataFusion's readers allocate whatever a file says.
+/// A store of Arrow files and streams that checks an object when it is read as a whole, and its
+/// messages when they are read. DataFusion's readers allocate whatever sizes a file declares.
 #[derive(Debug)]
 pub(in crate::sql) struct CheckedArrow {
     inner: Arc<dyn ObjectStore>,
@@ -32,7 +32,7 @@ impl CheckedArrow {
 }
 
 fn damaged(location: &Path, message: impl fmt::Display) -> object_store::Error {
-    let source = format!("{}: damaged: {message}", shown_location(location)).into();
+    let source = format!("{}: the file is damaged: {message}", shown_location(location)).into();
     object_store::Error::Generic { store: "Arrow file", source }
 }
 
@@ -79,7 +79,7 @@ impl ObjectStore for CheckedArrow {
             return Err(damaged(location, "a block lies outside the file"));
         }
         let blocks = self.inner.get_ranges(location, ranges).await?;
-        // Each is a message.
+        // Each range is a message.
         for block in &blocks {
             let checked = Checker::of_bytes(block).check_stream();
             checked.map_err(|message| damaged(location, message))?;
