@@ -1,4 +1,4 @@
-//! [`Inputs`]: what expressions on a row need of it, cut as far as ranges can be cut.
+//! [`Inputs`]: what expressions need of a row, reduced as far as ranges allow.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::io::meds::AsOf;
 use crate::sql::sources::meds::is_static;
 use serrate_core::internal::meds::{Ranges, Step, View};
 
-/// One column that expressions are evaluated over.
+/// One column over which expressions are evaluated.
 #[derive(Clone, Debug, PartialEq)]
 enum Input {
     /// A column of the labels.
     Label(usize),
-    /// Lists, cut, with the type they have then.
+    /// Lists after slicing, with their type.
     Lists(View, DataType),
     /// Lengths on axis 1.
     Lengths(View),
@@ -38,7 +38,7 @@ impl Input {
     }
 }
 
-/// The columns that some expressions are evaluated over.
+/// The columns over which expressions are evaluated.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inputs {
     inputs: Vec<Input>,
@@ -46,8 +46,8 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Adds what an expression on the table needs; returns it over the columns of these inputs.
-    /// The first `labels` columns of the table are those of the labels.
+    /// Adds what an expression over the table needs, and returns the expression over the columns of
+    /// these inputs. The first `labels` columns of the table are those of the labels.
     pub(super) fn add(
         &mut self,
         expression: &Arc<dyn PhysicalExpr>,
@@ -67,7 +67,7 @@ impl Inputs {
     fn column(&mut self, input: Input, field: FieldRef) -> Arc<dyn PhysicalExpr> {
         let known = self.inputs.iter().position(|i| *i == input);
         let index = known.unwrap_or_else(|| {
-            // Names are of no account but for being different.
+            // Names need only be different.
             let name = format!("{}#{}", field.name(), self.inputs.len());
             self.fields.push(Arc::new(field.as_ref().clone().with_name(name)));
             self.inputs.push(input);
@@ -76,7 +76,7 @@ impl Inputs {
         Arc::new(Column::new(self.fields[index].name(), index))
     }
 
-    /// One element of a list needs no more of it than the part it is counted from.
+    /// An access to one element needs only the end of the list from which it is counted.
     fn at(
         &mut self,
         node: Arc<dyn PhysicalExpr>,
@@ -111,7 +111,7 @@ impl Inputs {
         Ok(Transformed::new(rebuilt, true, TreeNodeRecursion::Jump))
     }
 
-    /// The columns, as a batch has them.
+    /// Returns the schema of a batch of these columns.
     pub(super) fn schema(&self) -> SchemaRef {
         Arc::new(Schema::new(self.fields.clone()))
     }
@@ -121,12 +121,13 @@ impl Inputs {
         self.inputs.iter().any(|i| i.view().is_some())
     }
 
-    /// The names of list columns needed, in the tables of events and of static facts.
+    /// Returns the names of the required list columns, with whether they belong to the table of
+    /// events or to that of static facts.
     pub(super) fn columns(&self) -> impl Iterator<Item = (bool, &str)> {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }
 
-    /// The lists whose leaves will be copied.
+    /// Returns the lists whose leaves will be copied.
     pub(super) fn copied<'a>(&'a self, rows: &'a AsOf) -> crate::Result<Vec<Ranges<'a>>> {
         self.inputs
             .iter()
@@ -137,7 +138,7 @@ impl Inputs {
             .collect()
     }
 
-    /// The columns of some rows.
+    /// Returns the columns of some rows.
     pub(super) fn batch(&self, rows: &AsOf, labels: &[usize]) -> Result<RecordBatch> {
         let positions: UInt64Array = labels.iter().map(|l| *l as u64).collect();
         let whole = rows.labels().to_batch()?;
@@ -161,7 +162,7 @@ impl Inputs {
     }
 }
 
-/// Values of a column of the labels, shared where they are neighbours.
+/// Returns values of a column of the labels, shared if they are contiguous.
 fn label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> Result<ArrayRef> {
     match labels {
         [first, .., last] if last - first + 1 == labels.len() => {
@@ -171,7 +172,7 @@ fn label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> Result
     }
 }
 
-/// What a node of an expression is as an input, if it is one.
+/// Returns a node of an expression as an input, if it can be one.
 fn find(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
@@ -202,7 +203,7 @@ fn find(
     Ok((*field.data_type() == DataType::Int64).then(|| (input(view), field)))
 }
 
-/// A list column, or one after functions that only move where lists begin and end.
+/// Returns a list column, or one after functions that only move the start and end of lists.
 fn view(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
@@ -227,7 +228,8 @@ fn view(
     Ok(Some((view.then(step), node.return_field(table)?)))
 }
 
-/// What a function does to ranges; `None` when it looks at values, or when that depends on the row.
+/// Returns the effect of a function on ranges; `None` if it reads values, or if the effect depends
+/// on the row.
 fn step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<Step> {
     let outermost = |axis: &Arc<dyn PhysicalExpr>| literal(axis) == Some(Some(1));
     match (name, rest) {
@@ -250,13 +252,13 @@ fn head(n: Option<i64>) -> Step {
 
 fn tail(n: Option<i64>) -> Step {
     match n {
-        // Nothing, which no negative number says.
+        // `tail(0)` is empty; `-0` cannot express that, so start past the end.
         Some(0) => Step::Slice(Some(i64::MAX), None),
         n => Step::Slice(n.map(i64::saturating_neg), None),
     }
 }
 
-/// An integer written out, NULL among them.
+/// Returns a literal integer or NULL.
 fn literal(e: &Arc<dyn PhysicalExpr>) -> Option<Option<i64>> {
     let value = e.downcast_ref::<Literal>()?.value();
     if value.is_null() {
