@@ -1,4 +1,4 @@
-//! Which keys a condition can be true for.
+//! Derives the keys for which a condition can be true.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, SchemaRef};
@@ -10,21 +10,23 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// Keys that are looked up at most; a condition that allows more is checked entry by entry, unless
-/// there are even more entries.
+/// Maximum number of keys to look up. A condition that allows more is checked entry by entry,
+/// unless the file has even more entries.
 const FEW: usize = 1 << 12;
-/// Keys that are looked up at most however many entries there are: they are made while planning, each
-/// some hundred bytes.
+/// Maximum number of keys to look up, however many entries there are: they are created at planning,
+/// each some hundred bytes.
 const MOST: usize = 1 << 17;
 
-/// Alternatives of a condition that are followed.
+/// Maximum number of alternatives of a condition that are followed.
 const ALTERNATIVES: usize = 1 << 12;
 
-/// Values that each key column may have: one alternative of a condition. `None` is any value.
+/// The values that each key column may have, in one alternative of a condition. `None` is any
+/// value.
 type Values = Vec<Option<HashSet<ScalarValue>>>;
 
-/// The keys for which all of `filters` may be true, one array per key column, if there are few of
-/// them: when each alternative names values for every column. What is found is to be checked still.
+/// Returns the keys for which all of `filters` may be true, one array per key column, if there are
+/// few of them: each alternative must list values for every column. The filters must still be
+/// checked on the entries found.
 pub(super) fn keys(
     filters: &[Expr],
     schema: &SchemaRef,
@@ -61,7 +63,7 @@ pub(super) fn keys(
         rows.extend(partial);
     }
     let mut rows: Vec<Vec<ScalarValue>> = rows.into_iter().collect();
-    // The same statement gives the same rows in the same order.
+    // The same statement returns the same rows in the same order.
     rows.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     let mut arrays = Vec::with_capacity(columns);
     for (at, field) in schema.fields().iter().take(columns).enumerate() {
@@ -74,8 +76,9 @@ pub(super) fn keys(
     Ok(Some(arrays))
 }
 
-/// The alternatives of two conditions that hold together. When these are too many, or name too many
-/// values, those of the first one alone: both conditions are checked afterwards.
+/// Returns the alternatives of the conjunction of two conditions. If these are too many, or list
+/// too many values, it returns those of the first condition: both conditions are checked
+/// afterwards.
 fn both(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
     let any = |values: &Values| values.iter().all(Option::is_none);
     if right.iter().any(any) {
@@ -97,7 +100,7 @@ fn both(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
                 (None, None) => None,
             });
             let each: Values = each.collect();
-            // A set stands in every alternative that it is part of.
+            // A set occurs in every alternative that uses it.
             match room.checked_sub(each.iter().flatten().map(HashSet::len).sum()) {
                 Some(rest) => room = rest,
                 None => return left,
@@ -108,7 +111,7 @@ fn both(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
     out
 }
 
-/// The alternatives of a condition: what is true for no key outside them.
+/// Returns the alternatives of a condition, which is false for every key outside them.
 fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     let columns = schema.fields().len().saturating_sub(1);
     let any = || vec![vec![None; columns]];
@@ -127,7 +130,7 @@ fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
         }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
             let (mut left, right) = (possible(left, schema), possible(right, schema));
-            // The same column on both sides is one alternative: `i = 1 OR i = 2`.
+            // Conditions on the same column are one alternative: `i = 1 OR i = 2`.
             if let ([a], [b]) = (left.as_mut_slice(), right.as_slice())
                 && let Some((at, _)) = single(a)
                 && single(b).is_some_and(|(other, _)| other == at)
@@ -169,13 +172,13 @@ fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     }
 }
 
-/// The only column that an alternative says something of.
+/// Returns the only column that an alternative constrains.
 fn single(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
     let mut named = values.iter().enumerate().filter_map(|(at, v)| Some((at, v.as_ref()?)));
     named.next().filter(|_| named.next().is_none())
 }
 
-/// The key column that an expression is; text in another encoding is the same text.
+/// Returns the key column that an expression is; a string in another encoding is the same string.
 fn key(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {
@@ -190,8 +193,8 @@ fn key(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     }
 }
 
-/// A literal as the key column has it: `Some(None)` for what equals no key, `None` for what cannot
-/// be told.
+/// Returns a literal in the type of the key column: `Some(None)` if it equals no key, `None` if
+/// that is unknown.
 fn stored(value: &ScalarValue, at: usize, schema: &SchemaRef) -> Option<Option<ScalarValue>> {
     let of = schema.field(at).data_type();
     if value.is_null() {
@@ -226,7 +229,7 @@ mod tests {
         in_list(col(name), (0..count).map(lit).collect(), false)
     }
 
-    /// As in statements, whose long chains are balanced.
+    /// The same form as in statements, whose long chains are balanced.
     fn either(all: &[Expr]) -> Expr {
         match all {
             [one] => one.clone(),
@@ -256,7 +259,7 @@ mod tests {
 
     #[test]
     fn alternatives_share_no_more_values_than_keys() {
-        // Columns by turns, so that no two are one alternative.
+        // Columns alternate, so that no two conditions are one alternative.
         let by_turns = |n: i64| {
             let each = (0..n).map(|k| col(if k % 2 == 0 { "i" } else { "j" }).eq(lit(k)));
             either(&each.collect::<Vec<_>>())
@@ -270,7 +273,7 @@ mod tests {
             let both = values(&wide.clone().and(by_turns(n)));
             assert!(both <= MOST, "{n}: {both}");
         }
-        // Few enough to know every key.
+        // Few enough to list every key.
         let few = by_turns(10).and(among("i", 20)).and(among("j", 20));
         assert_eq!(count(&[few], 0), Some(10 * 20 - 5 * 5));
     }
