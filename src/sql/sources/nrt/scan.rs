@@ -1,4 +1,4 @@
-//! The rows of one file that a scan gives: chosen, fetched, read, in that order.
+//! The rows of one file that a scan returns: selected, fetched, read, in that order.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -21,22 +21,23 @@ use super::positions::ROW;
 use super::runs::{bridged, chosen, count, first, intersect};
 use crate::io::nrt::NrtFile;
 
-/// Rows whose conditions are looked at first; twice as many each time, up to the most.
+/// Number of rows for which conditions are evaluated first; it doubles with each step, up to a
+/// maximum.
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
-/// Rows between two runs that are read along when conditions are looked at.
+/// Maximum gap in rows between two runs that is read along for conditions.
 const CHOICE_GAP: usize = 1 << 10;
 
-/// Rows of flat columns that are fetched at once.
+/// Number of rows of flat columns that are fetched at once.
 const FLAT_ROWS: usize = 1 << 17;
 
-/// Parts of a remote file that are fetched while the one before is used.
+/// Number of parts of a remote file that are fetched in advance.
 const READ_AHEAD: usize = 2;
 
 type Runs = Vec<Range<usize>>;
 
-/// Counts what scans read.
+/// Metrics of what scans read.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     bytes: Count,
@@ -52,27 +53,27 @@ impl Read {
     }
 }
 
-/// One open file and what is wanted of it.
+/// One open file and the scan's requirements.
 pub(super) struct Scan {
     pub(super) input: Input,
     pub(super) output: Columns,
     /// The columns of the table, without partition columns.
     pub(super) table: SchemaRef,
-    /// The columns that the file has one value of.
+    /// The columns with one value in the whole file.
     pub(super) constants: HashMap<String, ScalarValue>,
     pub(super) filter: RowFilter,
     pub(super) nan_is_null: bool,
     pub(super) batch_size: usize,
     pub(super) leaves: usize,
-    /// Rows still wanted.
+    /// The number of rows still required.
     pub(super) left: AtomicUsize,
     pub(super) read: Read,
-    /// What of it was counted.
+    /// The bytes and requests already counted.
     pub(super) counted: (AtomicU64, AtomicU64),
 }
 
 impl Scan {
-    /// Batches of those of `rows` that meet the conditions.
+    /// Returns batches of those of `rows` that meet the conditions.
     pub(super) fn stream(
         self: Arc<Self>,
         rows: Range<usize>,
@@ -118,7 +119,7 @@ impl Scan {
             .boxed()
     }
 
-    /// The rows in steps in which their conditions are looked at; without conditions, one step.
+    /// Divides rows into the steps in which conditions are evaluated; without conditions, one step.
     fn choices(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> + Send + use<> {
         let (mut next, end) = (rows.start, rows.end);
         let mut size = if self.filter.is_empty() { usize::MAX } else { FIRST_CHOICE };
@@ -130,7 +131,7 @@ impl Scan {
         })
     }
 
-    /// The rows that meet the conditions as they are now, as many as are still wanted.
+    /// Returns the rows that meet the current conditions, at most as many as are still required.
     async fn choose(self: &Arc<Self>, rows: Range<usize>) -> Result<Runs> {
         if self.left.load(Ordering::Relaxed) == 0 {
             return Ok(Vec::new());
@@ -160,7 +161,7 @@ impl Scan {
         self.filter.now(|name| self.constants.contains_key(name) && !own(name), !own(ROW))
     }
 
-    /// The rows of `runs` that meet all of `conditions`; their columns are read for that.
+    /// Returns the rows of `runs` that meet all of `conditions`, after reading their columns.
     async fn meeting(
         self: &Arc<Self>,
         conditions: &[Arc<dyn PhysicalExpr>],
@@ -184,12 +185,12 @@ impl Scan {
         Ok(intersect(&runs, &chosen(&spans, &evaluate(conditions, &batch)?)))
     }
 
-    /// Runs in parts that are fetched at once: about as many leaves as a batch has.
+    /// Divides runs into parts that are fetched at once: about as many leaves as a batch has.
     fn parts(&self, runs: Runs) -> impl Iterator<Item = Runs> + Send + use<> {
         let rows = self.input.num_rows().max(1);
         let depth = self.output.depth();
         let leaves = if depth == 0 { 0 } else { self.input.axis_len(depth).unwrap_or(0) };
-        // A little less than fits, so that most parts are one batch.
+        // Slightly less than the maximum, so that most parts are one batch.
         let size = match (leaves, self.leaves / 4 * 3) {
             (0, _) => FLAT_ROWS,
             (leaves, target) => {
@@ -215,7 +216,7 @@ impl Scan {
         })
     }
 
-    /// Runs that can be read from `file` as batches.
+    /// Returns batches of runs that can be read from `file`.
     fn batches(
         self: &Arc<Self>,
         file: NrtFile,
@@ -241,8 +242,8 @@ impl Scan {
         .boxed()
     }
 
-    /// Takes the runs of one batch: at least a row, else at most as many rows and leaves as a batch may
-    /// have.
+    /// Takes the runs of one batch: at least one row, else at most as many rows and leaves as a
+    /// batch may have.
     fn group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<Runs> {
         let depth = self.output.depth();
         let mut group = Vec::new();
@@ -273,7 +274,7 @@ impl Scan {
         Ok(group)
     }
 
-    /// Runs `f` where waiting for the disk does no harm.
+    /// Runs `f` on a thread that may wait for the disk.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         f: impl FnOnce(&Self) -> Result<T> + Send + 'static,
@@ -287,7 +288,7 @@ impl Scan {
             .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
     }
 
-    /// Adds what was read since the last time to the metrics.
+    /// Adds what was read since the last call to the metrics.
     fn count(&self) {
         let (bytes, requests) = self.input.read_so_far();
         let add = |counter: &Count, seen: &AtomicU64, now: u64| {
@@ -299,7 +300,7 @@ impl Scan {
     }
 }
 
-/// Whether the columns that a file has one value of meet the conditions on them alone.
+/// Whether the columns with one value in the whole file meet the conditions on them.
 pub(super) fn file_meets(
     now: &Conditions,
     constants: &HashMap<String, ScalarValue>,
