@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// Parts of a file that were fetched; in the order of the file, apart from each other.
+/// Fetched parts of a file, in ascending order and disjoint.
 #[derive(Clone, Debug)]
 pub(super) struct Fetched {
     size: u64,
@@ -14,13 +14,13 @@ pub(super) struct Fetched {
 }
 
 impl Fetched {
-    /// Nothing yet of a file of `size` bytes.
+    /// Creates an empty buffer for a file of `size` bytes.
     pub(super) fn new(size: u64) -> Self {
         Self { size, blocks: Vec::new() }
     }
 
-    /// What is not there yet of some ranges, in order and apart from each other. Short gaps are bridged:
-    /// reading them along is cheaper than asking twice.
+    /// Returns the parts of some ranges that are not fetched yet, in order and disjoint. Short gaps
+    /// are bridged, because reading them along is cheaper than another request.
     pub(super) fn missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find(range).is_none());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
@@ -36,15 +36,15 @@ impl Fetched {
         out
     }
 
-    /// With more of it.
+    /// Adds fetched parts.
     pub(super) fn add(&mut self, more: impl IntoIterator<Item = (u64, Bytes)>) {
         self.blocks.extend(more);
         self.blocks.sort_by_key(|(start, _)| *start);
     }
 
-    /// The block that holds a range, from its start on.
+    /// Returns the data of a range from the block that contains it.
     fn find(&self, range: &Range<u64>) -> Option<Bytes> {
-        // Blocks overlap where a later one was fetched around an earlier one.
+        // Blocks overlap if a later one was fetched around an earlier one.
         let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);
         self.blocks[..candidates].iter().rev().find_map(|(start, bytes)| {
             let from = usize::try_from(range.start - start).ok()?;
@@ -55,7 +55,7 @@ impl Fetched {
     }
 }
 
-/// Bytes between two ranges that are fetched along.
+/// Maximum gap in bytes between two ranges that is fetched along.
 const GAP: u64 = 64 << 10;
 
 impl Length for Fetched {
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(fetched.get_bytes(12, 3).unwrap(), Bytes::from_static(&[12, 13, 14]));
         assert!(fetched.get_bytes(28, 3).is_err());
         assert!(fetched.get_bytes(u64::MAX, 3).is_err());
-        // A block around one that was there.
+        // A block around an existing one.
         fetched.add([block(0..40)]);
         assert_eq!(fetched.get_bytes(28, 3).unwrap(), Bytes::from_static(&[28, 29, 30]));
         assert_eq!(fetched.get_bytes(12, 3).unwrap(), Bytes::from_static(&[12, 13, 14]));
