@@ -1,4 +1,4 @@
-//! [`ListsOpener`]: one file, or the part of it that a byte range stands for.
+//! [`ListsOpener`]: opens one file, or the part of it that a byte range stands for.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl ListsOpener {
         Self { source, store, config, partition }
     }
 
-    /// The rows of a file that a scan of DataFusion's gives.
+    /// Returns the rows of a file from DataFusion's scan.
     async fn given(
         &self,
         source: &ParquetSource,
@@ -76,13 +76,14 @@ impl ListsOpener {
         Ok(stream::iter(streams).flatten().boxed())
     }
 
-    /// The rows of a file with lists decoded here; `None` for a file that DataFusion has to read alone.
+    /// Returns the rows of a file with lists decoded here; `None` for a file that DataFusion must
+    /// read alone.
     async fn own(
         &self,
         file: &PartitionedFile,
     ) -> Result<Option<BoxStream<'static, Result<RecordBatch>>>> {
         let stock = self.source.stock();
-        // A file that is read as another schema than its own.
+        // The file is read with another schema than its own.
         if file.arrow_schema.is_some() {
             return Ok(None);
         }
@@ -93,7 +94,7 @@ impl ListsOpener {
             stock.metrics(),
         )?;
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-        // What is wrong with a footer, DataFusion says.
+        // DataFusion reports invalid footers.
         let Ok(metadata) = reader.get_metadata(Some(&options)).await else { return Ok(None) };
         let columns = self.columns(&metadata);
         if columns.is_empty() || !in_order(&metadata) {
@@ -109,7 +110,7 @@ impl ListsOpener {
         }
         let part = by_rows(file.clone(), &metadata, &roots, stock.filter().as_ref());
         let given = self.given(&split.given, &config, part).await?;
-        // The counters are all there by now and shared: what they count later on is seen as well.
+        // All counters exist by now and are shared, so later changes are visible.
         for metric in split.given.metrics().clone_inner().iter() {
             stock.metrics().register(Arc::clone(metric));
         }
@@ -133,7 +134,8 @@ impl ListsOpener {
         }
     }
 
-    /// The columns of lists that a file has in the very type of the table and that can be decoded here.
+    /// Returns the list columns that a file has in exactly the table's type and that can be decoded
+    /// here.
     fn columns(&self, metadata: &ParquetMetaData) -> Vec<ListColumn> {
         let footer = metadata.file_metadata();
         let schema = parquet_to_arrow_schema(footer.schema_descr(), footer.key_value_metadata());
@@ -161,7 +163,7 @@ impl ListsOpener {
     }
 }
 
-/// Whether row groups are numbered in the order they have in the footer: rows are told by that.
+/// Whether row groups are numbered in the order of the footer, because row numbers depend on it.
 fn in_order(metadata: &ParquetMetaData) -> bool {
     let mut groups = metadata.row_groups().iter().enumerate();
     groups.all(|(i, group)| group.ordinal().is_some_and(|n| usize::try_from(n).ok() == Some(i)))
