@@ -1,4 +1,4 @@
-//! [`Rows`]: lists beside the rows that DataFusion's scan gives.
+//! [`Rows`]: adds lists to the rows that DataFusion's scan returns.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -22,27 +22,26 @@ use crate::Error;
 use crate::io::parquet::lists::{self, ColumnReader, Parts, Source};
 use crate::sql::sources::nrt::runs::{bridged, chosen, count, mask};
 
-/// Batches whose leaves are decoded at once at most, as far as the average row tells: two million by
-/// default.
+/// Maximum number of batches whose leaves are decoded at once, estimated from the average row: two
+/// million leaves by default.
 const MOST: usize = 8;
 
-/// The part of a batch's leaves that are decoded along, where they lie between two wanted rows.
+/// Fraction of a batch's leaves that are decoded along if they lie between two required rows.
 const GAP: usize = 4;
 
-/// A column that is read on and on may go on for so many times the rows of its first part, where it could
-/// begin anew.
+/// A sequential reader may cover at most `AHEAD` times its first span before it restarts.
 const AHEAD: usize = 8;
 
-/// Some rows of a row group, and what DataFusion's scan gave of them.
+/// Some rows of a row group, and their columns from DataFusion's scan.
 #[derive(Debug)]
 struct Piece {
     group: usize,
-    /// Counted from the start of the row group.
+    /// Row ranges relative to the start of the row group.
     runs: Vec<Range<usize>>,
     given: RecordBatch,
 }
 
-/// A column that is read on and on.
+/// A column that is read sequentially.
 #[derive(Debug)]
 struct Going {
     reader: ColumnReader<Fetched>,
@@ -56,22 +55,22 @@ pub(super) struct Rows {
     reader: Box<dyn AsyncFileReader + Send>,
     metadata: Arc<ParquetMetaData>,
     name: PathBuf,
-    /// The first row of each row group, and the number of all.
+    /// The first row of each row group, and the total number of rows.
     starts: Vec<usize>,
-    /// What was fetched of one row group.
+    /// The row group of the fetched data.
     group: usize,
     fetched: Arc<Fetched>,
-    /// By column, those that are read on and on.
+    /// The sequential readers by column.
     going: Vec<Option<Going>>,
-    /// By column, the row group and the row that the last reading ended at.
+    /// The row group and the row at which the last read ended, by column.
     ends: Vec<(usize, usize)>,
     pieces: VecDeque<Piece>,
     ready: VecDeque<RecordBatch>,
-    /// Rows and leaves of a batch.
+    /// Rows and leaves per batch.
     size: (usize, usize),
     /// Leaves of the next piece.
     next: usize,
-    /// Rows still wanted.
+    /// Number of rows still required.
     left: usize,
     time: Time,
     decoded: Count,
@@ -144,7 +143,8 @@ impl Rows {
         }
     }
 
-    /// Leaves of a row of a row group in the longest of the columns, on average; at least one.
+    /// Returns the average number of leaves per row of a row group in the longest column, at least
+    /// one.
     fn per_row(&self, group: usize) -> usize {
         let Some(group) = self.metadata.row_groups().get(group) else { return 1 };
         let schema = self.metadata.file_metadata().schema_descr();
@@ -158,16 +158,16 @@ impl Rows {
         usize::try_from(most / rows).unwrap_or(1).max(1)
     }
 
-    /// Most leaves that are decoded at once, as far as the average row tells.
+    /// Returns the maximum number of leaves to decode at once, estimated from the average row.
     fn most(&self) -> usize {
         self.size.1.saturating_mul(MOST)
     }
 
-    /// Rows that were given, in pieces of one row group each.
+    /// Divides returned rows into pieces of one row group each.
     fn cut(&mut self, given: &RecordBatch) -> Result<()> {
         let Some(numbers) = given.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>())
         else {
-            return internal_err!("a scan of Parquet without row numbers");
+            return internal_err!("internal error: a scan of Parquet returned no row numbers");
         };
         let mut numbers = numbers.values().iter().peekable();
         let mut at = 0;
@@ -176,7 +176,10 @@ impl Rows {
             let group = self.starts.partition_point(|start| *start <= first) - 1;
             let (Some(start), Some(end)) = (self.starts.get(group), self.starts.get(group + 1))
             else {
-                return internal_err!("{}: row {first} is in no row group", self.name.display());
+                return internal_err!(
+                    "{}: row {first} is outside all row groups",
+                    self.name.display()
+                );
             };
             let rows = (self.next / self.per_row(group)).max(1);
             self.next = self.next.saturating_mul(2).min(self.most());
@@ -185,7 +188,7 @@ impl Rows {
             while taken < rows
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
-                    // Another row group, or back to the start of this one.
+                    // Another row group, or a row before the current position.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
@@ -202,7 +205,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Makes batches of a piece.
+    /// Decodes a piece into batches.
     async fn decode(&mut self, piece: Piece) -> Result<()> {
         let Piece { group, mut runs, mut given } = piece;
         let mut columns: Vec<ArrayRef> = Vec::new();
@@ -213,7 +216,7 @@ impl Rows {
             let answer = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
             let Some(bits) = answer.as_boolean_opt() else {
                 return internal_err!(
-                    "the condition {condition} is of type {}",
+                    "the condition {condition} has the type {}, not boolean",
                     answer.data_type()
                 );
             };
@@ -251,7 +254,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Some of the columns for some rows of a row group.
+    /// Decodes some of the columns for some rows of a row group.
     async fn lists(
         &mut self,
         group: usize,
@@ -269,7 +272,7 @@ impl Rows {
             _ => last.end,
         };
         let many = first.len().saturating_mul(per_row) >= self.most() / 2;
-        // What is read ahead is bounded: nobody may want it.
+        // Reading ahead is bounded, because the rows may never be required.
         let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD)).min(all);
         let passed = |next: usize| last.end.saturating_sub(next) - count(&spans);
         let mut wanted = Vec::new();
@@ -291,7 +294,8 @@ impl Rows {
                 continue;
             }
             *going = None;
-            // Where one cannot begin in the middle, one does not begin twice; nor where all is read.
+            // A reader that cannot start in the middle must not start twice, and neither if
+            // everything is read.
             let follows = self.ends.get(at) == Some(&(group, first.start));
             let parts = match spans.len() == 1 && (many || follows) {
                 _ if !indexed => vec![(first.start..all, true)],
@@ -333,8 +337,11 @@ impl Rows {
                     }
                 };
                 if part.len() != span.len() {
-                    let what =
-                        format!("{} rows where the footer counts {}", part.len(), span.len());
+                    let what = format!(
+                        "there are {} rows, but the footer counts {}",
+                        part.len(),
+                        span.len()
+                    );
                     return Err(damaged(&self.name, group, column.field.name(), &what));
                 }
                 self.decoded.add(part.len());
@@ -359,7 +366,7 @@ impl Rows {
         Ok(out)
     }
 
-    /// Fetches what is read of some columns, by number, for some rows of a row group each.
+    /// Fetches the data of some columns, by index, for some rows of a row group each.
     async fn fetch(&mut self, group: usize, wanted: &[(usize, Range<usize>, bool)]) -> Result<()> {
         let size = parquet::file::reader::Length::len(self.fetched.as_ref());
         if self.group != group {
@@ -372,7 +379,10 @@ impl Rows {
             let (name, metadata) = (&self.name, &self.metadata);
             let of = lists::ranges(name, metadata, group, column.root, rows.clone())?;
             if let Some(range) = of.iter().find(|r| r.end > size || r.start > r.end) {
-                let what = format!("bytes {}..{} of a file of {size}", range.start, range.end);
+                let what = format!(
+                    "the bytes {}..{} are outside the file of {size} bytes",
+                    range.start, range.end
+                );
                 return Err(damaged(&self.name, group, column.field.name(), &what));
             }
             ranges.extend(of);
@@ -396,12 +406,12 @@ impl Rows {
 
 fn damaged(name: &Path, group: usize, column: &str, what: &str) -> DataFusionError {
     let message = format!(
-        "column {column:?}, row group {group}: {what}; the file is damaged, write it again"
+        "column {column:?}, row group {group}: {what}; the file is damaged and must be written again"
     );
     Error::file(name, message).into()
 }
 
-/// The first `rows` bits that are set; null counts as not set.
+/// Keeps the first `rows` bits that are set; null counts as not set.
 fn first(bits: &BooleanArray, rows: usize) -> BooleanArray {
     let set = match bits.nulls() {
         None => bits.values().clone(),
@@ -413,8 +423,8 @@ fn first(bits: &BooleanArray, rows: usize) -> BooleanArray {
     }
 }
 
-/// The end of a batch that begins at `rows.start`: at most `leaves` leaves of each column, but one row at
-/// least.
+/// Returns the end of a batch that begins at `rows.start`: at most `leaves` leaves of each column,
+/// but at least one row.
 fn fitting(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
     let starts: Vec<usize> = columns.iter().map(|c| place(c, rows.start)).collect();
     let fits = |row: usize| {
@@ -429,7 +439,8 @@ fn fitting(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
     fit
 }
 
-/// The number of the first leaf of row `row`, or of the leaves of all rows before.
+/// Returns the index of the first leaf of row `row`, which is the number of leaves of all rows
+/// before.
 fn place(column: &ArrayRef, row: usize) -> usize {
     let (mut column, mut at) = (column, row);
     loop {
