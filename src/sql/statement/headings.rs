@@ -1,12 +1,12 @@
-//! Names of computed columns in results: without the tables that their columns are of.
+//! Names of computed columns in results, without the tables of their columns.
 //!
-//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and a table by path is named by its path. Columns of
-//! queries below are named so as well, so each is looked up where it was made.
+//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and a table by path is named by its path.
+//! Columns of subqueries have such names as well, so the defining expression of each is looked up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::functions::{COMPARISON, definition, is_chain, literal, loosest, precedence};
+use crate::functions::{COMPARISON, definition, is_chain, literal, loosest_operator, precedence};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
@@ -16,9 +16,9 @@ use datafusion::logical_expr::{
     LogicalPlanBuilder, Operator, Projection, Sort, TryCast,
 };
 
-/// The plan of a statement with the names of its result's columns as they were written.
+/// Returns the plan of a statement with the names of its result columns as they are written.
 ///
-/// A name that two columns would share stays as DataFusion has it, and so do names given with AS.
+/// A name that two columns would share stays as in DataFusion, and so do names given with AS.
 pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Copy(mut copy) => {
@@ -64,7 +64,7 @@ fn headed(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     renamed(Arc::unwrap_or_clone(plan), &old, &new).map(Arc::new)
 }
 
-/// A plan whose columns have other names, without a node more where that can be.
+/// Renames the columns of a plan, if possible without another node.
 fn renamed(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -108,7 +108,7 @@ fn renamed(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalP
     }
 }
 
-/// The name of a column of a plan, without tables.
+/// Returns the name of a column of a plan, without tables.
 fn heading(plan: &LogicalPlan, at: usize) -> String {
     let made = match plan {
         LogicalPlan::Projection(projection) => {
@@ -134,7 +134,7 @@ fn heading(plan: &LogicalPlan, at: usize) -> String {
         LogicalPlan::SubqueryAlias(alias) => Some(heading(&alias.input, at)),
         LogicalPlan::Distinct(Distinct::All(input)) => Some(heading(input, at)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // Where inputs call a column differently, the union has a name of its own.
+            // If the inputs of a union name a column differently, the union has a name of its own.
             let own = plan.schema().field(at).name();
             (input.schema().field(at).name() == own).then(|| heading(input, at))
         }),
@@ -155,7 +155,7 @@ fn heading(plan: &LogicalPlan, at: usize) -> String {
     made.unwrap_or_else(|| plan.schema().field(at).name().clone())
 }
 
-/// The name of an expression over a plan, without tables.
+/// Returns the name of an expression over a plan, without tables.
 fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
     match expr {
         // `count(*)` is an alias of count(1), with its FILTER.
@@ -185,12 +185,13 @@ fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan) -> String 
     }
 }
 
-/// An expression whose columns are named as they are shown, and literals as SQL writes them.
+/// Returns an expression whose columns have the displayed names, with literals as SQL writes them.
 fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
         Ok(match e {
-            // Literals among their arguments write themselves; the operators of a chain are no literal.
+            // These functions write their literal arguments themselves; the encoded operators of a
+            // chain are not a literal.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = unqualified(operand.clone(), input) {
@@ -207,7 +208,7 @@ fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
                 let plain = Column::new_unqualified(column.name);
                 Transformed::yes(Expr::OuterReferenceColumn(field, plain))
             }
-            // `Int64(1)` is what DataFusion calls 1.
+            // DataFusion displays 1 as `Int64(1)`.
             Expr::Literal(value, _) => {
                 Transformed::yes(Expr::Column(Column::new_unqualified(literal(&value))))
             }
@@ -218,8 +219,8 @@ fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     plain.ok().map(|plain| plain.data)
 }
 
-/// An expression whose operands are in parentheses where they bind less than what is around them; the names
-/// that DataFusion gives have none.
+/// Adds parentheses around operands that bind looser than the operator around them; the names that
+/// DataFusion gives have none.
 fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     let loose = |binds: Option<u8>, outer: u8| binds.is_some_and(|own| own < outer);
     let mut changed = false;
@@ -264,14 +265,15 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// How tight NOT binds.
+/// Precedence of NOT.
 const NOT: u8 = 3;
 
 fn operator_binding(op: Operator) -> u8 {
     precedence(&op.to_string()).unwrap_or(COMPARISON)
 }
 
-/// How tight the operator of an expression binds that binds least in its name, outside of parentheses.
+/// Returns the precedence of the loosest operator in the name of an expression, outside
+/// parentheses.
 fn binding(expr: &Expr) -> Option<u8> {
     match expr {
         Expr::BinaryExpr(binary) => Some(operator_binding(binary.op)),
@@ -288,25 +290,28 @@ fn binding(expr: &Expr) -> Option<u8> {
         | Expr::IsNotFalse(_)
         | Expr::IsUnknown(_)
         | Expr::IsNotUnknown(_) => Some(COMPARISON),
-        // A cast is named as what it is of.
+        // A cast has the name of its operand.
         Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => binding(expr),
-        // A function of ours may be named as an operator, and a column as what it was made of.
-        Expr::Column(_) | Expr::ScalarFunction(_) => loosest(&expr.schema_name().to_string()),
+        // One of our functions may be displayed as an operator, and a column as the expression that
+        // defines it.
+        Expr::Column(_) | Expr::ScalarFunction(_) => {
+            loosest_operator(&expr.schema_name().to_string())
+        }
         _ => None,
     }
 }
 
-/// Whether a function names its columns as they are written.
+/// Whether a function names its columns itself.
 fn is_ours(call: &ScalarFunction) -> bool {
     definition(&call.func).is_some()
 }
 
-/// The name of a call of a function by another of its names, for which DataFusion gives an alias:
+/// Returns the name of a call by an alias of its function, for which DataFusion adds an alias:
 /// `mean(t.x)` for `avg`.
 fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<String> {
     let (name, _) = alias.split_once('(')?;
     let (made, below) = match expr {
-        // An aggregate or a window is below by now.
+        // The aggregate or window function is in a node below.
         Expr::Column(column) => maker(column, input)?,
         other => (other, input),
     };
@@ -325,7 +330,7 @@ fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<Str
     Some(format!("{name}({})", listed(&args?)))
 }
 
-/// The aggregate or window function that a column is, and what it is over.
+/// Returns the aggregate or window function that defines a column, and its input.
 fn maker<'a>(column: &Column, plan: &'a LogicalPlan) -> Option<(&'a Expr, &'a LogicalPlan)> {
     let at = plan.schema().maybe_index_of_column(column)?;
     match plan {
