@@ -1,12 +1,13 @@
-//! Inputs of set operations with two columns of one name.
+//! Inputs of set operations with two columns of the same name.
 
 use std::collections::HashSet;
 
 use datafusion::logical_expr::sqlparser::ast::{Expr, Ident, Select, SelectItem, SetExpr};
 
-/// Gives the second of two columns that would have one name another name, in the inputs of UNION, EXCEPT and
-/// INTERSECT: DataFusion finds their columns by name. Columns of a set operation go by place.
-/// `stock_set_operations_by_name_still_fail` in `tests/sql/set_operations.rs` fails once this can go.
+/// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and
+/// INTERSECT, because DataFusion looks their columns up by name, although set operations match
+/// columns by position. `stock_set_operations_by_name_still_fail` in `tests/sql/set_operations.rs`
+/// fails once this can be removed.
 pub(in crate::sql) fn name_apart(body: &mut SetExpr) {
     if let SetExpr::SetOperation { left, right, .. } = body {
         name_input(left);
@@ -18,7 +19,7 @@ fn name_input(input: &mut SetExpr) {
     match input {
         SetExpr::Select(select) => name_columns(select),
         SetExpr::Query(query) => name_input(query.body.as_mut()),
-        // Its inputs are named when it is visited itself.
+        // Its inputs are renamed when it is visited itself.
         _ => {}
     }
 }
