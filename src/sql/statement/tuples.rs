@@ -7,10 +7,11 @@ use datafusion::logical_expr::sqlparser::ast::{
     FunctionArguments, Ident, ObjectName, Query, SetExpr, TableFactor, Value,
 };
 
-/// Makes structs of tuples that are compared, and a test of rows of one that is looked for in a query.
+/// Rewrites compared tuples to structs, and a tuple before IN (query) to a test of rows.
 ///
-/// DataFusion plans tuples of names and literals alone, and none in front of IN (query). Structs are equal
-/// field by field, NULL to NULL, as in DuckDB; a row of a query is as equal as AND of its columns.
+/// DataFusion plans only tuples of names and literals, and none before IN (query). Structs are
+/// equal field by field, with NULL equal to NULL, as in DuckDB; a row of a query is equal if the
+/// conjunction over its columns is.
 pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, right, .. } => {
@@ -31,7 +32,8 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// As [`rewrite_tuples`], for the conjuncts of WHERE: FALSE and NULL are the same, and a join tells.
+/// Like [`rewrite_tuples`], for conjuncts of WHERE: FALSE and NULL are the same, so a join
+/// suffices.
 pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
