@@ -298,7 +298,7 @@ builders! {
 /// # }
 /// ```
 pub fn ragged_map(x: impl Argument, body: impl FnOnce(Expr) -> Expr) -> Expr {
-    mapped(vec![x.into_expr()], &["v"], |vars| {
+    map_call(vec![x.into_expr()], &["v"], |vars| {
         vars.into_iter().next().map_or(Expr::Literal(ScalarValue::Null, None), body)
     })
 }
@@ -309,10 +309,10 @@ pub fn ragged_map_over(
     names: &[&str],
     body: impl FnOnce(Vec<Expr>) -> Expr,
 ) -> Expr {
-    mapped(lists.into_iter().map(Argument::into_expr).collect(), names, body)
+    map_call(lists.into_iter().map(Argument::into_expr).collect(), names, body)
 }
 
-fn mapped(mut args: Vec<Expr>, names: &[&str], body: impl FnOnce(Vec<Expr>) -> Expr) -> Expr {
+fn map_call(mut args: Vec<Expr>, names: &[&str], body: impl FnOnce(Vec<Expr>) -> Expr) -> Expr {
     let body = body(names.iter().map(|n| lambda_var(*n)).collect());
     args.push(lambda(names.iter().copied(), body));
     match functions::higher_order("ragged_map") {

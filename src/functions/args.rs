@@ -41,7 +41,6 @@ impl<'a> Plan<'a> {
         self.def.name
     }
 
-    /// Checks the number of arguments.
     pub(crate) fn check_arity(&self) -> Result<()> {
         let (least, most) = self.def.arity;
         if (least..=most).contains(&self.len()) {
@@ -64,7 +63,6 @@ impl<'a> Plan<'a> {
         self.fields[i].data_type()
     }
 
-    /// The field of an argument, with its metadata.
     pub(crate) fn field(&self, i: usize) -> &'a FieldRef {
         &self.fields[i]
     }
@@ -74,7 +72,6 @@ impl<'a> Plan<'a> {
         self.fields.get(i).is_some_and(|f| f.data_type().is_null())
     }
 
-    /// Returns an error about one argument.
     pub(crate) fn refuse(&self, i: usize, message: impl std::fmt::Display) -> Error {
         Error::invalid(format!("{}: argument {} {message}", self.name(), i + 1))
     }
@@ -148,8 +145,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the value of an argument if it is a literal.
-    pub(crate) fn known(&self, i: usize) -> Option<&'a ScalarValue> {
+    pub(crate) fn known_literal(&self, i: usize) -> Option<&'a ScalarValue> {
         self.literals.get(i).copied().flatten()
     }
 
@@ -159,7 +155,7 @@ impl<'a> Plan<'a> {
     }
 
     pub(crate) fn literal_is_zero(&self, i: usize) -> bool {
-        self.known(i).and_then(integer_of).flatten() == Some(0)
+        self.known_literal(i).and_then(integer_of).flatten() == Some(0)
     }
 
     /// Like [`literal`](Self::literal), for an integer. NULL counts as not given.
@@ -352,7 +348,6 @@ impl<'a> Call<'a> {
         self.constant(i).and_then(integer_of).flatten()
     }
 
-    /// Returns the string of a constant argument.
     pub(crate) fn text(&self, i: usize) -> Option<&'a str> {
         self.constant(i).and_then(|s| s.try_as_str()).flatten()
     }

@@ -10,14 +10,13 @@ use super::args::{Call, Plan};
 use super::def::{Def, Fails};
 use super::doc::{Doc, Section};
 use super::example;
-use super::operators::{Side, as_booleans};
+use super::operators::{BatchOperand, as_booleans};
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, Op, Operand};
 use crate::kernels::filter;
 use serrate_core::internal::true_bits;
 
-/// `ragged_between(x, lo, hi [, closed])`, `ragged_between(x, time, lo, hi [, closed])`.
 pub(super) static BETWEEN: Def = Def {
     name: "ragged_between",
     aliases: &[],
@@ -55,21 +54,25 @@ pub(super) static BETWEEN: Def = Def {
 };
 
 /// Positions of the compared values, the bounds and `closed` in the arguments.
-struct Places {
+struct ArgumentPositions {
     /// Position of the compared values: 0, or 1 if times are given.
     values: usize,
     closed: Option<usize>,
 }
 
-fn locate_arguments(arguments: usize, second_is_list: bool, last_is_text: bool) -> Places {
+fn locate_arguments(
+    arguments: usize,
+    second_is_list: bool,
+    last_is_text: bool,
+) -> ArgumentPositions {
     // Four arguments are either a mask with `closed`, or elements without it: the type of the
     // second argument decides.
     match (arguments, second_is_list) {
-        (3, _) => Places { values: 0, closed: None },
-        (4, false) => Places { values: 0, closed: Some(3) },
-        (4, true) if last_is_text => Places { values: 0, closed: Some(3) },
-        (4, true) => Places { values: 1, closed: None },
-        _ => Places { values: 1, closed: Some(4) },
+        (3, _) => ArgumentPositions { values: 0, closed: None },
+        (4, false) => ArgumentPositions { values: 0, closed: Some(3) },
+        (4, true) if last_is_text => ArgumentPositions { values: 0, closed: Some(3) },
+        (4, true) => ArgumentPositions { values: 1, closed: None },
+        _ => ArgumentPositions { values: 1, closed: Some(4) },
     }
 }
 
@@ -80,7 +83,7 @@ fn is_kind(text: Option<&str>) -> bool {
 
 fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
-    let text = plan.known(plan.len() - 1).and_then(|v| v.try_as_str()).flatten();
+    let text = plan.known_literal(plan.len() - 1).and_then(|v| v.try_as_str()).flatten();
     let at = locate_arguments(plan.len(), list_depth(plan.data_type(1)) > 0, is_kind(text));
     if let Some(i) = at.closed {
         let kind = plan.literal_text(i, "which bounds are included", "'[]'")?;
@@ -140,19 +143,19 @@ fn compare_bound(
     bound: usize,
     open: bool,
 ) -> Result<RaggedArray> {
-    let side = Side::of(call, bound)?;
+    let side = BatchOperand::of(call, bound)?;
     let mask = as_booleans(&elementwise::binary(op, Operand::Array(values), side.operand())?)?;
     if !open {
         return Ok(mask);
     }
     // A NULL bound matches all values of its row.
     let unbounded = match &side {
-        Side::One(v) if v.is_valid(0) && !v.data_type().is_null() => return Ok(mask),
-        Side::One(_) => {
+        BatchOperand::One(v) if v.is_valid(0) && !v.data_type().is_null() => return Ok(mask),
+        BatchOperand::One(_) => {
             return mask.with_leaves(Arc::new(BooleanArray::from(vec![true; mask.leaves().len()])));
         }
-        Side::Each(bounds) if bounds.leaves().logical_null_count() == 0 => return Ok(mask),
-        Side::Each(bounds) => bounds.with_leaves(Arc::new(is_null(bounds.leaves())?))?,
+        BatchOperand::Each(bounds) if bounds.leaves().logical_null_count() == 0 => return Ok(mask),
+        BatchOperand::Each(bounds) => bounds.with_leaves(Arc::new(is_null(bounds.leaves())?))?,
     };
     let known = BooleanArray::new(true_bits(mask.leaves().as_boolean()), None);
     let known = mask.with_leaves(Arc::new(known))?;

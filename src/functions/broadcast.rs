@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::kernels::broadcast::{self, Spread};
 use crate::kernels::coords;
 
-/// `ragged_broadcast(x, y [, 'repeat' | 'first'])`.
 pub(super) static BROADCAST: Def = Def {
     name: "ragged_broadcast",
     aliases: &[],
@@ -72,7 +71,6 @@ fn parse_spread(text: Option<&str>) -> Result<Spread> {
     }
 }
 
-/// `ragged_coords(x [, axis])`.
 pub(super) static COORDS: Def = Def {
     name: "ragged_coords",
     aliases: &[],

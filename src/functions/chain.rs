@@ -73,7 +73,6 @@ fn as_chain(expr: &Expr) -> Option<&ScalarFunction> {
     }
 }
 
-/// Whether a call is a chain. Its first argument encodes the operators.
 pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN)
 }
@@ -216,7 +215,6 @@ fn write_chain(args: &[Expr], name: impl Fn(&Expr) -> String) -> Result<String> 
     Ok(out)
 }
 
-/// Applies one operator by evaluating DataFusion's expression.
 fn apply_operator(
     left: ColumnarValue,
     op: Operator,

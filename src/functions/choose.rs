@@ -13,13 +13,12 @@ use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
-use super::operators::{Side, as_booleans};
+use super::operators::{BatchOperand, as_booleans};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::kernels::elementwise::OperandType;
 use crate::kernels::select;
 
-/// `ragged_where(mask, a, b)`.
 pub(super) static WHERE: Def = Def {
     name: "ragged_where",
     aliases: &[],
@@ -90,7 +89,7 @@ pub(super) fn check_fits(
         values => values,
     };
     // A column of floats may have fractions, which a cast would drop.
-    let cut = value.is_floating() && values.is_integer() && plan.known(i).is_none();
+    let cut = value.is_floating() && values.is_integer() && plan.known_literal(i).is_none();
     if cut || !can_cast_types(value, values) {
         return Err(plan.refuse(
             i,
@@ -113,13 +112,13 @@ fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<Fi
 }
 
 /// Casts an argument. A number that the type cannot represent is refused.
-fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<Side> {
-    let side = Side::of(call, i)?;
+fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperand> {
+    let side = BatchOperand::of(call, i)?;
     let from = side.data_type().clone();
     if from == *to {
         return Ok(side);
     }
-    if let Side::One(value) = &side
+    if let BatchOperand::One(value) = &side
         && (from.is_numeric() && to.is_numeric())
     {
         let exact = cast_strictly(value, to).and_then(|there| {
@@ -139,11 +138,10 @@ fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<Side> {
     side.cast(to)
 }
 
-/// Returns an argument as an array of one value, cast to a type.
 pub(super) fn cast_scalar(call: &Call<'_>, i: usize, to: &DataType) -> Result<ArrayRef> {
     match cast_argument(call, i, to)? {
-        Side::One(value) => Ok(value),
-        Side::Each(values) => Ok(values.leaves().slice(0, values.leaves().len().min(1))),
+        BatchOperand::One(value) => Ok(value),
+        BatchOperand::Each(values) => Ok(values.leaves().slice(0, values.leaves().len().min(1))),
     }
 }
 
@@ -152,7 +150,6 @@ fn cast_strictly(value: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     Ok(cast_with_options(value, to, &options)?)
 }
 
-/// `ragged_fill_null(x, value)`.
 pub(super) static FILL_NULL: Def = Def {
     name: "ragged_fill_null",
     aliases: &[],

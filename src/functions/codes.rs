@@ -13,7 +13,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::kept::Kept;
+use super::file_cache::FileCache;
 use super::lists::Lists;
 use crate::array::RaggedArray;
 use crate::config::SerrateOptions;
@@ -25,11 +25,11 @@ const CODES: (&str, &str) =
     ("codes", "a `codes.parquet`, or the MEDS folder or tensorized cohort that has one, a literal");
 const SUCH: &str = "'DIR/metadata/codes.parquet'";
 
-static VOCABULARIES: Kept<Codes> = Kept::new();
-static HIERARCHIES: Kept<CodeHierarchy> = Kept::new();
+static VOCABULARIES: FileCache<VocabularyCodes> = FileCache::new();
+static HIERARCHIES: FileCache<CodeHierarchy> = FileCache::new();
 
 /// A vocabulary with its codes as an array.
-struct Codes {
+struct VocabularyCodes {
     vocabulary: Vocabulary,
     /// Codes by token.
     texts: ArrayRef,
@@ -38,7 +38,7 @@ struct Codes {
     places: Vec<Option<u32>>,
 }
 
-impl Codes {
+impl VocabularyCodes {
     fn read(path: &Path) -> Result<Self> {
         let vocabulary = Vocabulary::read(path)?;
         let texts: StringArray = vocabulary.iter().map(|(code, _)| Some(code)).collect();
@@ -81,7 +81,6 @@ fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
     if tokens.get(at) == Some(&token) { u32::try_from(at).ok() } else { None }
 }
 
-/// Returns the file that an argument names.
 pub(crate) fn codes_file(path: &str) -> PathBuf {
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
     if !path.is_dir() {
@@ -92,30 +91,29 @@ pub(crate) fn codes_file(path: &str) -> PathBuf {
     if !inner.exists() && own.exists() { own } else { inner }
 }
 
-/// Returns the codes that argument 1 names.
-fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<Codes>)> {
+fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     match plan.literal_text(1, "the codes", SUCH)? {
-        Some(path) => Ok((path, Codes::of(path)?)),
+        Some(path) => Ok((path, VocabularyCodes::of(path)?)),
         None => Err(plan.refuse(1, format!("(the codes) must be given, such as {SUCH}"))),
     }
 }
 
 /// Returns the field of a result, with metadata that names its vocabulary.
-fn tag_field(data_type: DataType, codes: &Codes) -> FieldRef {
+fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
     let id = codes.vocabulary.id().to_string();
     let metadata = [(VOCABULARY_METADATA.to_owned(), id)].into();
     Arc::new(Field::new("", data_type, true).with_metadata(metadata))
 }
 
 /// Returns the codes with which the query was planned.
-fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<Codes>)> {
+fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     let path = call.text(1).ok_or_else(|| {
         Error::invalid(format!(
             "{}: the path of the codes must be the same for all rows",
             call.name()
         ))
     })?;
-    let codes = Codes::of(path)?;
+    let codes = VocabularyCodes::of(path)?;
     let then = call.return_field().metadata().get(VOCABULARY_METADATA);
     if then.is_some_and(|id| *id != codes.vocabulary.id().to_string()) {
         return Err(Error::file(
@@ -126,7 +124,6 @@ fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<Codes>)> {
     Ok((path, codes))
 }
 
-/// `ragged_encode(x, codes)`.
 pub(super) static ENCODE: Def = Def {
     name: "ragged_encode",
     aliases: &[],
@@ -167,7 +164,6 @@ fn text_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }
 
-/// `ragged_decode(x, codes)`.
 pub(super) static DECODE: Def = Def {
     name: "ragged_decode",
     aliases: &[],
@@ -216,7 +212,6 @@ pub(super) static DECODE: Def = Def {
     infix: None,
 };
 
-/// `descendants(roots [, codes])`.
 pub(super) static DESCENDANTS: Def = Def {
     name: "descendants",
     aliases: &[],
@@ -243,7 +238,7 @@ pub(super) static DESCENDANTS: Def = Def {
             return Err(plan.refuse(0, format!("must be a code or a list of codes; it is {given}")));
         }
         match plan.literal_text(1, "the codes", SUCH) {
-            Err(_) if plan.known(1).is_some_and(|v| v.is_null()) => {}
+            Err(_) if plan.known_literal(1).is_some_and(|v| v.is_null()) => {}
             other => {
                 other?;
             }

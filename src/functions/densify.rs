@@ -29,7 +29,6 @@ const SIDE: (&str, &str) = (
     "the side on which lists are padded or truncated: `'right'` (default) keeps the first elements, `'left'` the last",
 );
 
-/// `densify(x, sizes [, fill [, side]])`.
 pub(super) static DENSIFY: Def = Def {
     name: "densify",
     aliases: &[],
@@ -71,7 +70,7 @@ pub(super) static DENSIFY: Def = Def {
             ));
         }
         let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
-        if let Some(fill) = parse_fill(plan.known(2)).map_err(|m| plan.refuse(2, m))? {
+        if let Some(fill) = parse_fill(plan.known_literal(2)).map_err(|m| plan.refuse(2, m))? {
             fill.to_tensor(dtype).map_err(|e| plan.refuse(2, format!("(the fill value): {e}")))?;
         }
         plan_side(plan, 3)?;
@@ -91,7 +90,6 @@ pub(super) static DENSIFY: Def = Def {
     infix: None,
 };
 
-/// `densify_mask(x, sizes [, side])`.
 pub(super) static MASK: Def = Def {
     name: "densify_mask",
     aliases: &[],
@@ -116,7 +114,6 @@ pub(super) static MASK: Def = Def {
     infix: None,
 };
 
-/// `densify_valid(x, sizes [, side])`.
 pub(super) static VALID: Def = Def {
     name: "densify_valid",
     aliases: &[],
@@ -167,7 +164,7 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
 
 /// Returns the sizes, which determine the type of the result.
 fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
-    let Some(value) = plan.known(1) else {
+    let Some(value) = plan.known_literal(1) else {
         return Err(plan.refuse(
             1,
             "(the sizes) must be literals such as [256, 64] or '256, 64', because they determine the type of the result; columns, parameters ($1) and computed values are not known when the query is planned. ragged_pad accepts computed sizes and returns lists",
@@ -263,7 +260,6 @@ fn dense_options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
     })
 }
 
-/// Names the setting behind a limit.
 fn name_limit(e: Error) -> Error {
     match e {
         Error::TooLarge { what, bytes, limit, hint } => Error::TooLarge {
@@ -286,7 +282,6 @@ fn to_rows(call: &Call<'_>, tensor: &DenseTensor) -> Result<ArrayRef> {
     Ok(array)
 }
 
-/// `ragged_pad(x, sizes [, fill [, side]])`.
 pub(super) static PAD: Def = Def {
     name: "ragged_pad",
     aliases: &[],
@@ -331,7 +326,7 @@ pub(super) static PAD: Def = Def {
                 ));
             }
         }
-        if let Some(value) = plan.known(2).filter(|v| !v.is_null()) {
+        if let Some(value) = plan.known_literal(2).filter(|v| !v.is_null()) {
             value.cast_to(lists.leaf()).map_err(|_| {
                 plan.refuse(
                     2,

@@ -159,7 +159,6 @@ pub(crate) fn wrap_words(line: &str, width: usize, indent: usize) -> String {
     wrapped
 }
 
-/// Writes the entry of one function to a page.
 pub(crate) fn write_entry(out: &mut String, name: &str, aliases: &[&str], doc: &Doc) {
     let _ = writeln!(out, "## `{name}`\n\n{}", wrap_paragraph(doc.description));
     let _ = writeln!(out, "```sql\n{}\n```\n", doc.syntax.join("\n"));

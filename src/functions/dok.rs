@@ -43,7 +43,6 @@ const KEYS: (&str, &str) = (
 );
 const SUCH: &str = "'m'";
 
-/// `dok_get('m', i, j [, default])`.
 pub(super) static GET: Def = Def {
     name: "dok_get",
     aliases: &[],
@@ -92,7 +91,6 @@ pub(super) static GET: Def = Def {
     infix: None,
 };
 
-/// `dok_contains('m', i, j)`.
 pub(super) static CONTAINS: Def = Def {
     name: "dok_contains",
     aliases: &[],
@@ -127,7 +125,6 @@ pub(super) static CONTAINS: Def = Def {
     infix: None,
 };
 
-/// Returns the file that argument 0 names.
 fn planned_file(plan: &Plan<'_>) -> Result<Spec> {
     let text = plan.literal_text(0, "the table", SUCH)?.unwrap_or_default();
     Spec::parse(text).map_err(|e| match e {
@@ -136,7 +133,6 @@ fn planned_file(plan: &Plan<'_>) -> Result<Spec> {
     })
 }
 
-/// Checks the number of keys.
 fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]) -> Result<()> {
     if plan.len() == expected + 1 {
         return Ok(());
@@ -214,11 +210,11 @@ fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
     let fits = given.is_null()
         || (kind(given) == kind(value)
             && can_cast_types(given, value)
-            && !(value.is_integer() && plan.known(i).is_some_and(fraction)));
+            && !(value.is_integer() && plan.known_literal(i).is_some_and(fraction)));
     if fits {
         return Ok(());
     }
-    let found = plan.known(i).map_or_else(|| given.to_string(), ToString::to_string);
+    let found = plan.known_literal(i).map_or_else(|| given.to_string(), ToString::to_string);
     Err(plan.refuse(i, format!("(default) must fit the values, which are {value}; it is {found}")))
 }
 
@@ -227,9 +223,9 @@ fn look_up_rows(
     call: &Call<'_>,
     keys: usize,
     default: Option<usize>,
-    look_up: impl Fn(&[ArrayRef], Option<&Default>) -> Result<ArrayRef>,
+    look_up: impl Fn(&[ArrayRef], Option<&DefaultValue>) -> Result<ArrayRef>,
 ) -> Result<ArrayRef> {
-    let default = default.map(|i| Default::of(call, i)).transpose()?;
+    let default = default.map(|i| DefaultValue::of(call, i)).transpose()?;
     let given = (1..=keys).map(|i| call.array(i)).collect::<Result<Vec<_>>>()?;
     let in_lists = |a: &ArrayRef| crate::array::list_depth(a.data_type()) > 0;
     if !given.iter().any(in_lists) {
@@ -255,7 +251,7 @@ fn look_up_rows(
     });
     let leaves = leaves.collect::<Result<Vec<_>>>()?;
     let default = match default {
-        Some(Default::Rows(values)) => Some(Default::Rows(take(&values, &rows, None)?)),
+        Some(DefaultValue::Rows(values)) => Some(DefaultValue::Rows(take(&values, &rows, None)?)),
         other => other,
     };
     let found = look_up(&leaves, default.as_ref())?;
@@ -263,12 +259,12 @@ fn look_up_rows(
 }
 
 /// The default for missing entries.
-enum Default {
+enum DefaultValue {
     One(ScalarValue),
     Rows(ArrayRef),
 }
 
-impl Default {
+impl DefaultValue {
     fn of(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
             Some(value) => Ok(Self::One(value.clone())),
@@ -290,7 +286,7 @@ impl Default {
     }
 }
 
-fn get(version: &Version, keys: &[ArrayRef], default: Option<&Default>) -> Result<ArrayRef> {
+fn get(version: &Version, keys: &[ArrayRef], default: Option<&DefaultValue>) -> Result<ArrayRef> {
     match &version.contents {
         Contents::Tensor(tensor) => read_elements(tensor.tensor()?, keys, default),
         Contents::Keys(contents) => {
@@ -316,8 +312,7 @@ fn valid_bits(array: &ArrayRef) -> BooleanBuffer {
     }
 }
 
-/// Replaces missing results by the default.
-fn or_default(found: ArrayRef, missing: &BooleanArray, default: &Default) -> Result<ArrayRef> {
+fn or_default(found: ArrayRef, missing: &BooleanArray, default: &DefaultValue) -> Result<ArrayRef> {
     let (values, one) = default.cast(found.data_type())?;
     Ok(match one {
         true => zip(missing, &arrow::array::Scalar::new(values), &found)?,
@@ -344,18 +339,17 @@ fn contains(version: &Version, keys: &[ArrayRef]) -> Result<ArrayRef> {
     }
 }
 
-/// Reads elements of a tensor.
 fn read_elements(
     tensor: &DokTensor,
     keys: &[ArrayRef],
-    default: Option<&Default>,
+    default: Option<&DefaultValue>,
 ) -> Result<ArrayRef> {
     let (indices, nulls) = normalize_indices(keys, &tensor.shape())?;
     let slices: Vec<&[i64]> = indices.iter().map(|i| i.values().as_ref()).collect();
     let of = tensor.dtype().to_arrow();
     let one = match default {
-        Some(Default::One(value)) if !value.is_null() => {
-            let (value, _) = Default::One(value.clone()).cast(&of)?;
+        Some(DefaultValue::One(value)) if !value.is_null() => {
+            let (value, _) = DefaultValue::One(value.clone()).cast(&of)?;
             Fallback::Value(DenseTensor::from_flat(&value, "the default")?.reshape([])?)
         }
         _ => Fallback::Zero,
@@ -363,11 +357,11 @@ fn read_elements(
     let fetched = tensor.lookup_columns(&slices, &one)?;
     let values = fetched.values.to_flat()?;
     match default {
-        Some(Default::One(value)) if value.is_null() => {
+        Some(DefaultValue::One(value)) if value.is_null() => {
             let found = NullBuffer::new(BooleanBuffer::from(fetched.found));
             with_nulls(&values, NullBuffer::union(nulls.as_ref(), Some(&found)))
         }
-        Some(rows @ Default::Rows(_)) => {
+        Some(rows @ DefaultValue::Rows(_)) => {
             let missing = BooleanArray::new(!&BooleanBuffer::from(fetched.found), None);
             let values = or_default(values, &missing, rows)?;
             let nulls = NullBuffer::union(nulls.as_ref(), values.nulls());
@@ -427,7 +421,7 @@ fn as_stored(
 }
 
 /// The tables of a session, by name.
-pub(crate) trait Names: fmt::Debug + Send + Sync {
+pub(crate) trait TableNames: fmt::Debug + Send + Sync {
     /// Returns the current contents of the table of this name, or `None` if there is no such table.
     ///
     /// # Errors
@@ -436,25 +430,25 @@ pub(crate) trait Names: fmt::Debug + Send + Sync {
 }
 
 /// A function whose first argument may be the name of a table of the session.
-struct Named {
+struct NamedTableUdf {
     /// The same function with a [`Spec`] or path as its first argument. It knows no session.
     inner: Arc<ScalarUDF>,
-    names: Arc<dyn Names>,
+    names: Arc<dyn TableNames>,
     /// Keeps the version that the plan uses in memory for as long as the plan exists.
     bound: Option<Arc<Version>>,
 }
 
 /// Returns the functions for a session that has tables.
-pub(crate) fn with_names(names: &Arc<dyn Names>) -> Vec<ScalarUDF> {
+pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
     let named = [&GET, &CONTAINS].into_iter().filter_map(|def| {
         let inner = Arc::clone(super::scalar(def.name)?);
         let names = Arc::clone(names);
-        Some(ScalarUDF::new_from_impl(Named { inner, names, bound: None }))
+        Some(ScalarUDF::new_from_impl(NamedTableUdf { inner, names, bound: None }))
     });
     named.collect()
 }
 
-impl Named {
+impl NamedTableUdf {
     /// Returns the text that replaces a table name, and the version that it stands for; `None` if
     /// the text stays as it is.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
@@ -472,27 +466,27 @@ impl Named {
     }
 }
 
-impl fmt::Debug for Named {
+impl fmt::Debug for NamedTableUdf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Named").field(&self.inner.name()).finish()
     }
 }
 
-impl PartialEq for Named {
+impl PartialEq for NamedTableUdf {
     fn eq(&self, other: &Self) -> bool {
         self.inner == other.inner
     }
 }
 
-impl Eq for Named {}
+impl Eq for NamedTableUdf {}
 
-impl Hash for Named {
+impl Hash for NamedTableUdf {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.inner.hash(state);
     }
 }
 
-impl ScalarUDFImpl for Named {
+impl ScalarUDFImpl for NamedTableUdf {
     fn name(&self) -> &str {
         self.inner.name()
     }

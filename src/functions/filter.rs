@@ -16,7 +16,6 @@ use crate::kernels::filter;
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const MASK: (&str, &str) = ("mask", "lists of booleans with the same lengths");
 
-/// `ragged_filter(x, mask)`.
 pub(super) static FILTER: Def = Def {
     name: "ragged_filter",
     aliases: &[],
@@ -39,7 +38,6 @@ pub(super) static FILTER: Def = Def {
     infix: None,
 };
 
-/// `ragged_compress(x, mask)`.
 pub(super) static COMPRESS: Def = Def {
     name: "ragged_compress",
     aliases: &[],

@@ -177,7 +177,6 @@ pub(crate) fn physical_cannot_fail(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -
     alone && e.children().into_iter().all(|child| physical_cannot_fail(child, schema))
 }
 
-/// Whether a cast has a value for every value of a type.
 pub(super) fn cast_cannot_fail(from: &DataType, to: &DataType) -> bool {
     use DataType::{
         Binary, BinaryView, Boolean, Date32, Date64, Dictionary, FixedSizeList, LargeBinary,

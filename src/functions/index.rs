@@ -34,7 +34,6 @@ pub(super) fn retyped_field(plan: &Plan<'_>, data_type: DataType) -> Result<Fiel
     Ok(Arc::new(nullable(data_type).as_ref().clone().with_metadata(metadata)))
 }
 
-/// `ragged_slice(x, start, stop [, step [, axis]])`.
 pub(super) static SLICE: Def = Def {
     name: "ragged_slice",
     aliases: &[],
@@ -76,7 +75,6 @@ pub(super) static SLICE: Def = Def {
     infix: None,
 };
 
-/// `ragged_head(x, n [, axis])`.
 pub(super) static HEAD: Def = Def {
     name: "ragged_head",
     aliases: &[],
@@ -99,7 +97,6 @@ pub(super) static HEAD: Def = Def {
     infix: None,
 };
 
-/// `ragged_tail(x, n [, axis])`.
 pub(super) static TAIL: Def = Def {
     name: "ragged_tail",
     aliases: &[],
@@ -128,7 +125,6 @@ fn plan_ends(plan: &Plan<'_>) -> Result<FieldRef> {
     same_field(plan)
 }
 
-/// `ragged_get(x, 'index')`.
 pub(super) static GET: Def = Def {
     name: "ragged_get",
     aliases: &[],
@@ -206,7 +202,6 @@ fn kept_levels(index: &[Index], depth: usize) -> Vec<bool> {
     keep
 }
 
-/// `ragged_at(x, i, j, ..)`.
 pub(super) static AT: Def = Def {
     name: "ragged_at",
     aliases: &[],
@@ -230,7 +225,6 @@ pub(super) static AT: Def = Def {
     infix: None,
 };
 
-/// `ragged_at_or(x, default, i, j, ..)`.
 pub(super) static AT_OR: Def = Def {
     name: "ragged_at_or",
     aliases: &[],
@@ -297,7 +291,6 @@ fn row_args(call: &Call<'_>, first: usize) -> Result<Vec<RowArg>> {
     (first..call.len()).map(|i| call.row_arg(i)).collect()
 }
 
-/// `ragged_searchsorted(times, t [, side])`.
 pub(super) static SEARCHSORTED: Def = Def {
     name: "ragged_searchsorted",
     aliases: &[],
@@ -334,7 +327,7 @@ pub(super) static SEARCHSORTED: Def = Def {
             return Err(plan.refuse(1, "must be one scalar per row, not a list"));
         }
         let times = lists.leaf();
-        if let Some(value) = plan.known(1)
+        if let Some(value) = plan.known_literal(1)
             && let Some(Some(text)) = value.try_as_str()
             && times.is_temporal()
             && value.cast_to(times).map_or(true, |time| time.is_null())

@@ -78,7 +78,6 @@ impl Hash for RaggedMap {
     }
 }
 
-/// Splits the arguments into the lists and the expression.
 fn split_arguments<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> {
     if let Some((ValueOrLambda::Lambda(lambda), before)) = args.split_last()
         && !before.is_empty()
@@ -97,7 +96,6 @@ fn split_arguments<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> 
     )
 }
 
-/// Returns the deepest of the lists.
 fn deepest_lists(fields: &[&FieldRef]) -> Result<Option<Lists>> {
     if fields.iter().any(|f| f.data_type().is_null()) {
         return Ok(None);

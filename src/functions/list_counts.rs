@@ -31,7 +31,6 @@ struct Signed {
     inner: Arc<ScalarUDF>,
 }
 
-/// Returns the type with signed integers in place of unsigned ones.
 fn signed_type(t: &DataType) -> DataType {
     match t {
         DataType::UInt64 => DataType::Int64,

@@ -13,7 +13,7 @@ use super::codes::codes_file;
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::kept::Kept;
+use super::file_cache::FileCache;
 use super::lists::Lists;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
@@ -34,20 +34,20 @@ pub(crate) const TABLES: [(&str, usize); 2] = [("ragged_lookup", 1), ("ragged_bi
 /// Default columns of [`BIN`].
 pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];
 
-static FILES: Kept<File> = Kept::new();
+static FILES: FileCache<LookupFile> = FileCache::new();
 
 /// Tables of running queries, by the list of pairs that their subquery returned.
-static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<Table>)>> = Mutex::new(Vec::new());
+static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<LookupTable>)>> = Mutex::new(Vec::new());
 
 /// Two columns of a table, by key.
-struct Table {
+struct LookupTable {
     keys: Lookup,
     values: ArrayRef,
     /// The values as cuts, filled on first use.
     cuts: std::sync::OnceLock<ListArray>,
 }
 
-impl Table {
+impl LookupTable {
     fn try_new(keys: &ArrayRef, values: &ArrayRef) -> Result<Self> {
         let (keys, values) = (Lookup::try_new(keys)?, Arc::clone(values));
         Ok(Self { keys, values, cuts: std::sync::OnceLock::new() })
@@ -65,13 +65,13 @@ impl Table {
 }
 
 /// A file and the requested columns.
-struct File {
+struct LookupFile {
     path: PathBuf,
-    made: Mutex<HashMap<[String; 2], Arc<Table>>>,
+    made: Mutex<HashMap<[String; 2], Arc<LookupTable>>>,
 }
 
-impl File {
-    fn get(path: &str, columns: [&str; 2]) -> Result<Arc<Table>> {
+impl LookupFile {
+    fn get(path: &str, columns: [&str; 2]) -> Result<Arc<LookupTable>> {
         let file = FILES.get(&codes_file(path), |path| {
             Ok(Self { path: path.to_path_buf(), made: Mutex::new(HashMap::new()) })
         })?;
@@ -87,14 +87,14 @@ impl File {
         let options = ParquetReadOptions { columns: Some(wanted), ..Default::default() };
         let whole = parquet::read(&file.path, &options)?;
         let of = |name: &str| whole.column_array(whole.column(name)?)?.to_arrow();
-        let table = Arc::new(Table::try_new(&of(columns[0])?, &of(columns[1])?)?);
+        let table = Arc::new(LookupTable::try_new(&of(columns[0])?, &of(columns[1])?)?);
         made.insert(names, Arc::clone(&table));
         Ok(table)
     }
 }
 
 /// Returns the table of the statement's own subquery, built once for all batches.
-fn subquery_table(list: &ScalarValue) -> Result<Arc<Table>> {
+fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let ScalarValue::List(list) = list else {
         return Err(Error::invalid(format!(
             "the table must be a list of pairs, not {}",
@@ -103,7 +103,8 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<Table>> {
     };
     let mut tables = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     tables.retain(|(known, _)| known.strong_count() > 0);
-    let same = |(known, _): &&(Weak<ListArray>, Arc<Table>)| known.as_ptr() == Arc::as_ptr(list);
+    let same =
+        |(known, _): &&(Weak<ListArray>, Arc<LookupTable>)| known.as_ptr() == Arc::as_ptr(list);
     if let Some((_, table)) = tables.iter().find(same) {
         return Ok(Arc::clone(table));
     }
@@ -116,7 +117,7 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<Table>> {
         .filter(|pairs| pairs.num_columns() == 2)
         .ok_or_else(|| Error::type_of("a table", "pairs of key and value", pairs.data_type()))?;
     // The lock is held, so that partitions that start together build the table once.
-    let table = Arc::new(Table::try_new(pairs.column(0), pairs.column(1))?);
+    let table = Arc::new(LookupTable::try_new(pairs.column(0), pairs.column(1))?);
     tables.push((Arc::downgrade(list), Arc::clone(&table)));
     Ok(table)
 }
@@ -131,7 +132,6 @@ fn columns<'a>(
     Ok([text(from + 1)?.unwrap_or(key), text(from + 2)?.unwrap_or(value)])
 }
 
-/// Returns the types of keys and values at planning.
 fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
     const SUCH: &str = "'codes.parquet'";
     let Some(path) = plan.literal_text(from, "the table", SUCH)? else {
@@ -155,12 +155,11 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
             ),
         ));
     }
-    let table = File::get(path, names)?;
+    let table = LookupFile::get(path, names)?;
     Ok([table.keys.data_type().clone(), table.values.data_type().clone()])
 }
 
-/// Returns the table of a call.
-fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<Table>> {
+fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     if call.len() > from + 3 {
         return match call.constant(from + 3) {
             Some(pairs) => subquery_table(pairs),
@@ -173,14 +172,13 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<Table>> {
     let path = call.text(from).ok_or_else(|| {
         Error::invalid(format!("{}: the table must be the same for all rows", call.name()))
     })?;
-    File::get(path, columns(|i| Ok(call.text(i)), from)?)
+    LookupFile::get(path, columns(|i| Ok(call.text(i)), from)?)
 }
 
 fn name_table(plan: &Plan<'_>, e: &Error) -> Error {
     Error::invalid(format!("{}: {e}", plan.name()))
 }
 
-/// `ragged_lookup(x, from, key, column)`.
 pub(super) static LOOKUP: Def = Def {
     name: "ragged_lookup",
     aliases: &[],
@@ -218,7 +216,6 @@ pub(super) static LOOKUP: Def = Def {
     infix: None,
 };
 
-/// `ragged_bin(val, code, from [, key, cuts])`.
 pub(super) static BIN: Def = Def {
     name: "ragged_bin",
     aliases: &[],

@@ -138,7 +138,6 @@ math!(
     "`list_transform(x, lambda v: isnan(v))`."
 );
 
-/// `ragged_round(x [, digits])`.
 pub(super) static ROUND: Def = Def {
     name: "ragged_round",
     aliases: &[],

@@ -20,10 +20,10 @@ mod densify;
 mod doc;
 mod dok;
 mod failure;
+mod file_cache;
 mod filter;
 mod harmless;
 mod index;
-mod kept;
 mod lambda;
 mod list_counts;
 mod lists;
@@ -61,7 +61,7 @@ use def::{Def, RaggedUdf};
 use doc::Section;
 #[cfg(feature = "cli")]
 pub(crate) use doc::wrap_words;
-pub(crate) use dok::{Names, with_names};
+pub(crate) use dok::{TableNames, with_names};
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use harmless::physical_cannot_fail;
 pub(crate) use list_counts::signed_counts;
@@ -206,17 +206,14 @@ static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> =
 static HIGHER_ORDER: LazyLock<Vec<Arc<HigherOrderUDF>>> =
     LazyLock::new(|| vec![Arc::new(lambda::udf())]);
 
-/// Whether a function is one of Serrate's.
 pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
     scalar(function.name()).is_some_and(|ours| ours.as_ref() == function)
 }
 
-/// Returns the definition of one of Serrate's functions.
 pub(crate) fn definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 
-/// Returns a scalar function by name.
 pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
 }
@@ -230,7 +227,6 @@ pub(crate) fn is_reduction(name: &str) -> bool {
     })
 }
 
-/// Returns an aggregate by name.
 pub(crate) fn aggregate(name: &str) -> Option<&'static Arc<AggregateUDF>> {
     AGGREGATE.iter().find(|f| f.name() == name)
 }

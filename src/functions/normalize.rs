@@ -63,7 +63,6 @@ scaled!(
     "`list_transform(x, lambda v: v - ln(list_sum(list_transform(x, lambda w: exp(w)))))`."
 );
 
-/// `ragged_normalize(x [, axis [, p]])`.
 pub(super) static NORMALIZE: Def = Def {
     name: "ragged_normalize",
     aliases: &[],

@@ -182,7 +182,6 @@ operator!(
     "`list_transform(a, lambda v: v OR b)`, `list_transform(list_zip(a, b), lambda p: p[1] OR p[2])`."
 );
 
-/// `ragged_pow(a, b)`.
 pub(super) static POW: Def = Def {
     name: "ragged_pow",
     aliases: &[],
@@ -202,7 +201,6 @@ pub(super) static POW: Def = Def {
     infix: None,
 };
 
-/// `ragged_minimum(a, b)`.
 pub(super) static MINIMUM: Def = Def {
     name: "ragged_minimum",
     aliases: &[],
@@ -222,7 +220,6 @@ pub(super) static MINIMUM: Def = Def {
     infix: None,
 };
 
-/// `ragged_maximum(a, b)`.
 pub(super) static MAXIMUM: Def = Def {
     name: "ragged_maximum",
     aliases: &[],
@@ -242,7 +239,6 @@ pub(super) static MAXIMUM: Def = Def {
     infix: None,
 };
 
-/// `ragged_xor(a, b)`.
 pub(super) static XOR: Def = Def {
     name: "ragged_xor",
     aliases: &[],
@@ -262,7 +258,6 @@ pub(super) static XOR: Def = Def {
     infix: None,
 };
 
-/// Whether a type is a list.
 fn is_list(data_type: &DataType) -> bool {
     list_depth(data_type) > 0
 }
@@ -308,7 +303,7 @@ fn types_at(
     (j, right): (usize, &Lists),
 ) -> Result<Types> {
     let literal = |i: usize| -> Result<Option<ArrayRef>> {
-        match plan.known(i) {
+        match plan.known_literal(i) {
             Some(v) if op.is_comparison() && !is_list(plan.data_type(i)) => {
                 Ok(Some(v.to_array_of_size(1)?))
             }
@@ -323,12 +318,12 @@ fn types_at(
 }
 
 /// One side of an operation in a batch.
-pub(super) enum Side {
+pub(super) enum BatchOperand {
     Each(RaggedArray),
     One(ArrayRef),
 }
 
-impl Side {
+impl BatchOperand {
     /// Reads an argument: one value if it is the same for all rows.
     pub(super) fn of(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
@@ -350,8 +345,8 @@ impl Side {
 }
 
 fn compute_operator(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
-    let mut left = Side::take_from(call, 0)?;
-    let mut right = Side::of(call, 1)?;
+    let mut left = BatchOperand::take_from(call, 0)?;
+    let mut right = BatchOperand::of(call, 1)?;
     if op.is_arithmetic() {
         let types = Types::new(
             op,
@@ -363,14 +358,14 @@ fn compute_operator(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
     }
     call.lists(&match left {
         // The result of `v * 2` in `v * 2 + 1` is changed in place.
-        Side::Each(left) if matches!(right, Side::One(_)) => {
+        BatchOperand::Each(left) if matches!(right, BatchOperand::One(_)) => {
             elementwise::binary_owned(op, left, right.operand())?
         }
         left => elementwise::binary(op, left.operand(), right.operand())?,
     })
 }
 
-impl Side {
+impl BatchOperand {
     pub(super) fn data_type(&self) -> &DataType {
         match self {
             Self::Each(a) => a.leaf_type(),
@@ -407,7 +402,6 @@ pub(super) fn as_booleans(mask: &RaggedArray) -> Result<RaggedArray> {
     }
 }
 
-/// `ragged_neg(x)`.
 pub(super) static NEG: Def = Def {
     name: "ragged_neg",
     aliases: &[],
@@ -440,7 +434,6 @@ pub(super) static NEG: Def = Def {
     infix: None,
 };
 
-/// `ragged_not(mask)`.
 pub(super) static NOT: Def = Def {
     name: "ragged_not",
     aliases: &[],
@@ -468,7 +461,6 @@ const MASK_ARGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// `ragged_any(mask [, axis])`.
 pub(super) static ANY: Def = Def {
     name: "ragged_any",
     aliases: &[],
@@ -488,7 +480,6 @@ pub(super) static ANY: Def = Def {
     infix: None,
 };
 
-/// `ragged_all(mask [, axis])`.
 pub(super) static ALL: Def = Def {
     name: "ragged_all",
     aliases: &[],

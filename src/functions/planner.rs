@@ -88,7 +88,7 @@ impl ExprPlanner for ListOperators {
             BinaryOperator::Custom(word) if word == ON_LISTS => {
                 Ok(PlannerResult::Planned(on_lists(expr.left, schema)))
             }
-            BinaryOperator::Custom(word) => match Predicate::named(word) {
+            BinaryOperator::Custom(word) => match Predicate::from_word(word) {
                 Some(predicate) => Ok(PlannerResult::Planned(predicate.plan(expr, schema))),
                 None => Ok(PlannerResult::Original(expr)),
             },
@@ -207,7 +207,7 @@ struct Predicate {
 }
 
 impl Predicate {
-    fn named(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Option<Self> {
         let (negated, word) = match word.strip_prefix("NOT ") {
             Some(word) => (true, word),
             None => (false, word),

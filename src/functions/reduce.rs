@@ -199,7 +199,6 @@ fn parse_ddof(plan: &Plan<'_>) -> Result<u32> {
     })
 }
 
-/// `ragged_quantile(x, q [, axis])`.
 pub(super) static QUANTILE: Def = Def {
     name: "ragged_quantile",
     aliases: &[],

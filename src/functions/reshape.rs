@@ -15,7 +15,6 @@ use super::index::retyped_field;
 use crate::error::{Error, Result};
 use crate::kernels::reshape;
 
-/// `ragged_flatten(x [, axis])`.
 pub(super) static FLATTEN: Def = Def {
     name: "ragged_flatten",
     aliases: &[],
@@ -63,7 +62,6 @@ pub(super) static FLATTEN: Def = Def {
 
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 
-/// `ragged_squeeze(x, axis)`.
 pub(super) static SQUEEZE: Def = Def {
     name: "ragged_squeeze",
     aliases: &[],
@@ -98,7 +96,6 @@ pub(super) static SQUEEZE: Def = Def {
     infix: None,
 };
 
-/// `ragged_unsqueeze(x, axis)`.
 pub(super) static UNSQUEEZE: Def = Def {
     name: "ragged_unsqueeze",
     aliases: &[],
@@ -127,7 +124,6 @@ pub(super) static UNSQUEEZE: Def = Def {
     infix: None,
 };
 
-/// Returns the axis to add, 1 or more.
 fn new_axis(plan: &Plan<'_>, ndim: usize) -> Result<usize> {
     let axis = plan.literal_integer(1, "the axis", "1 or -1")?.unwrap_or_default();
     match crate::array::resolve_axis(axis, ndim + 1, &format!("{}: its result", plan.name()))? {
@@ -139,7 +135,6 @@ fn new_axis(plan: &Plan<'_>, ndim: usize) -> Result<usize> {
     }
 }
 
-/// `ragged_reshape(x, sizes [, axis])`.
 pub(super) static RESHAPE: Def = Def {
     name: "ragged_reshape",
     aliases: &[],

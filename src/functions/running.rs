@@ -95,7 +95,6 @@ fn refuse_leaf(plan: &Plan<'_>, lists: &Lists) -> crate::Error {
     plan.refuse_values("numbers or times", lists.leaf())
 }
 
-/// `ragged_diff(x [, n [, axis]])`.
 pub(super) static DIFF: Def = Def {
     name: "ragged_diff",
     aliases: &[],
@@ -131,7 +130,6 @@ pub(super) static DIFF: Def = Def {
     infix: None,
 };
 
-/// `ragged_shift(x, n [, fill [, axis]])`.
 pub(super) static SHIFT: Def = Def {
     name: "ragged_shift",
     aliases: &[],

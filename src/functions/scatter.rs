@@ -22,7 +22,6 @@ const INDICES: (&str, &str) = (
     "a list of integers from 0; negative ones count from the end. It has as many levels as the axis that is written to",
 );
 
-/// `ragged_scatter(x, indices, values)`.
 pub(super) static SCATTER: Def = Def {
     name: "ragged_scatter",
     aliases: &[],
@@ -105,7 +104,6 @@ fn cast_whole(call: &Call<'_>, values: &RaggedArray, to: &DataType) -> Result<Ra
     Ok(there)
 }
 
-/// `ragged_indices_from_mask(mask)`.
 pub(super) static INDICES_FROM_MASK: Def = Def {
     name: "ragged_indices_from_mask",
     aliases: &[],
@@ -125,7 +123,6 @@ pub(super) static INDICES_FROM_MASK: Def = Def {
     infix: None,
 };
 
-/// `ragged_mask_from_indices(indices, size)`.
 pub(super) static MASK_FROM_INDICES: Def = Def {
     name: "ragged_mask_from_indices",
     aliases: &[],

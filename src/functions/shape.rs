@@ -45,7 +45,6 @@ pub(crate) const STRUCTURE_ONLY: [&str; 8] = [
     "ragged_unsqueeze",
 ];
 
-/// `ragged_ndim(x)`.
 pub(super) static NDIM: Def = Def {
     name: "ragged_ndim",
     aliases: &[],
@@ -72,7 +71,6 @@ pub(super) static NDIM: Def = Def {
     infix: None,
 };
 
-/// `ragged_shape(x)`.
 pub(super) static SHAPE: Def = Def {
     name: "ragged_shape",
     aliases: &[],
@@ -92,7 +90,6 @@ pub(super) static SHAPE: Def = Def {
     infix: None,
 };
 
-/// `ragged_max_shape(x)`.
 pub(super) static MAX_SHAPE: Def = Def {
     name: "ragged_max_shape",
     aliases: &[],
@@ -117,7 +114,6 @@ fn plan_shape(plan: &Plan<'_>) -> Result<arrow::datatypes::FieldRef> {
     Ok(nullable(list_of(1, DataType::Int64)))
 }
 
-/// `ragged_lengths(x, axis)`.
 pub(super) static LENGTHS: Def = Def {
     name: "ragged_lengths",
     aliases: &[],
@@ -144,7 +140,6 @@ pub(super) static LENGTHS: Def = Def {
     infix: None,
 };
 
-/// `ragged_count(x [, axis])`.
 pub(super) static COUNT: Def = Def {
     name: "ragged_count",
     aliases: &[],

@@ -17,7 +17,6 @@ const ORDER: (&str, &str) = (
     "`'asc'` (default) or `'desc'`, followed by `' nulls first'` if NULL shall come first, a literal",
 );
 
-/// `ragged_sort(x [, by] [, order])`.
 pub(super) static SORT: Def = Def {
     name: "ragged_sort",
     aliases: &[],
@@ -73,7 +72,6 @@ pub(super) static SORT: Def = Def {
     infix: None,
 };
 
-/// Returns the positions of `by` and of the order in the arguments.
 fn locate_arguments(
     arguments: usize,
     text: impl Fn(usize) -> bool,
@@ -109,7 +107,6 @@ fn parse_order(text: Option<&str>) -> Option<Order> {
     Some(Order { descending, nulls_first })
 }
 
-/// Checks that an argument names an order.
 fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
     let Some(i) = at else { return Ok(()) };
     let text = plan.literal_text(i, "the order", "'desc'")?;
@@ -186,7 +183,6 @@ fn plan_positions(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(DataType::Int64)))
 }
 
-/// `ragged_unique(x)`.
 pub(super) static UNIQUE: Def = Def {
     name: "ragged_unique",
     aliases: &[],

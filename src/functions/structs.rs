@@ -15,7 +15,6 @@ use super::lists::Lists;
 use crate::array::{ListAxis, RaggedArray, list_kind};
 use crate::error::{Error, Result};
 
-/// `ragged_zip('name', x, 'name', y, ..)`.
 pub(super) static ZIP: Def = Def {
     name: "ragged_zip",
     aliases: &[],
@@ -74,7 +73,6 @@ fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     Ok((lists.iter().fold(first, |all, other| all.widened_by(other)), fields))
 }
 
-/// Returns the type below some levels of lists.
 fn type_below(data_type: &DataType, levels: usize) -> &DataType {
     match list_kind(data_type) {
         Some((_, field)) if levels > 0 => type_below(field.data_type(), levels - 1),
@@ -122,7 +120,6 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
     call.lists(&RaggedArray::try_new(first.len(), axes, Arc::new(all))?)
 }
 
-/// `ragged_unzip(x [, 'name', ..])`.
 pub(super) static UNZIP: Def = Def {
     name: "ragged_unzip",
     aliases: &[],
@@ -201,7 +198,6 @@ fn unzip_field(call: &Call<'_>) -> Result<ArrayRef> {
     call.lists(&x)
 }
 
-/// Returns the lists of one field, with the lists in its values opened.
 fn open_field(x: &RaggedArray, name: &str) -> Result<RaggedArray> {
     let all = x.leaves().as_struct();
     let Some(values) = all.column_by_name(name) else {

@@ -15,7 +15,6 @@ use crate::kernels::{Count, repeat, take};
 
 pub(super) const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 
-/// `ragged_take(x, indices)`.
 pub(super) static TAKE: Def = Def {
     name: "ragged_take",
     aliases: &["ragged_gather"],
@@ -66,7 +65,6 @@ pub(super) static TAKE: Def = Def {
     infix: None,
 };
 
-/// Checks that an argument is a list of integers.
 pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Lists> {
     let lists = plan.lists(i)?;
     match lists.leaf() {
@@ -86,7 +84,6 @@ pub(super) fn read_integers(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
     }
 }
 
-/// `ragged_reverse(x [, axis])`.
 pub(super) static REVERSE: Def = Def {
     name: "ragged_reverse",
     aliases: &[],
@@ -115,7 +112,6 @@ pub(super) static REVERSE: Def = Def {
     infix: None,
 };
 
-/// `ragged_repeat(x, n [, axis])`.
 pub(super) static REPEAT: Def = Def {
     name: "ragged_repeat",
     aliases: &[],

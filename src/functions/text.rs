@@ -76,7 +76,6 @@ text_test!(
     "`list_transform(x, lambda v: starts_with(v, prefix))`."
 );
 
-/// `ragged_matches(x, regex [, flags])`.
 pub(super) static MATCHES: Def = Def {
     name: "ragged_matches",
     aliases: &[],
@@ -126,13 +125,13 @@ fn plan_test(
         return Err(plan.refuse(1, format!("must be a string; it is {given}")));
     }
     let flags = match plan.len() {
-        3 => plan.literal_text(2, "the flags", "'i'").or_else(|e| match plan.known(2) {
+        3 => plan.literal_text(2, "the flags", "'i'").or_else(|e| match plan.known_literal(2) {
             Some(v) if v.is_null() => Ok(None),
             _ => Err(e),
         })?,
         _ => None,
     };
-    if let Some(text) = plan.known(1).and_then(|v| v.try_as_str()).flatten() {
+    if let Some(text) = plan.known_literal(1).and_then(|v| v.try_as_str()).flatten() {
         of(text, flags).check().map_err(|e| plan.refuse(1, format!("is refused: {e}")))?;
     }
     Ok(nullable(lists.plain_leaf(DataType::Boolean)))
@@ -186,7 +185,6 @@ fn by_run(
     x.with_leaves(concat(&parts)?)
 }
 
-/// `ragged_isin(x, values)`.
 pub(super) static ISIN: Def = Def {
     name: "ragged_isin",
     aliases: &[],

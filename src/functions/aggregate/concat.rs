@@ -7,7 +7,6 @@ use super::super::example;
 use super::AggDef;
 use super::nest::{self, Nest};
 
-/// `ragged_concat_agg(x [ORDER BY ..])`.
 pub(super) static CONCAT: AggDef = AggDef {
     name: "ragged_concat_agg",
     arity: (1, 1),

@@ -14,7 +14,7 @@ use super::Fold;
 use crate::error::{Error, Result};
 
 /// The bits of up to two arguments.
-type Key = [u64; 2];
+type RowKey = [u64; 2];
 
 /// A fold over the distinct rows of one group. Rows can be removed again.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Different {
     fold: Box<dyn Fold>,
     types: Vec<DataType>,
     /// The number of occurrences of each row.
-    seen: HashMap<Key, u64>,
+    seen: HashMap<RowKey, u64>,
 }
 
 impl Different {
@@ -82,7 +82,7 @@ impl Accumulator for Different {
     }
 
     fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
-        let keys: Vec<Key> = self.seen.keys().copied().collect();
+        let keys: Vec<RowKey> = self.seen.keys().copied().collect();
         let arrays = decode_keys(&self.types, &keys).into_iter();
         Ok(arrays.map(|a| SingleRowListArrayBuilder::new(a).build_list_scalar()).collect())
     }
@@ -101,12 +101,12 @@ impl Accumulator for Different {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.fold.size() + self.seen.capacity() * size_of::<(Key, u64)>()
+        size_of_val(self) + self.fold.size() + self.seen.capacity() * size_of::<(RowKey, u64)>()
     }
 }
 
 /// Returns the keys of the rows without NULL. 0.0 equals -0.0, and all NaN are equal.
-fn keys(values: &[ArrayRef]) -> Result<Vec<Key>> {
+fn keys(values: &[ArrayRef]) -> Result<Vec<RowKey>> {
     let rows = values.first().map_or(0, |v| v.len());
     let mut keys = vec![Some([0; 2]); rows];
     for (column, array) in values.iter().enumerate().take(2) {
@@ -129,7 +129,7 @@ fn keys(values: &[ArrayRef]) -> Result<Vec<Key>> {
     Ok(keys.into_iter().flatten().collect())
 }
 
-fn decode_keys(types: &[DataType], keys: &[Key]) -> Vec<ArrayRef> {
+fn decode_keys(types: &[DataType], keys: &[RowKey]) -> Vec<ArrayRef> {
     let column = |(i, data_type): (usize, &DataType)| -> ArrayRef {
         let bits = keys.iter().map(|key| key.get(i).copied().unwrap_or(0));
         match data_type {

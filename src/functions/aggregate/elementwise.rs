@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::{Lists, rows_at};
-use super::rows::{ByGroup, Rows, group_rows};
+use super::rows::{ByGroup, CollectedRows, group_rows};
 use super::{AggBegin, AggDef, AggTypes, Fold};
 use crate::array::RaggedArray;
 use crate::error::Result;
@@ -41,7 +41,7 @@ macro_rules! elementwise {
             keeps_values: matches!($how, Reduction::Min | Reduction::Max),
             plan: |types| plan_result(types, $how),
             state: |types| state_types(types, $how),
-            begin: |begin| Ok(Box::new(Places::new(begin, $how)?)),
+            begin: |begin| Ok(Box::new(ElementwiseState::new(begin, $how)?)),
         };
     };
 }
@@ -124,23 +124,22 @@ const WAITING: usize = 1 << 18;
 
 /// One row of lists per group, and rows that wait to be combined with it.
 #[derive(Debug)]
-struct Places {
+struct ElementwiseState {
     how: Reduction,
     exact: Option<Exact>,
     returns: DataType,
     states: Vec<DataType>,
-    rows: Rows,
+    rows: CollectedRows,
     /// The number of values in `rows`, and the number after they were last combined.
     waiting: usize,
     settled: usize,
     /// Whether no row waits. A single row is combined too, so that its NULL values become what NULL
     /// values of many rows become.
     laid: bool,
-    /// The number of groups seen.
     groups: usize,
 }
 
-impl Places {
+impl ElementwiseState {
     fn new(begin: &AggBegin<'_>, how: Reduction) -> Result<Self> {
         let states = state_types(&begin.types, how)?;
         let exact = begin.types.lists()?.and_then(|lists| exact_sum(how, &lists));
@@ -148,7 +147,7 @@ impl Places {
             how,
             exact,
             returns: begin.returns.clone(),
-            rows: Rows::new(states.clone()),
+            rows: CollectedRows::new(states.clone()),
             states,
             waiting: 0,
             settled: 0,
@@ -191,7 +190,7 @@ impl Places {
             values = values.saturating_add(one.leaves().len());
             laid.push(one.to_arrow_as(&self.states[i])?);
         }
-        self.rows = Rows::new(self.states.clone());
+        self.rows = CollectedRows::new(self.states.clone());
         self.rows.push(laid, present);
         (self.waiting, self.settled, self.laid) = (values, values, true);
         Ok(())
@@ -218,7 +217,7 @@ impl Places {
     }
 }
 
-impl Fold for Places {
+impl Fold for ElementwiseState {
     fn fresh(&self) -> Result<Box<dyn Fold>> {
         Ok(Box::new(Self {
             how: self.how,

@@ -14,11 +14,10 @@ use super::rows::group_rows;
 use super::{AggBegin, AggDef, AggTypes, Fold};
 use crate::array::{RaggedArray, leaf_type};
 use crate::error::{Error, Result};
-use counts::Counts;
+use counts::ValueCounts;
 use serrate_core::internal::leaf_lists;
-use values::Values;
+use values::ValueNumbers;
 
-/// `ragged_histogram_agg(x [, n])`.
 pub(super) static HISTOGRAM: AggDef = AggDef {
     name: "ragged_histogram_agg",
     arity: (1, 2),
@@ -73,9 +72,9 @@ struct Histogram {
     returns: DataType,
     fields: Fields,
     top: Option<usize>,
-    values: Values,
+    values: ValueNumbers,
     /// Counts per group; `None` for a group without a list.
-    groups: Vec<Option<Counts>>,
+    groups: Vec<Option<ValueCounts>>,
     scratch: Vec<u32>,
 }
 
@@ -95,14 +94,13 @@ impl Histogram {
             returns: begin.returns.clone(),
             fields: fields.clone(),
             top,
-            values: Values::new(fields[0].data_type())?,
+            values: ValueNumbers::new(fields[0].data_type())?,
             groups: Vec::new(),
             scratch: Vec::new(),
         })
     }
 
-    /// Returns the counts of a group, creating them if necessary.
-    fn group_counts(&mut self, group: usize) -> &mut Counts {
+    fn group_counts(&mut self, group: usize) -> &mut ValueCounts {
         if group >= self.groups.len() {
             self.groups.resize_with(group + 1, || None);
         }
@@ -160,7 +158,7 @@ impl Fold for Histogram {
             returns: self.returns.clone(),
             fields: self.fields.clone(),
             top: self.top,
-            values: Values::new(self.fields[0].data_type())?,
+            values: ValueNumbers::new(self.fields[0].data_type())?,
             groups: Vec::new(),
             scratch: Vec::new(),
         }))
@@ -229,7 +227,7 @@ impl Fold for Histogram {
     }
 
     fn size(&self) -> usize {
-        let counts: usize = self.groups.iter().flatten().map(Counts::size).sum();
-        self.groups.capacity() * size_of::<Option<Counts>>() + counts + self.values.size()
+        let counts: usize = self.groups.iter().flatten().map(ValueCounts::size).sum();
+        self.groups.capacity() * size_of::<Option<ValueCounts>>() + counts + self.values.size()
     }
 }

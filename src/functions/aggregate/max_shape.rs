@@ -187,7 +187,6 @@ impl Extents {
     }
 }
 
-/// Returns the extent of each row.
 fn row_shapes(values: &ArrayRef) -> Result<ListArray> {
     if values.data_type().is_null() {
         let field = Arc::new(Field::new_list_field(DataType::Int64, true));

@@ -84,7 +84,6 @@ pub(super) struct AggDef {
     pub(super) ordered: bool,
     /// Whether results are values of the input, which keep the metadata of its column.
     pub(super) keeps_values: bool,
-    /// Returns the type of the result for types of arguments.
     pub(super) plan: fn(&AggTypes<'_>) -> Result<DataType>,
     /// Returns the types of the state that partitions exchange.
     pub(super) state: fn(&AggTypes<'_>) -> Result<Vec<DataType>>,
@@ -92,7 +91,6 @@ pub(super) struct AggDef {
     pub(super) begin: fn(&AggBegin<'_>) -> Result<Box<dyn Fold>>,
 }
 
-/// Types of the arguments of an aggregate.
 pub(super) struct AggTypes<'a> {
     name: &'static str,
     types: Vec<&'a DataType>,
@@ -119,7 +117,6 @@ impl<'a> AggTypes<'a> {
         Ok(Self { name: def.name, types, ordering: Vec::new() })
     }
 
-    /// Type of an argument.
     pub(super) fn data_type(&self, i: usize) -> &'a DataType {
         self.types[i]
     }
@@ -147,7 +144,6 @@ impl<'a> AggTypes<'a> {
         }
     }
 
-    /// Returns an error about one argument.
     pub(super) fn refuse(&self, i: usize, message: impl fmt::Display) -> Error {
         Error::invalid(format!("{}: argument {} {message}", self.name, i + 1))
     }
@@ -155,17 +151,13 @@ impl<'a> AggTypes<'a> {
 
 /// The context in which aggregation begins.
 pub(super) struct AggBegin<'a> {
-    /// Types of the arguments.
     pub(super) types: AggTypes<'a>,
-    /// Type of the result.
     pub(super) returns: &'a DataType,
-    /// Sort options of ORDER BY inside the call.
     pub(super) sort: Vec<arrow::compute::SortOptions>,
     literals: Vec<Option<&'a ScalarValue>>,
 }
 
 impl AggBegin<'_> {
-    /// Returns the value of an argument that is a literal.
     pub(super) fn literal(&self, i: usize) -> Option<&ScalarValue> {
         self.literals.get(i).copied().flatten()
     }
@@ -203,7 +195,6 @@ pub(super) trait Fold: fmt::Debug + Send + Sync {
     /// Returns the state of the first `groups` groups, to be merged elsewhere.
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>>;
 
-    /// Returns the results of the first `groups` groups.
     fn result(&mut self, groups: usize) -> Result<ArrayRef>;
 
     /// Forgets the first `groups` groups; the following groups move up.

@@ -43,7 +43,6 @@ enum Term {
 }
 
 impl Statistic {
-    /// Number of arguments.
     pub(super) fn arguments(self) -> usize {
         match self {
             Self::Sum | Self::Mean | Self::Variance { .. } | Self::Deviation { .. } => 1,
@@ -78,7 +77,6 @@ impl Statistic {
 #[derive(Debug)]
 pub(super) struct Moments {
     statistic: Statistic,
-    /// The type of the numbers.
     numbers: Exact,
     counts: Vec<u64>,
     sums: Vec<(Term, ExactSums)>,
@@ -106,11 +104,16 @@ impl Moments {
     }
 
     /// Calls `add` with every row that counts and its group.
-    fn take_up(&mut self, values: &[ArrayRef], groups: Groups<'_>, minus: bool) -> Result<()> {
+    fn take_up(
+        &mut self,
+        values: &[ArrayRef],
+        groups: MomentGroups<'_>,
+        minus: bool,
+    ) -> Result<()> {
         let (Some(first), Some(last)) = (values.first(), values.last()) else { return Ok(()) };
         let valid = NullBuffer::union(first.nulls(), last.nulls());
         let valid = valid.filter(|valid| valid.null_count() > 0);
-        let rows = Rows { groups, valid: valid.as_ref(), len: first.len() };
+        let rows = MomentRows { groups, valid: valid.as_ref(), len: first.len() };
         if minus {
             rows.for_each_row(|_, group| self.counts[group] = self.counts[group].saturating_sub(1));
         } else {
@@ -122,7 +125,7 @@ impl Moments {
                     let array = if *term == Term::X { last } else { first };
                     let values = as_floats(array)?;
                     match rows {
-                        Rows { groups: Groups::One, valid: None, .. } if !minus => {
+                        MomentRows { groups: MomentGroups::One, valid: None, .. } if !minus => {
                             sums.add_run(0, values);
                         }
                         _ if minus => {
@@ -288,42 +291,41 @@ impl Moments {
     }
 }
 
-/// The group of each row.
 #[derive(Clone, Copy)]
-enum Groups<'a> {
+enum MomentGroups<'a> {
     One,
     Each(&'a [usize]),
 }
 
 #[derive(Clone, Copy)]
-struct Rows<'a> {
-    groups: Groups<'a>,
+struct MomentRows<'a> {
+    groups: MomentGroups<'a>,
     /// `None` if all rows count.
     valid: Option<&'a NullBuffer>,
     len: usize,
 }
 
-impl Rows<'_> {
+impl MomentRows<'_> {
     #[inline]
     fn for_each_row(self, mut row: impl FnMut(usize, usize)) {
         match (self.groups, self.valid) {
-            (Groups::Each(groups), None) => {
+            (MomentGroups::Each(groups), None) => {
                 groups.iter().enumerate().for_each(|(i, group)| row(i, *group));
             }
-            (Groups::Each(groups), Some(valid)) => {
+            (MomentGroups::Each(groups), Some(valid)) => {
                 valid.valid_indices().for_each(|i| row(i, groups[i]));
             }
-            (Groups::One, None) => (0..self.len).for_each(|i| row(i, 0)),
-            (Groups::One, Some(valid)) => valid.valid_indices().for_each(|i| row(i, 0)),
+            (MomentGroups::One, None) => (0..self.len).for_each(|i| row(i, 0)),
+            (MomentGroups::One, Some(valid)) => valid.valid_indices().for_each(|i| row(i, 0)),
         }
     }
 
     fn count(self, counts: &mut [u64]) {
         match self.groups {
-            Groups::One => {
+            MomentGroups::One => {
                 counts[0] += (self.len - self.valid.map_or(0, NullBuffer::null_count)) as u64
             }
-            Groups::Each(_) => self.for_each_row(|_, group| counts[group] += 1),
+            MomentGroups::Each(_) => self.for_each_row(|_, group| counts[group] += 1),
         }
     }
 }
@@ -345,12 +347,12 @@ impl Fold for Moments {
 
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
         self.resize(groups.iter().max().map_or(0, |g| g + 1));
-        self.take_up(values, Groups::Each(groups), false)
+        self.take_up(values, MomentGroups::Each(groups), false)
     }
 
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.resize(1);
-        self.take_up(values, Groups::One, false)
+        self.take_up(values, MomentGroups::One, false)
     }
 
     fn retracts(&self) -> bool {
@@ -359,7 +361,7 @@ impl Fold for Moments {
 
     fn retract_one(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.resize(1);
-        self.take_up(values, Groups::One, true)
+        self.take_up(values, MomentGroups::One, true)
     }
 
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {

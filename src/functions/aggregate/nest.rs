@@ -12,13 +12,12 @@ use arrow::datatypes::{DataType, Field, Fields};
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::rows_at;
-use super::rows::{ByGroup, Rows, group_rows};
+use super::rows::{ByGroup, CollectedRows, group_rows};
 use super::{AggBegin, AggDef, AggTypes, Fold};
 use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::reshape;
 
-/// `ragged_nest_agg(x [ORDER BY ..])`.
 pub(super) static NEST: AggDef = AggDef {
     name: "ragged_nest_agg",
     arity: (1, 1),
@@ -58,7 +57,7 @@ fn keys(types: &AggTypes<'_>) -> Fields {
 /// Rows with their sort keys.
 #[derive(Debug)]
 pub(super) struct Nest {
-    rows: Rows,
+    rows: CollectedRows,
     keys: Fields,
     sort: Vec<SortOptions>,
     /// The type of the concatenated lists of the rows; `None` if rows become elements.
@@ -70,7 +69,7 @@ impl Nest {
         let keys = keys(&begin.types);
         let types = std::iter::once(begin.types.data_type(0).clone());
         let all = types.chain(keys.iter().map(|k| k.data_type().clone())).collect();
-        Self { rows: Rows::new(all), keys, sort: begin.sort.clone(), joined }
+        Self { rows: CollectedRows::new(all), keys, sort: begin.sort.clone(), joined }
     }
 
     /// Returns the rows of the first groups, in order.

@@ -35,7 +35,6 @@ impl NestedExtremes {
         Self { data_type: data_type.clone(), wanted, chunks: Vec::new(), best: Vec::new() }
     }
 
-    /// Returns the values of the first `groups` groups.
     fn best_values(&self, groups: usize) -> Result<ArrayRef> {
         let null = new_null_array(&self.data_type, 1);
         let mut sources: Vec<&dyn Array> = self.chunks.iter().map(|c| c.as_ref()).collect();
@@ -48,7 +47,6 @@ impl NestedExtremes {
         }
     }
 
-    /// Merges all chunks into one.
     fn merge_chunks(&mut self) -> Result<()> {
         let values = self.best_values(self.best.len())?;
         for (row, best) in self.best.iter_mut().enumerate() {

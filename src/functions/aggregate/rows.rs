@@ -12,25 +12,24 @@ use crate::kernels::concat;
 
 /// Columns of rows, batch by batch, and the group of each row.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct CollectedRows {
     types: Vec<DataType>,
-    batches: Vec<Batch>,
+    batches: Vec<RowBatch>,
     /// Bytes of all batches. DataFusion reads the size after each batch, so it is kept up to date.
     bytes: usize,
 }
 
 /// Columns of rows, and their groups.
-type Batch = (Vec<ArrayRef>, Vec<usize>);
+type RowBatch = (Vec<ArrayRef>, Vec<usize>);
 
 /// The rows of the first groups, group by group, in order of arrival.
 pub(super) struct ByGroup {
-    /// The columns.
     pub(super) columns: Vec<ArrayRef>,
     /// The number of rows of each group.
     pub(super) lengths: Vec<usize>,
 }
 
-impl Rows {
+impl CollectedRows {
     pub(super) fn new(types: Vec<DataType>) -> Self {
         Self { types, batches: Vec::new(), bytes: 0 }
     }
@@ -49,7 +48,6 @@ impl Rows {
         }
     }
 
-    /// Merges all batches into one.
     fn merge_batches(&mut self) -> Result<()> {
         if self.batches.len() < 2 {
             return Ok(());
@@ -130,7 +128,7 @@ impl Rows {
     }
 }
 
-fn bytes_of((columns, groups): &Batch) -> usize {
+fn bytes_of((columns, groups): &RowBatch) -> usize {
     let column = |c: &ArrayRef| c.to_data().get_slice_memory_size().unwrap_or_default();
     let columns: usize = columns.iter().map(column).sum();
     columns + groups.capacity() * size_of::<usize>()

@@ -6,9 +6,9 @@ use serrate_core::internal::Seeded;
 
 /// The number of occurrences of each number.
 #[derive(Debug, Default)]
-pub(super) struct Counts(HashMap<u64, u64, Seeded>);
+pub(super) struct ValueCounts(HashMap<u64, u64, Seeded>);
 
-impl Counts {
+impl ValueCounts {
     pub(super) fn add(&mut self, id: u64, n: u64) {
         let count = self.0.entry(id).or_default();
         *count = count.saturating_add(n);

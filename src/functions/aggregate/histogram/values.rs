@@ -19,18 +19,17 @@ use arrow::datatypes::{
 use arrow::row::{RowConverter, SortField};
 use half::f16;
 
-use super::counts::Counts;
+use super::counts::ValueCounts;
 use crate::error::Result;
 
-/// The values that numbers stand for.
 #[derive(Debug)]
-pub(super) struct Values {
+pub(super) struct ValueNumbers {
     data_type: DataType,
-    kind: Kind,
+    kind: Numbering,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum Numbering {
     Signed,
     Unsigned,
     Nothing,
@@ -66,13 +65,13 @@ pub(super) enum Ids<'a> {
     },
 }
 
-impl Values {
+impl ValueNumbers {
     pub(super) fn new(data_type: &DataType) -> Result<Self> {
         let kind = match data_type {
-            DataType::Null => Kind::Nothing,
-            t if t.is_signed_integer() => Kind::Signed,
-            t if t.is_unsigned_integer() => Kind::Unsigned,
-            t => Kind::Numbered(Numbered {
+            DataType::Null => Numbering::Nothing,
+            t if t.is_signed_integer() => Numbering::Signed,
+            t if t.is_unsigned_integer() => Numbering::Unsigned,
+            t => Numbering::Numbered(Numbered {
                 converter: RowConverter::new(vec![SortField::new(t.clone())])?,
                 rows: Vec::new(),
                 of: HashMap::new(),
@@ -118,11 +117,11 @@ impl Values {
     fn number_values(&mut self, values: &ArrayRef) -> Result<Vec<Option<u64>>> {
         let nulls = values.logical_nulls();
         let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
-        if !matches!(self.kind, Kind::Numbered(_)) {
+        if !matches!(self.kind, Numbering::Numbered(_)) {
             let ids = self.number_batch(values)?;
             return Ok((0..values.len()).map(|i| ids.at(i)).collect());
         }
-        let Kind::Numbered(seen) = &mut self.kind else { return Ok(Vec::new()) };
+        let Numbering::Numbered(seen) = &mut self.kind else { return Ok(Vec::new()) };
         let values = match values.data_type() == &self.data_type {
             true => Arc::clone(values),
             false => cast(values, &self.data_type)?,
@@ -149,23 +148,24 @@ impl Values {
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
     pub(super) fn compare(&self, a: u64, b: u64) -> Ordering {
         match &self.kind {
-            Kind::Signed => (a as i64).cmp(&(b as i64)),
-            Kind::Unsigned | Kind::Nothing => a.cmp(&b),
-            Kind::Numbered(seen) => {
+            Numbering::Signed => (a as i64).cmp(&(b as i64)),
+            Numbering::Unsigned | Numbering::Nothing => a.cmp(&b),
+            Numbering::Numbered(seen) => {
                 let row = |id: u64| usize::try_from(id).ok().and_then(|id| seen.rows.get(id));
                 row(a).cmp(&row(b))
             }
         }
     }
 
-    /// Returns the values of numbers.
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
     pub(super) fn decode_values(&self, ids: &[u64]) -> Result<ArrayRef> {
         let all: ArrayRef = match &self.kind {
-            Kind::Nothing => return Ok(new_null_array(&DataType::Null, ids.len())),
-            Kind::Signed => Arc::new(Int64Array::from_iter_values(ids.iter().map(|id| *id as i64))),
-            Kind::Unsigned => Arc::new(UInt64Array::from_iter_values(ids.iter().copied())),
-            Kind::Numbered(seen) => {
+            Numbering::Nothing => return Ok(new_null_array(&DataType::Null, ids.len())),
+            Numbering::Signed => {
+                Arc::new(Int64Array::from_iter_values(ids.iter().map(|id| *id as i64)))
+            }
+            Numbering::Unsigned => Arc::new(UInt64Array::from_iter_values(ids.iter().copied())),
+            Numbering::Numbered(seen) => {
                 let parser = seen.converter.parser();
                 let row = |id: &u64| usize::try_from(*id).ok().and_then(|id| seen.rows.get(id));
                 let rows = ids.iter().filter_map(row).map(|bytes| parser.parse(bytes));
@@ -179,7 +179,7 @@ impl Values {
     /// Returns the number of bytes in use.
     pub(super) fn size(&self) -> usize {
         match &self.kind {
-            Kind::Numbered(seen) => seen.bytes + seen.rows.capacity() * 64,
+            Numbering::Numbered(seen) => seen.bytes + seen.rows.capacity() * 64,
             _ => 0,
         }
     }
@@ -236,7 +236,12 @@ impl Ids<'_> {
     }
 
     /// Counts the values of a range. `scratch` is a table that is all zeros between calls.
-    pub(super) fn count(&self, range: Range<usize>, counts: &mut Counts, scratch: &mut Vec<u32>) {
+    pub(super) fn count(
+        &self,
+        range: Range<usize>,
+        counts: &mut ValueCounts,
+        scratch: &mut Vec<u32>,
+    ) {
         match self {
             Self::Nothing => {}
             Self::U8(a) => count_small(a, range, counts, scratch, usize::from, |v| v as u64),
@@ -291,7 +296,7 @@ fn short_value(place: usize) -> u64 {
 fn count_small<T: ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
     range: Range<usize>,
-    counts: &mut Counts,
+    counts: &mut ValueCounts,
     table: &mut Vec<u32>,
     place: impl Fn(T::Native) -> usize,
     id: impl Fn(usize) -> u64,
@@ -350,8 +355,8 @@ mod tests {
     use arrow::array::{DictionaryArray, Float64Array, Int16Array, StringArray};
 
     fn counted(array: ArrayRef, t: &DataType) -> Vec<(String, u64)> {
-        let mut values = Values::new(t).unwrap();
-        let mut counts = Counts::default();
+        let mut values = ValueNumbers::new(t).unwrap();
+        let mut counts = ValueCounts::default();
         let mut scratch = Vec::new();
         let ids = values.number_batch(&array).unwrap();
         ids.count(0..array.len(), &mut counts, &mut scratch);
@@ -405,8 +410,8 @@ mod tests {
     #[test]
     fn ranges_are_taken_where_they_are() {
         let array: ArrayRef = Arc::new(UInt64Array::from(vec![9, u64::MAX, 9, 1]));
-        let mut values = Values::new(&DataType::UInt64).unwrap();
-        let mut counts = Counts::default();
+        let mut values = ValueNumbers::new(&DataType::UInt64).unwrap();
+        let mut counts = ValueCounts::default();
         values.number_batch(&array).unwrap().count(1..3, &mut counts, &mut Vec::new());
         let mut all: Vec<_> = counts.iter().collect();
         all.sort_unstable();

@@ -8,28 +8,28 @@ use crate::error::{Error, Result};
 use serrate_core::internal::Stamp;
 
 /// Maximum number of cached files.
-const KEPT: usize = 4;
+const MAX_FILES: usize = 4;
 
 /// Cache of the results of the most recently used files. Functions have no state of their own, and
 /// are called for every batch.
-pub(super) struct Kept<T> {
-    files: Mutex<Vec<Entry<T>>>,
+pub(super) struct FileCache<T> {
+    files: Mutex<Vec<CacheEntry<T>>>,
 }
 
-struct Entry<T> {
+struct CacheEntry<T> {
     path: PathBuf,
-    slot: Slot<T>,
+    slot: CacheSlot<T>,
 }
 
 /// The result of one file. The lock is held while the file is read, so that partitions that start
 /// together read it once, and no caller waits for another file.
-type Slot<T> = Arc<Mutex<Option<(Stamp, Arc<T>)>>>;
+type CacheSlot<T> = Arc<Mutex<Option<(Stamp, Arc<T>)>>>;
 
 fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<T> Kept<T> {
+impl<T> FileCache<T> {
     pub(super) const fn new() -> Self {
         Self { files: Mutex::new(Vec::new()) }
     }
@@ -53,15 +53,15 @@ impl<T> Kept<T> {
     }
 
     /// Returns the slot of a file and marks it as most recently used.
-    fn touch_slot(&self, full: &Path) -> Slot<T> {
+    fn touch_slot(&self, full: &Path) -> CacheSlot<T> {
         let mut files = lock_ignoring_poison(&self.files);
         let entry = match files.iter().position(|f| f.path == full) {
             Some(at) => files.remove(at),
-            None => Entry { path: full.to_path_buf(), slot: Slot::default() },
+            None => CacheEntry { path: full.to_path_buf(), slot: CacheSlot::default() },
         };
         let slot = Arc::clone(&entry.slot);
         files.push(entry);
-        if files.len() > KEPT {
+        if files.len() > MAX_FILES {
             files.remove(0);
         }
         slot
@@ -78,13 +78,14 @@ mod tests {
     fn a_file_is_read_once_until_it_changes() {
         let dir = tempfile::tempdir().unwrap();
         let reads = Cell::new(0);
-        let kept = Kept::new();
+        let cache = FileCache::new();
         let get = |name: &str| {
-            kept.get(&dir.path().join(name), |p| {
-                reads.set(reads.get() + 1);
-                fs::read_to_string(p).map_err(|e| Error::io(p, e))
-            })
-            .map(|v| v.to_string())
+            cache
+                .get(&dir.path().join(name), |p| {
+                    reads.set(reads.get() + 1);
+                    fs::read_to_string(p).map_err(|e| Error::io(p, e))
+                })
+                .map(|v| v.to_string())
         };
         fs::write(dir.path().join("a"), "1").unwrap();
         assert_eq!(
@@ -109,11 +110,11 @@ mod tests {
     fn a_change_within_a_step_of_the_clock_is_seen() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
-        let kept = Kept::new();
+        let cache = FileCache::new();
         for i in 0..20 {
             // The file is overwritten in place with the same length.
             fs::write(&path, format!("{i:02}")).unwrap();
-            let text = kept.get(&path, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
+            let text = cache.get(&path, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
             assert_eq!(text.unwrap().as_str(), format!("{i:02}"));
         }
     }
@@ -124,18 +125,18 @@ mod tests {
         let (slow, fast) = (dir.path().join("slow"), dir.path().join("fast"));
         fs::write(&slow, "1").unwrap();
         fs::write(&fast, "2").unwrap();
-        let kept = Kept::new();
+        let cache = FileCache::new();
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let wait = Mutex::new(wait);
         std::thread::scope(|scope| {
-            let kept = &kept;
+            let cache = &cache;
             let reader = scope.spawn(move || {
-                kept.get(&slow, |p| {
+                cache.get(&slow, |p| {
                     lock_ignoring_poison(&wait).recv().unwrap();
                     fs::read_to_string(p).map_err(|e| Error::io(p, e))
                 })
             });
-            let text = kept.get(&fast, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
+            let text = cache.get(&fast, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
             assert_eq!(text.unwrap().as_str(), "2");
             go.send(()).unwrap();
             assert_eq!(reader.join().unwrap().unwrap().as_str(), "1");
