@@ -301,7 +301,6 @@ fn describe_run(args: &BatchesArgs, loader: &MedsLoader) -> Map<String, Value> {
     about
 }
 
-/// Describes labels of several tasks.
 pub(super) fn describe_tasks(tasks: &[String]) -> String {
     format!(
         "the labels of {} tasks were combined: {}; give the folder of one task to use only its labels",

@@ -103,7 +103,6 @@ pub(super) fn run(args: &DensifyArgs) -> Outcome {
     println(&format!("wrote {} {noun} to {}", group_digits(rows), args.output.display()))
 }
 
-/// Reads only the selected rows.
 fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     let mut source = InputSource::open(&args.input)?;
     source.select_part(MedsPart::Tokens);

@@ -160,7 +160,6 @@ fn history_file() -> Option<PathBuf> {
     Some(folder.join("history"))
 }
 
-/// Whether the session has a table of this name.
 fn is_table(runner: &Runner, name: &str) -> bool {
     runner.context().table_exist(name).unwrap_or(false)
 }
