@@ -38,7 +38,7 @@ use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::panic_text;
 
 /// Returns the error for a panic of a file's reader.
-fn damaged(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
+fn damaged_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
     exec_datafusion_err!(
         "{}: the file is damaged: a length, an offset or a type in it is invalid ({})",
         shown_location(file),
@@ -48,7 +48,7 @@ fn damaged(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
 
 /// Adds the file name to an error of the file's reader. Other errors, such as those of conditions,
 /// are unchanged.
-fn named(file: &Location, error: DataFusionError) -> DataFusionError {
+fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
     let of_reader = match error.find_root() {
         DataFusionError::ParquetError(_)
         | DataFusionError::ObjectStore(_)
@@ -71,10 +71,10 @@ fn named(file: &Location, error: DataFusionError) -> DataFusionError {
     }
 }
 
-fn contained<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result<T> {
+fn contain_panic<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(read)) {
-        Ok(read) => read.map_err(|e| named(file, e)),
-        Err(panic) => Err(damaged(file, panic.as_ref())),
+        Ok(read) => read.map_err(|e| add_file_name(file, e)),
+        Err(panic) => Err(damaged_error(file, panic.as_ref())),
     }
 }
 
@@ -86,8 +86,8 @@ pub(in crate::sql) async fn guarded<T>(
     read: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     match AssertUnwindSafe(read).catch_unwind().await {
-        Ok(read) => read.map_err(|e| named(file, e)),
-        Err(panic) => Err(damaged(file, panic.as_ref())),
+        Ok(read) => read.map_err(|e| add_file_name(file, e)),
+        Err(panic) => Err(damaged_error(file, panic.as_ref())),
     }
 }
 
@@ -166,7 +166,7 @@ struct GuardedSource {
 }
 
 impl GuardedSource {
-    fn again(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+    fn wrap_source(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
         Arc::new(Self { inner })
     }
 
@@ -204,7 +204,7 @@ impl FileSource for GuardedSource {
     }
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
-        self.again(self.inner.with_batch_size(batch_size))
+        self.wrap_source(self.inner.with_batch_size(batch_size))
     }
 
     fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
@@ -261,7 +261,7 @@ struct GuardedMorselizer {
 impl Morselizer for GuardedMorselizer {
     fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
         let location = file.object_meta.location.clone();
-        let inner = contained(&location, || self.inner.plan_file(file))?;
+        let inner = contain_panic(&location, || self.inner.plan_file(file))?;
         Ok(Box::new(GuardedPlanner { inner, file: location }))
     }
 }
@@ -275,7 +275,7 @@ struct GuardedPlanner {
 impl MorselPlanner for GuardedPlanner {
     fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
         let Self { inner, file } = *self;
-        let Some(mut plan) = contained(&file, || inner.plan())? else { return Ok(None) };
+        let Some(mut plan) = contain_panic(&file, || inner.plan())? else { return Ok(None) };
         let guard =
             |inner| -> Box<dyn MorselPlanner> { Box::new(Self { inner, file: file.clone() }) };
         let planners = plan.take_ready_planners().into_iter().map(guard).collect();
@@ -306,13 +306,13 @@ impl Morsel for GuardedMorsel {
         let stream = match catch_unwind(AssertUnwindSafe(|| inner.into_stream())) {
             Ok(stream) => stream,
             Err(panic) => {
-                let error = damaged(&file, panic.as_ref());
+                let error = damaged_error(&file, panic.as_ref());
                 return futures::stream::once(async { Err(error) }).boxed();
             }
         };
         let batches = AssertUnwindSafe(stream).catch_unwind().map(move |next| match next {
-            Ok(batch) => batch.map_err(|e| named(&file, e)),
-            Err(panic) => Err(damaged(&file, panic.as_ref())),
+            Ok(batch) => batch.map_err(|e| add_file_name(&file, e)),
+            Err(panic) => Err(damaged_error(&file, panic.as_ref())),
         });
         batches.boxed()
     }
