@@ -32,11 +32,11 @@ pub(crate) struct PlainChanges;
 impl AnalyzerRule for PlainChanges {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         match plan {
-            LogicalPlan::Dml(change) => Ok(LogicalPlan::Dml(plain(change)?)),
+            LogicalPlan::Dml(change) => Ok(LogicalPlan::Dml(capture_change(change)?)),
             // EXPLAIN ANALYZE executes the statement.
             LogicalPlan::Analyze(mut analyze) => {
                 if let LogicalPlan::Dml(change) = analyze.input.as_ref() {
-                    analyze.input = Arc::new(LogicalPlan::Dml(plain(change.clone())?));
+                    analyze.input = Arc::new(LogicalPlan::Dml(capture_change(change.clone())?));
                 }
                 Ok(LogicalPlan::Analyze(analyze))
             }
@@ -49,7 +49,7 @@ impl AnalyzerRule for PlainChanges {
     }
 }
 
-fn plain(change: DmlStatement) -> Result<DmlStatement> {
+fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     let verb = match change.op {
         WriteOp::Delete => "DELETE",
         WriteOp::Update => "UPDATE",
@@ -127,7 +127,7 @@ pub(in crate::sql) fn unqualified(expr: Expr) -> Result<Expr> {
 
 /// Simplifies an expression as the optimizer does: constants are folded, `now()` becomes a time,
 /// names in functions are bound.
-pub(in crate::sql) fn simplified(
+pub(in crate::sql) fn simplify_expr(
     state: &dyn Session,
     expr: Expr,
     schema: &DFSchema,
@@ -154,13 +154,13 @@ impl fmt::Debug for Captured {
 }
 
 impl Captured {
-    fn simplified(&self, state: &dyn Session, exprs: &[Expr]) -> Result<Vec<Expr>> {
+    fn simplify_all(&self, state: &dyn Session, exprs: &[Expr]) -> Result<Vec<Expr>> {
         let schema = DFSchema::try_from(self.inner.schema())?;
-        exprs.iter().map(|e| simplified(state, e.clone(), &schema)).collect()
+        exprs.iter().map(|e| simplify_expr(state, e.clone(), &schema)).collect()
     }
 
     fn filters(&self, state: &dyn Session) -> Result<Vec<Expr>> {
-        let all = self.simplified(state, &self.filters)?.into_iter();
+        let all = self.simplify_all(state, &self.filters)?.into_iter();
         Ok(all.map(|e| if is_null(&e) { lit(false) } else { e }).collect())
     }
 }
@@ -212,7 +212,7 @@ impl TableProvider for Captured {
         let filters = self.filters(state)?;
         let values: Vec<Expr> = self.assignments.iter().map(|(_, value)| value.clone()).collect();
         let names = self.assignments.iter().map(|(name, _)| name.clone());
-        let assignments = names.zip(self.simplified(state, &values)?).collect();
+        let assignments = names.zip(self.simplify_all(state, &values)?).collect();
         self.inner.update(state, assignments, filters).await
     }
 }
