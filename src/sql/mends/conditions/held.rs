@@ -63,7 +63,6 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// Adds the conjuncts of a predicate.
     pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
             // A correlated condition moves into the join that replaces its subquery.
@@ -89,14 +88,13 @@ pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {
     joins || (!condition.is_volatile() && cannot_fail(condition, schema).unwrap_or(false))
 }
 
-/// Whether a condition is held.
 pub(super) fn is_held(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func == *HERE)
 }
 
 /// Returns one held condition that is the conjunction of several, each evaluated only where those
 /// before it are true.
-pub(super) fn hold(conditions: Vec<Expr>) -> Option<Expr> {
+pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);
     Some(Expr::ScalarFunction(call))
@@ -111,12 +109,12 @@ fn hold_beside(condition: Expr, outer: Expr) -> Expr {
 
 /// Rewrites a query within EXISTS or IN so that its conditions that can fail move into the join
 /// that replaces it.
-pub(super) fn correlate(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+pub(super) fn correlate_held(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
             let inputs = plan.inputs();
             let Some(input) = inputs.first() else { return Ok(None) };
-            let Some(input) = correlate(input)? else { return Ok(None) };
+            let Some(input) = correlate_held(input)? else { return Ok(None) };
             plan.with_new_exprs(plan.expressions(), vec![input]).map(Some)
         }
         LogicalPlan::Filter(filter) => {
@@ -171,7 +169,7 @@ fn conjuncts_of(held: Expr) -> Vec<Expr> {
 /// DataFusion evaluates the right side of AND for all rows unless few rows of the batch remain. It
 /// turns `CASE WHEN a THEN b ELSE false END` into AND again, but not a CASE over an operand.
 pub(super) fn and_then(first: Expr, then: Expr) -> Expr {
-    choose(first, vec![(lit(true), then)], lit(false))
+    case_of(first, vec![(lit(true), then)], lit(false))
 }
 
 /// Splits the result of [`and_then`], or returns the expression itself as an error.
@@ -190,12 +188,12 @@ fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
 }
 
 /// Returns `CASE of WHEN .. THEN .. ELSE other END`.
-pub(super) fn choose(of: Expr, arms: Vec<(Expr, Expr)>, other: Expr) -> Expr {
+pub(super) fn case_of(of: Expr, arms: Vec<(Expr, Expr)>, other: Expr) -> Expr {
     let arms = arms.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
     Expr::Case(Case::new(Some(Box::new(of)), arms, Some(Box::new(other))))
 }
 
 /// Returns the predicate of a filter: free conditions, then the held ones.
-pub(super) fn predicate(free: Vec<Expr>, held: Vec<Expr>) -> Option<Expr> {
-    conjunction(free.into_iter().chain(hold(held)))
+pub(super) fn join_conditions(free: Vec<Expr>, held: Vec<Expr>) -> Option<Expr> {
+    conjunction(free.into_iter().chain(hold_together(held)))
 }
