@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::scalar::ScalarValue;
 
-use super::held::{Conditions, choose, correlate, is_free, is_held, predicate};
+use super::held::{Conditions, case_of, correlate_held, is_free, is_held, join_conditions};
 use crate::functions::cannot_fail;
 
 /// Logical optimizer rule, before all others: the right side of AND and OR is evaluated only where
@@ -60,7 +60,7 @@ impl OptimizerRule for LazyConditions {
             let lazy = made_lazy(e, &schema)?;
             Ok(lazy.update_data(|e| name.restore(e)))
         })?;
-        plan.transform_data(separate)
+        plan.transform_data(separate_held)
     }
 }
 
@@ -87,7 +87,7 @@ fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
         else {
             return Ok(Transformed::no(e));
         };
-        let Some(plan) = correlate(&subquery.subquery)? else { return Ok(Transformed::no(e)) };
+        let Some(plan) = correlate_held(&subquery.subquery)? else { return Ok(Transformed::no(e)) };
         let made = subquery.with_plan(Arc::new(plan));
         Ok(Transformed::yes(match e {
             Expr::Exists(exists) => Expr::Exists(Exists { subquery: made, ..exists }),
@@ -98,7 +98,7 @@ fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
 }
 
 /// Splits a filter so that the conditions that can fail are above the others.
-fn separate(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
     let schema = filter.input.schema();
     let mut conditions = Conditions::default();
@@ -114,10 +114,10 @@ fn separate(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));
     }
     let mut input = filter.input;
-    if let Some(free) = predicate(conditions.free, Vec::new()) {
+    if let Some(free) = join_conditions(conditions.free, Vec::new()) {
         input = LogicalPlan::Filter(Filter::try_new(free, input)?).into();
     }
-    let Some(held) = predicate(Vec::new(), held) else {
+    let Some(held) = join_conditions(Vec::new(), held) else {
         return Ok(Transformed::no(LogicalPlan::clone(&input)));
     };
     Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(held, input)?)))
@@ -153,7 +153,7 @@ fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let decided = lit(op == Operator::Or);
             let open = lit(op == Operator::And);
             let arms = vec![(decided.clone(), decided), (open, *right)];
-            Ok(Transformed::yes(choose(*left, arms, rest)))
+            Ok(Transformed::yes(case_of(*left, arms, rest)))
         }
         Expr::Case(Case { expr: None, when_then_expr, else_expr })
             if is_truth(&when_then_expr, schema)
