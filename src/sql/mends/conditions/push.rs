@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::held::{Conditions, is_free, is_held, predicate};
+use super::held::{Conditions, is_free, is_held, join_conditions};
 use crate::sql::rules::LogicalRule;
 
 /// DataFusion's `PushDownFilter`, which moves conditions that cannot fail as usual, and the others
@@ -64,7 +64,7 @@ impl PushDownFree {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         if join.null_aware {
-            return self.stock.rewrite(over(above, join)?, config);
+            return self.stock.rewrite(filter_over(above, join)?, config);
         }
         let was = join.filter.clone();
         let schema = merge_schema(&[&join.left, &join.right]);
@@ -77,10 +77,10 @@ impl PushDownFree {
         conditions.held.splice(0..0, moved);
         if conditions.held.is_empty() {
             join.filter = was;
-            return self.stock.rewrite(over(above, join)?, config);
+            return self.stock.rewrite(filter_over(above, join)?, config);
         }
         join.filter = conjunction(conditions.free);
-        let pushed = self.stock.rewrite(over(above, join)?, config)?;
+        let pushed = self.stock.rewrite(filter_over(above, join)?, config)?;
         let held = conditions.held;
         let mut changed = pushed.transformed || rekeyed;
         let plan = with_join(pushed.data, |join| {
@@ -95,7 +95,7 @@ impl PushDownFree {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        let (filters, input) = stacked(&plan);
+        let (filters, input) = stacked_filters(&plan);
         let mut conditions = Conditions::default();
         for filter in filters.iter().rev() {
             conditions.add(filter.predicate.clone(), input.schema());
@@ -123,22 +123,22 @@ impl PushDownFree {
             LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
                 // Pairs are dropped before their rows are copied.
                 let mut join = join.clone();
-                let all = join.filter.take().into_iter().chain(predicate(Vec::new(), held));
+                let all = join.filter.take().into_iter().chain(join_conditions(Vec::new(), held));
                 join.filter = conjunction(all);
                 let pushed = self.push_over(conjunction(free), join, config)?;
                 Ok(Transformed::yes(pushed.data))
             }
             input if lets_through(input, &held) => {
-                let all = predicate(free, held);
+                let all = join_conditions(free, held);
                 let Some(all) = all else { return Ok(Transformed::no(plan)) };
                 let pushed = self.stock.rewrite(filter(all, input.clone())?, config)?;
-                let split = split(pushed.data)?;
+                let split = split_held(pushed.data)?;
                 Ok(Transformed::new_transformed(split, pushed.transformed || !done))
             }
             _ if done => Ok(Transformed::no(plan)),
             input => {
                 let below = self.push(free, Arc::new(input.clone()), config)?;
-                let Some(held) = predicate(Vec::new(), held) else {
+                let Some(held) = join_conditions(Vec::new(), held) else {
                     return Ok(below);
                 };
                 Ok(Transformed::yes(filter(held, below.data)?))
@@ -173,7 +173,7 @@ fn filter(predicate: Expr, input: LogicalPlan) -> Result<LogicalPlan> {
     Filter::try_new(predicate, Arc::new(input)).map(LogicalPlan::Filter)
 }
 
-fn over(above: Option<Expr>, join: Join) -> Result<LogicalPlan> {
+fn filter_over(above: Option<Expr>, join: Join) -> Result<LogicalPlan> {
     match above {
         Some(above) => filter(above, LogicalPlan::Join(join)),
         None => Ok(LogicalPlan::Join(join)),
@@ -181,7 +181,7 @@ fn over(above: Option<Expr>, join: Join) -> Result<LogicalPlan> {
 }
 
 /// Returns consecutive filters, the topmost first, and their input.
-fn stacked(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
+fn stacked_filters(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
     let mut filters = Vec::new();
     while let LogicalPlan::Filter(filter) = plan {
         filters.push(filter);
@@ -212,7 +212,7 @@ fn may_group_nothing(aggregate: &Aggregate) -> bool {
 }
 
 /// Moves held conditions that a rule has left among others above them.
-fn split(plan: LogicalPlan) -> Result<LogicalPlan> {
+fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
     let mut conditions = Conditions::default();
     conditions.add(found.predicate.clone(), found.input.schema());
@@ -220,7 +220,7 @@ fn split(plan: LogicalPlan) -> Result<LogicalPlan> {
     if let Some(free) = conjunction(conditions.free) {
         plan = filter(free, plan)?;
     }
-    match predicate(Vec::new(), conditions.held) {
+    match join_conditions(Vec::new(), conditions.held) {
         Some(held) => filter(held, plan),
         None => Ok(plan),
     }
@@ -266,7 +266,7 @@ fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     };
     let (keys, first): (Vec<_>, Vec<_>) = conditions.free.into_iter().partition(is_key);
     let ordered = first.into_iter().chain(conditions.held).chain(held).collect();
-    predicate(keys, ordered)
+    join_conditions(keys, ordered)
 }
 
 /// Changes the join of a plan, which is the top node or below filters.
