@@ -95,7 +95,6 @@ fn is_outer_column(e: &Expr) -> bool {
     }
 }
 
-/// Whether a node itself names outer columns.
 fn names_outer(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|e| {
@@ -278,20 +277,20 @@ impl Bound<'_> {
         Ok(match plan {
             LogicalPlan::Projection(node) => {
                 let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
-                let exprs = node.expr.iter().map(|e| self.inner(e.clone()));
+                let exprs = node.expr.iter().map(|e| self.rewrite_inner(e.clone()));
                 let exprs = exprs.collect::<Result<Vec<_>>>()?;
-                Some(self.project(input, exprs)?)
+                Some(self.project_with_keys(input, exprs)?)
             }
             LogicalPlan::SubqueryAlias(node) => {
                 let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
-                Some(self.aliased(input, node)?)
+                Some(self.add_alias(input, node)?)
             }
             LogicalPlan::Filter(node) => {
                 let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
-                let predicate = self.inner(node.predicate.clone())?;
+                let predicate = self.rewrite_inner(node.predicate.clone())?;
                 Some(LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?))
             }
-            LogicalPlan::Aggregate(node) => self.aggregate(node)?,
+            LogicalPlan::Aggregate(node) => self.expand_aggregate(node)?,
             LogicalPlan::Distinct(Distinct::All(input)) => {
                 let Some(input) = self.with_outer(input)? else { return Ok(None) };
                 Some(LogicalPlanBuilder::from(input).distinct()?.build()?)
@@ -303,9 +302,9 @@ impl Bound<'_> {
                 else {
                     return Ok(None);
                 };
-                self.limit(&node.input, skip, fetch)?
+                self.limit_rows(&node.input, skip, fetch)?
             }
-            LogicalPlan::Join(node) => self.join(node)?,
+            LogicalPlan::Join(node) => self.expand_join(node)?,
             _ => None,
         })
     }
@@ -315,11 +314,11 @@ impl Bound<'_> {
     }
 
     /// Rewrites an expression of a query for its rows with the combinations.
-    fn inner(&self, expr: Expr) -> Result<Expr> {
-        self.replaced(expr, |at, _| self.keys.get(at).map(|key| Expr::Column(key.clone())))
+    fn rewrite_inner(&self, expr: Expr) -> Result<Expr> {
+        self.replace_columns(expr, |at, _| self.keys.get(at).map(|key| Expr::Column(key.clone())))
     }
 
-    fn replaced(
+    fn replace_columns(
         &self,
         expr: Expr,
         by: impl Fn(usize, &arrow::datatypes::Field) -> Option<Expr>,
@@ -343,25 +342,25 @@ impl Bound<'_> {
         self.keys.iter().cloned().map(Expr::Column)
     }
 
-    fn project(&self, input: LogicalPlan, mut exprs: Vec<Expr>) -> Result<LogicalPlan> {
+    fn project_with_keys(&self, input: LogicalPlan, mut exprs: Vec<Expr>) -> Result<LogicalPlan> {
         exprs.extend(self.key_columns());
         LogicalPlanBuilder::from(input).project(exprs)?.build()
     }
 
     /// Applies an alias to the columns of the rows below it.
-    fn aliased(&self, rows: LogicalPlan, node: &SubqueryAlias) -> Result<LogicalPlan> {
+    fn add_alias(&self, rows: LogicalPlan, node: &SubqueryAlias) -> Result<LogicalPlan> {
         let pairs = node.input.schema().columns().into_iter().zip(node.schema.columns());
         let exprs =
             pairs.map(|(from, to)| Expr::Column(from).alias_qualified(to.relation, to.name));
-        self.project(rows, exprs.collect())
+        self.project_with_keys(rows, exprs.collect())
     }
 
-    fn aggregate(&mut self, node: &Aggregate) -> Result<Option<LogicalPlan>> {
+    fn expand_aggregate(&mut self, node: &Aggregate) -> Result<Option<LogicalPlan>> {
         if node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
             return Ok(None);
         }
         let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
-        let inner = |e: &Expr| self.inner(e.clone());
+        let inner = |e: &Expr| self.rewrite_inner(e.clone());
         let aggregates = node.aggr_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
         let groups = node.group_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
         let groups = self.key_columns().chain(groups).collect();
@@ -391,7 +390,7 @@ impl Bound<'_> {
         let null = |plan: &LogicalPlan| -> Result<LogicalPlan> {
             let done = plan.clone().transform_up(|node| {
                 let node = node.map_expressions(|e| {
-                    let done = self.replaced(e, |_, field| {
+                    let done = self.replace_columns(e, |_, field| {
                         let null = ScalarValue::try_new_null(field.data_type()).ok()?;
                         Some(Expr::Literal(null, None))
                     })?;
@@ -403,7 +402,7 @@ impl Bound<'_> {
         };
         let nothing = Filter::try_new(lit(false), Arc::new(null(&node.input)?))?;
         let aggregates = node.aggr_expr.iter().map(|e| {
-            self.replaced(e.clone(), |_, field| {
+            self.replace_columns(e.clone(), |_, field| {
                 let null = ScalarValue::try_new_null(field.data_type()).ok()?;
                 Some(Expr::Literal(null, None))
             })
@@ -432,11 +431,11 @@ impl Bound<'_> {
             let value = when(is_found, of(&results, name)).otherwise(of(&empty, name))?;
             Ok(value.alias_qualified(column.relation, column.name))
         });
-        self.project(all, values.collect::<Result<Vec<_>>>()?)
+        self.project_with_keys(all, values.collect::<Result<Vec<_>>>()?)
     }
 
     /// Limits the rows of each combination.
-    fn limit(
+    fn limit_rows(
         &mut self,
         input: &LogicalPlan,
         skip: usize,
@@ -445,14 +444,18 @@ impl Bound<'_> {
         // Nodes between a limit and its sort must return one row per row.
         match input {
             LogicalPlan::Projection(node) => {
-                let Some(rows) = self.limit(&node.input, skip, fetch)? else { return Ok(None) };
-                let exprs = node.expr.iter().map(|e| self.inner(e.clone()));
+                let Some(rows) = self.limit_rows(&node.input, skip, fetch)? else {
+                    return Ok(None);
+                };
+                let exprs = node.expr.iter().map(|e| self.rewrite_inner(e.clone()));
                 let exprs = exprs.collect::<Result<Vec<_>>>()?;
-                return self.project(rows, exprs).map(Some);
+                return self.project_with_keys(rows, exprs).map(Some);
             }
             LogicalPlan::SubqueryAlias(node) => {
-                let Some(rows) = self.limit(&node.input, skip, fetch)? else { return Ok(None) };
-                return self.aliased(rows, node).map(Some);
+                let Some(rows) = self.limit_rows(&node.input, skip, fetch)? else {
+                    return Ok(None);
+                };
+                return self.add_alias(rows, node).map(Some);
             }
             _ => {}
         }
@@ -462,7 +465,7 @@ impl Bound<'_> {
         };
         let Some(rows) = self.with_outer(below)? else { return Ok(None) };
         let order = order.into_iter().map(|key| {
-            let expr = self.inner(key.expr.clone())?.unalias();
+            let expr = self.rewrite_inner(key.expr.clone())?.unalias();
             Ok(SortKey { expr, ..key })
         });
         let order = order.collect::<Result<Vec<_>>>()?;
@@ -476,10 +479,10 @@ impl Bound<'_> {
             within = within.and(at().lt_eq(lit(skip.saturating_add(fetch) as u64)));
         }
         let numbered = LogicalPlanBuilder::from(rows).window([number])?.filter(within)?.build()?;
-        self.project(numbered, columns).map(Some)
+        self.project_with_keys(numbered, columns).map(Some)
     }
 
-    fn join(&mut self, node: &Join) -> Result<Option<LogicalPlan>> {
+    fn expand_join(&mut self, node: &Join) -> Result<Option<LogicalPlan>> {
         let (left, right) = (any_outer(&node.left)?, any_outer(&node.right)?);
         let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
         // The combinations are passed along with one side, whose rows are all kept or are dropped
@@ -495,7 +498,8 @@ impl Bound<'_> {
             }
             _ => return Ok(None),
         };
-        let filter = node.filter.clone().map(|e| self.inner(e).map(Expr::unalias)).transpose()?;
+        let filter =
+            node.filter.clone().map(|e| self.rewrite_inner(e).map(Expr::unalias)).transpose()?;
         if node.on.iter().any(|(l, r)| l.contains_outer() || r.contains_outer()) {
             return Ok(None);
         }
@@ -509,6 +513,6 @@ impl Bound<'_> {
             node.null_equality,
             false,
         )?;
-        self.project(LogicalPlan::Join(joined), columns).map(Some)
+        self.project_with_keys(LogicalPlan::Join(joined), columns).map(Some)
     }
 }
