@@ -46,7 +46,7 @@ impl AnalyzerRule for StableDecimals {
             let names = NamePreserver::new(&plan);
             let changed = plan.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let changed = expr.transform_up(|expr| rewrite(expr, &schema))?;
+                let changed = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
                 Ok(changed.update_data(|expr| name.restore(expr)))
             })?;
             // The types of columns above follow.
@@ -73,7 +73,7 @@ fn may_change(plan: &LogicalPlan) -> Result<bool> {
         found = found
             || expr.exists(|expr| {
                 Ok(match expr {
-                    Expr::BinaryExpr(binary) => compares(binary.op),
+                    Expr::BinaryExpr(binary) => is_comparison(binary.op),
                     Expr::Between(_)
                     | Expr::InList(_)
                     | Expr::InSubquery(_)
@@ -90,14 +90,14 @@ fn may_change(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-fn compares(op: Operator) -> bool {
+fn is_comparison(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let changed = match &mut expr {
-        Expr::BinaryExpr(binary) if compares(binary.op) => {
+        Expr::BinaryExpr(binary) if is_comparison(binary.op) => {
             as_doubles(vec![&mut *binary.left, &mut *binary.right], schema)
         }
         Expr::Between(between) => {
