@@ -105,7 +105,7 @@ fn has_comparison(plan: &LogicalPlan) -> Result<bool> {
 
 fn is_comparison(expr: &Expr) -> bool {
     match expr {
-        Expr::BinaryExpr(binary) => compares(binary.op),
+        Expr::BinaryExpr(binary) => is_comparison_operator(binary.op),
         Expr::Between(_) | Expr::InList(_) => true,
         Expr::AggregateFunction(_) | Expr::WindowFunction(_) => true,
         Expr::Case(case) => case.expr.is_some(),
@@ -114,7 +114,7 @@ fn is_comparison(expr: &Expr) -> bool {
     }
 }
 
-fn compares(op: Operator) -> bool {
+fn is_comparison_operator(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
@@ -122,7 +122,7 @@ fn compares(op: Operator) -> bool {
 /// Adds keys to the compared parts of an expression. Returns whether anything changed.
 fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
-        Expr::BinaryExpr(binary) if compares(binary.op) => {
+        Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
             // No NaN equals a number, and the kernels of DataFusion treat both zeros as equal here.
