@@ -171,7 +171,6 @@ fn maps_keys_by_name(join: &HashJoinExec) -> bool {
     })
 }
 
-/// Whether an expression is the column of a given name.
 fn is_column(e: &Arc<dyn PhysicalExpr>, name: &str) -> bool {
     e.downcast_ref::<Column>().is_some_and(|column| column.name() == name)
 }
