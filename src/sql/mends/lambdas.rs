@@ -144,7 +144,7 @@ impl PhysicalOptimizerRule for LambdaParameters {
                     .expr()
                     .iter()
                     .map(|column| {
-                        let moved = apart(&column.expr)?;
+                        let moved = renumber_parameters(&column.expr)?;
                         changed |= moved.transformed;
                         Ok(ProjectionExpr { expr: moved.data, alias: column.alias.clone() })
                     })
@@ -155,7 +155,7 @@ impl PhysicalOptimizerRule for LambdaParameters {
                     return Ok(Transformed::yes(Arc::new(projection) as Arc<dyn ExecutionPlan>));
                 }
             } else if let Some(filter) = node.downcast_ref::<FilterExec>() {
-                let moved = apart(filter.predicate())?;
+                let moved = renumber_parameters(filter.predicate())?;
                 if moved.transformed {
                     let filter = FilterExecBuilder::from(filter).with_predicate(moved.data);
                     return Ok(Transformed::yes(
@@ -179,7 +179,7 @@ impl PhysicalOptimizerRule for LambdaParameters {
 
 /// Gives the parameters of an expression indices of their own. Their order, which expresses how
 /// lambdas nest, is kept.
-fn apart(expr: &Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
+fn renumber_parameters(expr: &Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
     Arc::clone(expr).transform_up(|e| {
         let moved = match e.downcast_ref::<LambdaVariable>() {
             Some(v) if v.index() < PARAMETERS => {
