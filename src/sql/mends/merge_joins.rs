@@ -13,10 +13,10 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 
 /// Physical optimizer rule: declares the columns in the condition of a sort-merge join nullable.
 ///
-/// With `datafusion.optimizer.prefer_hash_join` off, an outer join also evaluates its condition for
-/// rows without a partner, over columns declared as in the tables. If they are not nullable there,
-/// the statement fails. `stock_merge_joins_still_fail` in `tests/sql/joins.rs` fails once this is
-/// fixed upstream.
+/// If `datafusion.optimizer.prefer_hash_join` is off, an outer join also evaluates its condition
+/// for rows without a partner, over columns declared as in the tables. If they are not nullable
+/// there, the statement fails. `stock_merge_joins_still_fail` in `tests/sql/joins.rs` fails once
+/// this is fixed upstream.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MergeJoinFilters;
 
