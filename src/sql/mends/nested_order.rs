@@ -46,7 +46,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     let plan = plan.map_expressions(|e| {
         let name = names.save(&e);
-        let done = e.transform_up(|e| rewrite(e, &schema))?;
+        let done = e.transform_up(|e| rewrite_expr(e, &schema))?;
         Ok(done.update_data(|e| name.restore(e)))
     })?;
     plan.transform_data(|plan| match plan {
@@ -68,7 +68,7 @@ fn is_nested(e: &Expr, schema: &DFSchema) -> bool {
     e.get_type(schema).is_ok_and(|t| t.is_nested())
 }
 
-fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
@@ -127,7 +127,7 @@ fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     true
 }
 
-/// What a call computes from lists or structs.
+/// The result that a call computes from lists or structs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Nested {
     /// The ordering as -1, 0 or 1; NULL if a side is NULL.
@@ -184,8 +184,8 @@ impl ScalarUDFImpl for NestedCall {
                     .map(|i| (left.is_valid(i) && right.is_valid(i)).then(|| order(i, i) as i8));
                 Arc::new(rows.collect::<Int8Array>())
             }
-            (Nested::Greatest, values) => extreme(values, rows, Ordering::Greater)?,
-            (Nested::Least, values) => extreme(values, rows, Ordering::Less)?,
+            (Nested::Greatest, values) => extreme_of_rows(values, rows, Ordering::Greater)?,
+            (Nested::Least, values) => extreme_of_rows(values, rows, Ordering::Less)?,
             _ => return exec_err!("{}: {} arguments", self.name(), values.len()),
         };
         Ok(match one {
@@ -196,7 +196,7 @@ impl ScalarUDFImpl for NestedCall {
 }
 
 /// Returns the best value of each row that is not NULL.
-fn extreme(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
+fn extreme_of_rows(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
     let Some(first) = values.first() else {
         return exec_err!("an extreme needs at least one argument");
     };
