@@ -75,10 +75,10 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
         LogicalPlan::Filter(filter) => of_filter(filter, names),
         LogicalPlan::Projection(projection) => {
             let Projection { expr, input, .. } = projection;
-            projected(expr, input, names).map(Transformed::yes)
+            project_values(expr, input, names).map(Transformed::yes)
         }
         node @ (LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_)) => {
-            hoist(node, names)
+            hoist_queries(node, names)
         }
         node => Ok(Transformed::no(node)),
     }
@@ -97,7 +97,7 @@ fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed<LogicalPla
 }
 
 /// Rewrites a projection so that DataFusion can plan its queries as values.
-fn projected(
+fn project_values(
     exprs: Vec<Expr>,
     mut input: Arc<LogicalPlan>,
     names: &mut Names,
@@ -138,7 +138,7 @@ fn with_joined(
 }
 
 /// Computes the queries of a node in a projection below it.
-fn hoist(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let with_lambdas = matches!(node, LogicalPlan::Window(_));
     let inputs = node.inputs();
     let [input] = inputs[..] else { return Ok(Transformed::no(node)) };
@@ -175,7 +175,7 @@ fn hoist(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan
     }
     let passes_columns = !matches!(node, LogicalPlan::Aggregate(_));
     let output: Vec<Expr> = node.schema().columns().into_iter().map(Expr::Column).collect();
-    let below = projected(below, input, names)?;
+    let below = project_values(below, input, names)?;
     let above = node.with_new_exprs(exprs, vec![below])?;
     match passes_columns {
         true => LogicalPlanBuilder::from(above).project(output)?.build().map(Transformed::yes),
