@@ -47,7 +47,7 @@ fn as_regex(like: Like) -> Result<Expr> {
     let pattern = match &*like.pattern {
         Expr::Literal(text, _) if text.is_null() => lit(ScalarValue::Utf8(None)),
         Expr::Literal(text, _) => match text.cast_to(&DataType::Utf8)? {
-            ScalarValue::Utf8(Some(text)) => lit(translate(&text, like.escape_char)?),
+            ScalarValue::Utf8(Some(text)) => lit(translate_pattern(&text, like.escape_char)?),
             other => return plan_err!("SIMILAR TO {other} needs a string as its pattern"),
         },
         other => {
@@ -61,7 +61,7 @@ fn as_regex(like: Like) -> Result<Expr> {
 }
 
 /// Returns the regular expression of a pattern, anchored at both ends.
-fn translate(pattern: &str, escape: Option<char>) -> Result<String> {
+fn translate_pattern(pattern: &str, escape: Option<char>) -> Result<String> {
     let escape = escape.unwrap_or('\\');
     let mut out = String::from("^(?s:");
     let mut rest = pattern.chars().peekable();
@@ -140,10 +140,10 @@ mod tests {
             ("[^a-c.]{2,3}", r"^(?s:[^a-c\.]{2,3})$"),
             ("[[:digit:]x]", "^(?s:[[:digit:]x])$"),
         ] {
-            assert_eq!(translate(pattern, None).unwrap(), regex);
+            assert_eq!(translate_pattern(pattern, None).unwrap(), regex);
         }
-        assert_eq!(translate("#%a%", Some('#')).unwrap(), "^(?s:%a.*)$");
-        assert!(translate("a#", Some('#')).is_err());
-        assert!(translate("a[b", None).is_err());
+        assert_eq!(translate_pattern("#%a%", Some('#')).unwrap(), "^(?s:%a.*)$");
+        assert!(translate_pattern("a#", Some('#')).is_err());
+        assert!(translate_pattern("a[b", None).is_err());
     }
 }
