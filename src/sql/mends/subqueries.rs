@@ -68,7 +68,8 @@ impl AnalyzerRule for ThreeValuedIn {
                 })
             })?;
             let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
-            let condition = rewrite(filter.predicate, Asked::TrueAlone, filter.input.schema())?;
+            let condition =
+                rewrite_condition(filter.predicate, Asked::TrueAlone, filter.input.schema())?;
             let filter = Filter::try_new(condition, filter.input)?;
             Ok(Transformed::yes(LogicalPlan::Filter(filter)))
         })?;
@@ -112,7 +113,7 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     if !found {
         return Ok(expr);
     }
-    let expr = rewrite(expr, Asked::Value, schema)?;
+    let expr = rewrite_condition(expr, Asked::Value, schema)?;
     let counted = expr.transform_down(|e| {
         let Expr::Exists(Exists { subquery, negated }) = e else { return Ok(Transformed::no(e)) };
         let rows = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
@@ -135,7 +136,7 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(counted.data)
 }
 
-/// Which values of a condition its context distinguishes.
+/// The values of a condition that its context distinguishes.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
     /// A conjunct of WHERE: FALSE and NULL are the same.
@@ -149,7 +150,7 @@ enum Asked {
 }
 
 impl Asked {
-    fn negated(self) -> Self {
+    fn negate(self) -> Self {
         match self {
             Self::TrueAlone | Self::True => Self::False,
             Self::False => Self::True,
@@ -163,12 +164,12 @@ impl Asked {
 }
 
 /// Rewrites a condition to one that is equivalent in its context.
-fn rewrite(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr> {
+fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
             let asked = if op == Operator::Or { asked.within_or() } else { asked };
-            let left = Box::new(rewrite(*left, asked, schema)?);
-            let right = Box::new(rewrite(*right, asked, schema)?);
+            let left = Box::new(rewrite_condition(*left, asked, schema)?);
+            let right = Box::new(rewrite_condition(*right, asked, schema)?);
             Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }))
         }
         Expr::Not(inner) => match *inner {
@@ -176,16 +177,20 @@ fn rewrite(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr> {
                 test.negated = !test.negated;
                 rewrite_in(test, asked, schema)
             }
-            inner => Ok(!rewrite(inner, asked.negated(), schema)?),
+            inner => Ok(!rewrite_condition(inner, asked.negate(), schema)?),
         },
         Expr::InSubquery(test) => rewrite_in(test, asked, schema),
-        Expr::IsTrue(inner) => Ok(Expr::IsTrue(Box::new(rewrite(*inner, Asked::True, schema)?))),
-        Expr::IsNotTrue(inner) => {
-            Ok(Expr::IsNotTrue(Box::new(rewrite(*inner, Asked::True, schema)?)))
+        Expr::IsTrue(inner) => {
+            Ok(Expr::IsTrue(Box::new(rewrite_condition(*inner, Asked::True, schema)?)))
         }
-        Expr::IsFalse(inner) => Ok(Expr::IsFalse(Box::new(rewrite(*inner, Asked::False, schema)?))),
+        Expr::IsNotTrue(inner) => {
+            Ok(Expr::IsNotTrue(Box::new(rewrite_condition(*inner, Asked::True, schema)?)))
+        }
+        Expr::IsFalse(inner) => {
+            Ok(Expr::IsFalse(Box::new(rewrite_condition(*inner, Asked::False, schema)?)))
+        }
         Expr::IsNotFalse(inner) => {
-            Ok(Expr::IsNotFalse(Box::new(rewrite(*inner, Asked::False, schema)?)))
+            Ok(Expr::IsNotFalse(Box::new(rewrite_condition(*inner, Asked::False, schema)?)))
         }
         other => {
             let rewritten = other.transform_down(|expr| match expr {
@@ -313,23 +318,23 @@ impl Tested {
         Ok(Arc::new(rows.build()?))
     }
 
-    fn equals(&self) -> Expr {
+    fn equality(&self) -> Expr {
         Expr::Column(Column::new_unqualified(VALUE)).eq(self.outer.clone())
     }
 
     /// Returns a condition that is true if IN is true.
     fn is_found(&self) -> Result<Expr> {
-        Ok(exists(self.rows(Some(self.equals()))?))
+        Ok(exists(self.rows(Some(self.equality()))?))
     }
 
     /// Returns a condition that is true if IN is false; it is never NULL.
     fn is_never(&self) -> Result<Expr> {
         if !self.stable {
-            let not_false = Expr::IsNotFalse(Box::new(self.equals()));
+            let not_false = Expr::IsNotFalse(Box::new(self.equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
         // Equality alone can be planned as a hash join, IS NOT FALSE cannot.
-        let mut never = not_exists(self.rows(Some(self.equals()))?);
+        let mut never = not_exists(self.rows(Some(self.equality()))?);
         if self.query_nullable {
             let null = Expr::Column(Column::new_unqualified(VALUE)).is_null();
             never = never.and(not_exists(self.rows(Some(null))?));
@@ -369,7 +374,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             LogicalPlan::Limit(node) if matches!(expr, Expr::Exists(_)) => {
                 let first = matches!(node.get_skip_type()?, SkipType::Literal(0));
                 if !first || !matches!(node.get_fetch_type()?, FetchType::Literal(_)) {
-                    return refuse("OFFSET");
+                    return refuse_subquery("OFFSET");
                 }
                 &node.input
             }
@@ -377,7 +382,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
         };
     }
     if !scalar && !has_one_row(&query.subquery) && holds_lone_aggregate(plan)? {
-        return refuse("an aggregate without GROUP BY");
+        return refuse_subquery("an aggregate without GROUP BY");
     }
     plan.apply(|node| {
         let moved_over = match node {
@@ -389,14 +394,14 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             _ => None,
         };
         match moved_over {
-            Some(what) if names_outer(node.inputs().into_iter())? => refuse(what),
+            Some(what) if names_outer(node.inputs().into_iter())? => refuse_subquery(what),
             _ => Ok(TreeNodeRecursion::Continue),
         }
     })?;
     Ok(())
 }
 
-fn refuse<T>(what: &str) -> Result<T> {
+fn refuse_subquery<T>(what: &str) -> Result<T> {
     not_impl_err!(
         "a subquery in a condition has {what} above a condition on columns of the outer query, which is not supported; join the two in FROM instead, with the columns of both, and aggregate or filter the result"
     )
