@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 
 use super::INTERVAL;
 use super::functions::Form;
-use super::unify::{chosen_from, combined, compared, compared_over, sortable};
+use super::unify::{chosen_from, compared_over, interval_key, unify_compared, unify_operands};
 use super::wide::wide_part;
 use crate::array::leaf_type;
 use crate::functions::{fold_constant, is_constant};
@@ -68,13 +68,13 @@ const COMPARE: [&str; 6] =
     ["min", "max", "median", "ragged_histogram_agg", "ragged_max_agg", "ragged_min_agg"];
 
 /// Rewrites one expression whose parts are already rewritten.
-pub(super) fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(binary) => of_binary(binary, schema),
         Expr::Between(between) => {
             let Between { expr, negated, low, high } = between;
             let parts = [*expr, *low, *high];
-            let done = compared(&parts, schema)?;
+            let done = unify_compared(&parts, schema)?;
             let (changed, parts) = (done.is_some(), done.unwrap_or(parts.to_vec()));
             let Ok([expr, low, high]) = <[Expr; 3]>::try_from(parts) else {
                 return plan_err!("BETWEEN without its bounds");
@@ -85,7 +85,7 @@ pub(super) fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Exp
         Expr::InList(InList { expr, list, negated }) => {
             let mut parts = vec![*expr];
             parts.extend(list);
-            let done = compared(&parts, schema)?;
+            let done = unify_compared(&parts, schema)?;
             let (changed, mut parts) = (done.is_some(), done.unwrap_or(parts));
             let expr = Box::new(parts.remove(0));
             let list = Expr::InList(InList::new(expr, parts, negated));
@@ -108,7 +108,7 @@ pub(super) fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             let name = call.func.name();
             let mut changed = equal_args(name, params.distinct, &mut params.args, schema)?;
             for key in &mut params.order_by {
-                if let Some(by) = sortable(&key.expr, schema) {
+                if let Some(by) = interval_key(&key.expr, schema) {
                     (key.expr, changed) = (by, true);
                 }
             }
@@ -122,7 +122,7 @@ pub(super) fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             }
             let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
             for key in keys.chain(&mut params.partition_by) {
-                if let Some(by) = sortable(key, schema) {
+                if let Some(by) = interval_key(key, schema) {
                     (*key, changed) = (by, true);
                 }
             }
@@ -137,11 +137,11 @@ fn of_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>>
     let BinaryExpr { left, op, right } = binary;
     let pair = match op {
         Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom => {
-            let pair = compared(&[left.as_ref().clone(), right.as_ref().clone()], schema)?;
+            let pair = unify_compared(&[left.as_ref().clone(), right.as_ref().clone()], schema)?;
             refuse_nested(&left, &right, op, schema)?;
             pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()).map(|[a, b]| (a, b))
         }
-        Plus | Minus => match combined(&left, &right, schema) {
+        Plus | Minus => match unify_operands(&left, &right, schema) {
             Some(pair) => Some(pair),
             None => with_hours(&left, op, &right, schema),
         },
@@ -193,7 +193,7 @@ fn of_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     if let Some(operand) = &case.expr {
         let mut parts = vec![operand.as_ref().clone()];
         parts.extend(case.when_then_expr.iter().map(|(when, _)| when.as_ref().clone()));
-        if let Some(done) = compared(&parts, schema)? {
+        if let Some(done) = unify_compared(&parts, schema)? {
             changed = true;
             let mut done = done.into_iter().map(Box::new);
             case.expr = done.next();
@@ -228,7 +228,7 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     {
         return plan_err!(
             "{name} of {} is not supported, because intervals would be compared field by field, months before days before hours; use durations (timestamp - timestamp)",
-            listed(&call.args, schema)
+            list_intervals(&call.args, schema)
         );
     }
     if let [_, length] = call.args.as_slice()
@@ -255,14 +255,14 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
         return plan_err!(
             "{} of {} is not supported, because intervals would be compared field by field, months before days before hours; compare durations (timestamp - timestamp), or seconds: extract(epoch FROM x)",
             call.name(),
-            listed(&call.args, schema)
+            list_intervals(&call.args, schema)
         );
     }
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
 }
 
 /// Lists the intervals among some values as written in SQL.
-fn listed(values: &[Expr], schema: &DFSchema) -> String {
+fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
     let intervals = values.iter().filter(|e| e.get_type(schema).is_ok_and(|t| holds_interval(&t)));
     let named = intervals.map(|e| match e {
         Expr::Literal(value, _) => {
@@ -301,7 +301,7 @@ fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema)
         return plan_err!(
             "{name}{} of {} is not supported, because intervals would be compared field by field, months before days before hours; use their seconds, extract(epoch FROM x)",
             if distinct { " DISTINCT" } else { "" },
-            listed(args, schema)
+            list_intervals(args, schema)
         );
     }
     Ok(())
@@ -324,7 +324,6 @@ fn with_subquery(
     Ok((left, subquery, true))
 }
 
-/// Whether a type contains intervals.
 pub(super) fn holds_interval(t: &DataType) -> bool {
     match t {
         DataType::Interval(_) => true,
