@@ -22,9 +22,9 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use expressions::{holds_interval, rewritten};
+use expressions::{holds_interval, rewrite_expr};
 use functions::Form;
-use unify::{compared_over, sortable};
+use unify::{compared_over, interval_key};
 pub(in crate::sql) use wide::register_wide;
 pub(in crate::sql) use written::{columns_in_microseconds, in_microseconds};
 
@@ -84,7 +84,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     let plan = plan.map_expressions(|e| {
         let name = names.save(&e);
-        let done = e.transform_up(|e| rewritten(e, &schema))?;
+        let done = e.transform_up(|e| rewrite_expr(e, &schema))?;
         Ok(done.update_data(|e| name.restore(e)))
     })?;
     let changed = plan.transformed || grouped;
@@ -92,7 +92,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         LogicalPlan::Sort(mut sort) => {
             let mut more = false;
             for key in &mut sort.expr {
-                if let Some(by) = sortable(&key.expr, &schema) {
+                if let Some(by) = interval_key(&key.expr, &schema) {
                     (key.expr, more) = (by, true);
                 }
             }
@@ -262,7 +262,6 @@ fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
     }
 }
 
-/// The type of intervals in SQL.
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
 /// Refuses to group intervals by their fields.
