@@ -31,7 +31,6 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
-/// Maximum number of days of a month.
 const DAYS_PER_MONTH: i128 = 31;
 
 /// `generate_series` or `range` as a scalar function.
@@ -73,7 +72,7 @@ impl ScalarUDFImpl for SeriesList {
         let [start, stop, step] = args.args.as_slice() else {
             return exec_err!("{} of timestamps needs a start, a stop and a step", self.name());
         };
-        let lists = self.lists(
+        let lists = self.build_lists(
             element,
             &start.to_array(rows)?,
             &stop.to_array(rows)?,
@@ -95,7 +94,7 @@ impl ScalarUDFImpl for SeriesList {
 }
 
 impl SeriesList {
-    fn lists(
+    fn build_lists(
         &self,
         element: &Arc<Field>,
         start: &ArrayRef,
@@ -127,7 +126,7 @@ impl SeriesList {
                     unit,
                     zone,
                 )?;
-                let most = series.fewest().saturating_add(values.len() as u128);
+                let most = series.min_elements().saturating_add(values.len() as u128);
                 if most > i32::MAX as u128 {
                     return too_many(self.name());
                 }
@@ -253,7 +252,7 @@ impl Series {
     }
 
     /// Returns a lower bound of the number of elements, except for one.
-    fn fewest(&self) -> u128 {
+    fn min_elements(&self) -> u128 {
         if self.is_past(self.bounds.start) {
             return 0;
         }
@@ -264,7 +263,7 @@ impl Series {
         span.unsigned_abs().saturating_mul(per) / step.unsigned_abs().max(1)
     }
 
-    fn after(&self, time: i64) -> Option<i64> {
+    fn step_after(&self, time: i64) -> Option<i64> {
         match self.unit {
             TimeUnit::Nanosecond => {
                 TimestampNanosecondType::add_month_day_nano(time, self.step, self.zone)
@@ -282,7 +281,7 @@ impl Iterator for Series {
         if self.is_past(time) {
             return None;
         }
-        self.next = match self.after(time) {
+        self.next = match self.step_after(time) {
             Some(next) if (next > time) == self.ascending && next != time => Some(next),
             Some(_) => {
                 return Some(exec_err!("{}: the step does not move on from {time}", self.name));
