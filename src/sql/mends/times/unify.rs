@@ -12,7 +12,6 @@ use super::functions::Form;
 use crate::functions::{fold_constant, is_constant, unit_of_text};
 use crate::kernels::times::{in_unit, is_instant_or_span};
 
-/// One of several values.
 struct Value {
     expr: Expr,
     data_type: DataType,
@@ -24,17 +23,17 @@ struct Value {
 type Changed = Option<Expr>;
 
 /// Unifies values that are compared with each other; `None` if nothing has to change.
-pub(super) fn compared(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
-    compared_over(&over(values, schema))
+pub(super) fn unify_compared(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+    compared_over(&with_schema(values, schema))
 }
 
-fn over<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &'a DFSchema)> {
+fn with_schema<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &'a DFSchema)> {
     values.iter().map(|e| (e, schema)).collect()
 }
 
-/// Like [`compared`], with a schema per value.
+/// Like [`unify_compared`], with a schema per value.
 pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<Expr>>> {
-    let Some(values) = typed(values) else { return Ok(None) };
+    let Some(values) = typed_values(values) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let (durations, intervals) = (of(is_duration), of(is_interval));
     if durations || intervals {
@@ -42,16 +41,16 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
             return Ok(None);
         }
         if !durations {
-            return Ok(Some(all(&values, Form::IntervalNanoseconds)));
+            return Ok(Some(apply_form(&values, Form::IntervalNanoseconds)));
         }
     } else if !of(is_timestamp) || of(|t| !t.is_null() && !is_text(t) && !is_instant_or_span(t)) {
         return Ok(None);
     }
     if let Some(changed) = in_one_type(&values)? {
         let same = changed.iter().all(Option::is_none);
-        return Ok(if same { None } else { Some(applied(values, changed)) });
+        return Ok(if same { None } else { Some(apply_changes(values, changed)) });
     }
-    let zone = zone(&values);
+    let zone = common_zone(&values);
     let alike: Vec<Value> = values
         .into_iter()
         .map(|v| match (&v.data_type, &zone) {
@@ -67,13 +66,13 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
             _ => v,
         })
         .collect();
-    Ok(Some(all(&alike, Form::ExactSeconds)))
+    Ok(Some(apply_form(&alike, Form::ExactSeconds)))
 }
 
 /// Unifies values of which one is chosen. Their types may remain different, as DataFusion finds a
 /// common one.
 pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
-    let Some(values) = typed(&over(values, schema)) else { return Ok(None) };
+    let Some(values) = typed_values(&with_schema(values, schema)) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let durations = of(is_duration);
     let foreign = match durations {
@@ -86,12 +85,12 @@ pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<V
     }
     // An interval with months next to durations turns all of them into intervals.
     let changed = in_one_type(&values).unwrap_or_default();
-    Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| applied(values, c)))
+    Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
 
 /// Unifies a duration and an interval, or two instants, that are added or subtracted.
-pub(super) fn combined(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
-    let values = typed(&[(left, schema), (right, schema)])?;
+pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
+    let values = typed_values(&[(left, schema), (right, schema)])?;
     let [a, b] = &values[..] else { return None };
     let instants = |t: &DataType| is_timestamp(t) || is_date(t);
     let spans = |t: &DataType| is_duration(t) || is_interval(t);
@@ -102,17 +101,16 @@ pub(super) fn combined(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(
         return None;
     }
     let changed = in_one_type(&values).ok().flatten()?;
-    <[Expr; 2]>::try_from(applied(values, changed)).ok().map(|[a, b]| (a, b))
+    <[Expr; 2]>::try_from(apply_changes(values, changed)).ok().map(|[a, b]| (a, b))
 }
 
-/// Returns the sort key of an interval.
-pub(super) fn sortable(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+pub(super) fn interval_key(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     let interval = expr.get_type(schema).is_ok_and(|t| is_interval(&t));
     interval.then(|| Form::IntervalNanoseconds.call(expr.clone()))
 }
 
 /// Returns values with their types; `None` if none is a time, or one has no type.
-fn typed(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
+fn typed_values(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
     let typed = values.iter().map(|&(expr, schema)| {
         let data_type = match expr.get_type(schema).ok()? {
             DataType::Dictionary(_, values) => *values,
@@ -138,7 +136,7 @@ fn typed(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
 /// is no such type.
 fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
-    let zone = zone(values);
+    let zone = common_zone(values);
     let wanted = |unit| match durations {
         true => DataType::Duration(unit),
         false => DataType::Timestamp(unit, zone.clone()),
@@ -249,7 +247,7 @@ fn refused_months(values: &[Value]) -> Result<()> {
     Ok(())
 }
 
-fn zone(values: &[Value]) -> Option<std::sync::Arc<str>> {
+fn common_zone(values: &[Value]) -> Option<std::sync::Arc<str>> {
     values.iter().find_map(|v| match &v.data_type {
         DataType::Timestamp(_, zone) => zone.clone(),
         _ => None,
@@ -261,7 +259,7 @@ fn cast_value(value: Value, to: DataType) -> Value {
     Value { expr, data_type: to, constant: None }
 }
 
-fn all(values: &[Value], form: Form) -> Vec<Expr> {
+fn apply_form(values: &[Value], form: Form) -> Vec<Expr> {
     let changed = values.iter().map(|v| match v.data_type.is_null() {
         true => v.expr.clone(),
         false => form.call(v.expr.clone()),
@@ -269,7 +267,7 @@ fn all(values: &[Value], form: Form) -> Vec<Expr> {
     changed.collect()
 }
 
-fn applied(values: Vec<Value>, changed: Vec<Changed>) -> Vec<Expr> {
+fn apply_changes(values: Vec<Value>, changed: Vec<Changed>) -> Vec<Expr> {
     values.into_iter().zip(changed).map(|(v, e)| e.unwrap_or(v.expr)).collect()
 }
 
