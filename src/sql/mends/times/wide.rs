@@ -129,14 +129,16 @@ impl ScalarUDFImpl for Wide {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match self.what {
-            What::Parse => return parsed(&self.inner, args),
+            What::Parse => return parse_timestamps(&self.inner, args),
             What::Part => return extract_part(&self.inner, args),
             _ => {}
         }
-        let Some((unit, times)) = far(&args)? else { return self.inner.invoke_with_args(args) };
+        let Some((unit, times)) = times_out_of_range(&args)? else {
+            return self.inner.invoke_with_args(args);
+        };
         match self.what {
-            What::Bin => binned(&self.inner, args, unit, &times),
-            _ => shifted(&self.inner, args, unit, &times),
+            What::Bin => bin_dates(&self.inner, args, unit, &times),
+            _ => call_shifted(&self.inner, args, unit, &times),
         }
     }
 
@@ -221,7 +223,7 @@ const CYCLE_START_DAYS: i128 = -62_091;
 
 /// Returns the second argument if it has times that nanoseconds cannot represent and no zone, whose
 /// rules could only be guessed there.
-fn far(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
+fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
     let Some(times) = args.args.get(1) else { return Ok(None) };
     let unit = match times.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => return Ok(None),
@@ -243,7 +245,7 @@ fn far(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
 }
 
 /// Calls the function on times moved by whole cycles, and moves the results back.
-fn shifted(
+fn call_shifted(
     function: &ScalarUDF,
     mut args: ScalarFunctionArgs,
     unit: TimeUnit,
@@ -284,7 +286,7 @@ fn shifted(
 
 /// Computes `date_bin`: strides of fixed length by arithmetic, strides of months by calendar
 /// cycles.
-fn binned(
+fn bin_dates(
     function: &ScalarUDF,
     args: ScalarFunctionArgs,
     unit: TimeUnit,
@@ -303,7 +305,7 @@ fn binned(
     let stride = strides.value(0);
     if stride.months != 0 {
         if stride.months > 0 && CYCLE_MONTHS % stride.months == 0 {
-            return shifted(function, args, unit, counts);
+            return call_shifted(function, args, unit, counts);
         }
         return exec_err!(
             "date_bin: bins of {} months are supported for times before 1800 or after 2199 only if the number of months divides 4800",
@@ -359,7 +361,7 @@ fn parsed_unit(literal: Option<&ScalarValue>) -> TimeUnit {
 }
 
 /// Computes `to_timestamp` of seconds or of a string.
-fn parsed(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     let to = args.return_field.data_type().clone();
     let DataType::Timestamp(unit, zone) = &to else { return function.invoke_with_args(args) };
     let Some(value) = args.args.first() else { return function.invoke_with_args(args) };
