@@ -23,7 +23,7 @@ pub(in crate::sql) fn in_microseconds<S: VisitMut>(state: &SessionState, stateme
 pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mut [ColumnDef]) {
     if plans_predicates(state.expr_planners()) {
         for column in columns {
-            micros(&mut column.data_type);
+            set_microseconds(&mut column.data_type);
         }
     }
 }
@@ -61,7 +61,7 @@ impl VisitorMut for Timestamps {
 
     fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
         if let Statement::CreateTable(table) = statement {
-            table.columns.iter_mut().for_each(|column| micros(&mut column.data_type));
+            table.columns.iter_mut().for_each(|column| set_microseconds(&mut column.data_type));
         }
         ControlFlow::Continue(())
     }
@@ -84,7 +84,7 @@ impl VisitorMut for Timestamps {
                 AT_TIME_ZONE
             }
             Expr::Cast { data_type, .. } => {
-                micros(data_type);
+                set_microseconds(data_type);
                 return ControlFlow::Continue(());
             }
             _ => return ControlFlow::Continue(()),
@@ -109,7 +109,7 @@ impl VisitorMut for Timestamps {
 
 /// Returns `CAST(NULL AS type)`.
 fn null_of(mut data_type: DataType) -> Box<Expr> {
-    micros(&mut data_type);
+    set_microseconds(&mut data_type);
     Box::new(Expr::Cast {
         kind: CastKind::Cast,
         expr: Box::new(Expr::value(Value::Null)),
@@ -120,16 +120,16 @@ fn null_of(mut data_type: DataType) -> Box<Expr> {
 }
 
 /// Changes timestamps without a precision in a type to microseconds.
-fn micros(data_type: &mut DataType) {
+fn set_microseconds(data_type: &mut DataType) {
     match data_type {
         DataType::Timestamp(digits @ None, _) => *digits = Some(6),
         DataType::Array(
             ArrayElemTypeDef::AngleBracket(item)
             | ArrayElemTypeDef::SquareBracket(item, _)
             | ArrayElemTypeDef::Parenthesis(item),
-        ) => micros(item),
+        ) => set_microseconds(item),
         DataType::Struct(fields, _) => {
-            fields.iter_mut().for_each(|field| micros(&mut field.field_type));
+            fields.iter_mut().for_each(|field| set_microseconds(&mut field.field_type));
         }
         _ => {}
     }
