@@ -26,11 +26,11 @@ impl AnalyzerRule for FlatUnions {
         let plan = plan.transform_down_with_subqueries(|node| {
             Ok(match node {
                 LogicalPlan::Union(union) if is_nested(&union, false) => {
-                    Transformed::yes(LogicalPlan::Union(flatten(union, false)))
+                    Transformed::yes(LogicalPlan::Union(flatten_union(union, false)))
                 }
                 LogicalPlan::Distinct(Distinct::All(input)) => match Arc::unwrap_or_clone(input) {
                     LogicalPlan::Union(union) if is_nested(&union, true) => {
-                        let flat = Arc::new(LogicalPlan::Union(flatten(union, true)));
+                        let flat = Arc::new(LogicalPlan::Union(flatten_union(union, true)));
                         Transformed::yes(LogicalPlan::Distinct(Distinct::All(flat)))
                     }
                     other => Transformed::no(LogicalPlan::Distinct(Distinct::All(Arc::new(other)))),
@@ -47,11 +47,11 @@ impl AnalyzerRule for FlatUnions {
 }
 
 fn is_nested(union: &Union, distinct: bool) -> bool {
-    union.inputs.iter().any(|input| inner(input, &union.schema, distinct).is_some())
+    union.inputs.iter().any(|input| inner_union(input, &union.schema, distinct).is_some())
 }
 
 /// Returns an input if it is a union of the same types.
-fn inner<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
+fn inner_union<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
     match input {
         LogicalPlan::Union(union) if has_types_of(&union.schema, schema) => Some(union),
         LogicalPlan::Distinct(Distinct::All(input)) if distinct => match input.as_ref() {
@@ -68,11 +68,11 @@ fn has_types_of(one: &DFSchema, other: &DFSchema) -> bool {
 }
 
 /// Replaces nested unions by their inputs.
-fn flatten(union: Union, distinct: bool) -> Union {
+fn flatten_union(union: Union, distinct: bool) -> Union {
     let mut inputs = Vec::new();
     let mut open: Vec<Arc<LogicalPlan>> = union.inputs.into_iter().rev().collect();
     while let Some(input) = open.pop() {
-        match inner(&input, &union.schema, distinct) {
+        match inner_union(&input, &union.schema, distinct) {
             Some(within) => open.extend(within.inputs.iter().rev().map(Arc::clone)),
             None => inputs.push(input),
         }
