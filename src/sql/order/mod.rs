@@ -61,7 +61,7 @@ use self::sorted::SortedExec;
 /// When the plan has no order to keep: a join, an aggregation by keys, a window over partitions,
 /// hash repartitioning. The message names the operator.
 pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    match rewrite(plan)? {
+    match rewrite_plan(plan)? {
         Ok(plan) => Ok(plan),
         Err(operator) => plan_err!("the plan has no order of rows ({operator})"),
     }
@@ -70,18 +70,18 @@ pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executio
 /// The plan in source order, or the operator that loses the order.
 type Ordered = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 
-fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
+fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         return Ok(Ok(ordered_scan(plan, scan)));
     }
     if let Some(repartition) = plan.downcast_ref::<RepartitionExec>() {
         return match repartition.partitioning() {
-            Partitioning::RoundRobinBatch(_) => rewrite(repartition.input()),
+            Partitioning::RoundRobinBatch(_) => rewrite_plan(repartition.input()),
             _ => Ok(Err(plan.name().into())),
         };
     }
     if let Some(coalesce) = plan.downcast_ref::<CoalescePartitionsExec>() {
-        return Ok(rewrite(coalesce.input())?.map(|input| {
+        return Ok(rewrite_plan(coalesce.input())?.map(|input| {
             Arc::new(SourceOrderExec::new(input, coalesce.fetch())) as Arc<dyn ExecutionPlan>
         }));
     }
@@ -127,7 +127,7 @@ fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     let mut ordered: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(children.len());
     for (child, through) in children.into_iter().zip(through) {
         ordered.push(if through {
-            match rewrite(child)? {
+            match rewrite_plan(child)? {
                 Ok(child) if single && child.output_partitioning().partition_count() > 1 => {
                     Arc::new(SourceOrderExec::new(child, None))
                 }
@@ -217,7 +217,7 @@ pub(in crate::sql) fn pinned(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionP
 }
 
 /// Returns the error for a query whose rows have no position.
-fn refusal(format: &str, operator: &str, ids: &[&str]) -> DataFusionError {
+fn refuse_unordered(format: &str, operator: &str, ids: &[&str]) -> DataFusionError {
     let ids = ids.iter().map(|i| format!("`{i}`")).collect::<Vec<_>>().join(" or ");
     let or_id = match ids.as_str() {
         "" => String::new(),
@@ -240,17 +240,16 @@ impl PhysicalOptimizerRule for SourceOrder {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         // A node above a limit may distribute its rows again, to evaluate a projection in parallel.
         let plan = match limit_reaches_output(&plan) {
-            true => rewrite(&plan)?.unwrap_or(plan),
+            true => rewrite_plan(&plan)?.unwrap_or(plan),
             false => plan,
         };
         let plan = plan.transform_down(|node| {
             if let Some(sink) = node.downcast_ref::<OrderedSinkExec>() {
-                return Ok(match sink.ordered()? {
+                return Ok(match sink.to_ordered()? {
                     Some(sink) => Transformed::yes(Arc::new(sink) as Arc<dyn ExecutionPlan>),
                     None => Transformed::no(node),
                 });
             }
-            // A LIMIT is part of the merge of the partitions, an OFFSET alone is above it.
             let limits = match node.downcast_ref::<CoalescePartitionsExec>() {
                 Some(coalesce) => coalesce.fetch().is_some(),
                 None => node.downcast_ref::<GlobalLimitExec>().is_some_and(|l| l.skip() > 0),
@@ -258,7 +257,7 @@ impl PhysicalOptimizerRule for SourceOrder {
             if !limits {
                 return Ok(Transformed::no(node));
             }
-            Ok(match rewrite(&node)? {
+            Ok(match rewrite_plan(&node)? {
                 Ok(ordered) => Transformed::yes(ordered),
                 Err(_) => Transformed::no(node),
             })
@@ -306,7 +305,7 @@ impl PhysicalOptimizerRule for MemoryOrder {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_down(|node| {
             // The whole input, which may contain further limits, is rewritten at once.
-            if node.is::<GlobalLimitExec>() && rewrite(&node)?.is_ok() {
+            if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
                 let fixed = fix_memory(node)?;
                 return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));
             }
@@ -324,7 +323,6 @@ impl PhysicalOptimizerRule for MemoryOrder {
     }
 }
 
-/// Whether a requirement demands any order.
-fn asks(order: Option<&LexRequirement>) -> bool {
+fn requires_order(order: Option<&LexRequirement>) -> bool {
     order.is_some_and(|o| o.iter().next().is_some())
 }
