@@ -37,7 +37,7 @@ impl PhysicalOptimizerRule for OffsetIntoScan {
                 return Ok(Transformed::no(node));
             };
             Ok(match limit.skip() > 0 {
-                true => match skipping(limit.input(), limit.skip(), limit.fetch())? {
+                true => match skip_rows(limit.input(), limit.skip(), limit.fetch())? {
                     Some(input) => Transformed::yes(input),
                     None => Transformed::no(node),
                 },
@@ -58,7 +58,7 @@ impl PhysicalOptimizerRule for OffsetIntoScan {
 
 /// Returns the plan without the first `skip` rows and with at most `fetch`, if its rows are those
 /// of a table in memory or of Parquet files, one for one and in order.
-fn skipping(
+fn skip_rows(
     plan: &Arc<dyn ExecutionPlan>,
     skip: usize,
     fetch: Option<usize>,
@@ -79,7 +79,7 @@ fn skipping(
     if let Some(order) = plan.downcast_ref::<SourceOrderExec>() {
         let within = order.fetch().map(|given| given.saturating_sub(skip));
         let fetch = [fetch, within].into_iter().flatten().min();
-        let ordered = skipping(order.children()[0], skip, fetch)?.map(|input| {
+        let ordered = skip_rows(order.children()[0], skip, fetch)?.map(|input| {
             match input.output_partitioning().partition_count() {
                 // The single input has exactly these rows in order.
                 1 => input,
@@ -91,7 +91,7 @@ fn skipping(
     if !plan.is::<ProjectionExec>() && !plan.is::<CooperativeExec>() {
         return Ok(None);
     }
-    let Some(input) = skipping(plan.children()[0], skip, fetch)? else { return Ok(None) };
+    let Some(input) = skip_rows(plan.children()[0], skip, fetch)? else { return Ok(None) };
     let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
     Arc::clone(plan).replace_children(vec![input], options).map(Some)
 }
