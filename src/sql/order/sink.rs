@@ -21,7 +21,9 @@ use datafusion::physical_plan::{
 };
 use futures::stream;
 
-use super::{SourceOrderExec, asks, fix_memory, pin_sorts, refusal, rewrite};
+use super::{
+    SourceOrderExec, fix_memory, pin_sorts, refuse_unordered, requires_order, rewrite_plan,
+};
 use crate::sql::exec::one_input;
 
 /// Writes its input to a sink that keeps the order of rows.
@@ -53,12 +55,12 @@ pub(in crate::sql) fn ordered_sink(
     format: &'static str,
     ids: Option<&'static [&'static str]>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let order = order.filter(|o| asks(Some(o)));
+    let order = order.filter(|o| requires_order(Some(o)));
     // The input cannot be required to have an order by columns that are not written.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
     // Refusals happen here, because the error of an optimizer rule starts with the rule's name.
-    sink.refused()?;
+    sink.check_order()?;
     Ok(Arc::new(sink))
 }
 
@@ -92,11 +94,11 @@ impl OrderedSinkExec {
     }
 
     /// Refuses rows without an order if the sink needs one.
-    fn refused(&self) -> Result<()> {
+    fn check_order(&self) -> Result<()> {
         if self.order.is_some() {
             return Ok(());
         }
-        match rewrite(&self.input)? {
+        match rewrite_plan(&self.input)? {
             Ok(_) => Ok(()),
             Err(operator) => self.check_ids(&operator),
         }
@@ -110,12 +112,12 @@ impl OrderedSinkExec {
             |id: &&str| schema.field_with_name(id).is_ok_and(|f| !f.data_type().is_nested());
         match ids.iter().any(is_id) {
             true => Ok(()),
-            false => Err(refusal(self.format, operator, ids)),
+            false => Err(refuse_unordered(self.format, operator, ids)),
         }
     }
 
     /// Returns the node with its input in source order and one partition; `None` if it already is.
-    pub(super) fn ordered(&self) -> Result<Option<Self>> {
+    pub(super) fn to_ordered(&self) -> Result<Option<Self>> {
         if self.settled {
             return Ok(None);
         }
@@ -124,7 +126,7 @@ impl OrderedSinkExec {
             // The input is sorted: a single partition was required.
             Arc::clone(&self.input)
         } else {
-            match rewrite(&self.input)? {
+            match rewrite_plan(&self.input)? {
                 Ok(input) if input.output_partitioning().partition_count() == 1 => input,
                 Ok(input) => Arc::new(SourceOrderExec::new(input, None)),
                 Err(operator) => {
@@ -193,7 +195,7 @@ impl ExecutionPlan for OrderedSinkExec {
                 "internal error: OrderedSinkExec has one partition, not {partition}"
             );
         }
-        if let Some(ordered) = self.ordered()? {
+        if let Some(ordered) = self.to_ordered()? {
             return ordered.execute(partition, context);
         }
         let data = self.input.execute(0, Arc::clone(&context))?;
