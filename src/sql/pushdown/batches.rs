@@ -51,7 +51,7 @@ impl PhysicalOptimizerRule for LeafBatches {
             if let Some(scan) = node.downcast_ref::<DataSourceExec>()
                 && let Some(per_row) = leaves_per_row(scan)?
             {
-                rows = rows.min(fitting(leaves, per_row));
+                rows = rows.min(rows_per_batch(leaves, per_row));
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
@@ -60,7 +60,7 @@ impl PhysicalOptimizerRule for LeafBatches {
         }
         // Nodes without lists keep the usual batch size: unnested, grouped or reduced rows would
         // come in tiny batches.
-        raised(plan, rows, batch_size)
+        raise_batch_size(plan, rows, batch_size)
     }
 
     fn name(&self) -> &str {
@@ -100,14 +100,14 @@ fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
 
 /// Runs a plan that returns lists in batches of `rows` rows. Inputs without lists (of unnested
 /// lists, of groups) keep the batch size of the session.
-fn lowered(
+fn lower_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,
     batch_size: usize,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
         if !node.children().is_empty() && !gives_lists(&node) {
-            let input = raised(node, rows, batch_size)?;
+            let input = raise_batch_size(node, rows, batch_size)?;
             let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec { input, rows: batch_size });
             return Ok(Transformed::new(sized, true, TreeNodeRecursion::Jump));
         }
@@ -126,7 +126,7 @@ fn lowered(
 
 /// Runs a plan that returns no lists in batches of the usual size, with smaller ones below where
 /// lists flow.
-fn raised(
+fn raise_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,
     batch_size: usize,
@@ -139,7 +139,7 @@ fn raised(
             return Ok(Transformed::no(node));
         }
         let sized = cuts_by_leaves(&node)?;
-        let mut node = lowered(node, rows, batch_size)?;
+        let mut node = lower_batch_size(node, rows, batch_size)?;
         if !sized {
             node = Arc::new(BatchSizeExec { input: node, rows });
         }
@@ -160,7 +160,7 @@ fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Returns how many rows of `per_row` leaves each hold `leaves` leaves, at least one.
-fn fitting(leaves: usize, per_row: f64) -> usize {
+fn rows_per_batch(leaves: usize, per_row: f64) -> usize {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -186,7 +186,7 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
                 .collect(),
         };
         let statistics = config.statistics();
-        let estimate = largest(schema, &read, &statistics)
+        let estimate = largest_column(schema, &read, &statistics)
             .or_else(|| on_disk(schema, &read, config, *statistics.num_rows.get_value()?));
         // Without a count of values, their compressed size says little about their number.
         let known = |i: &usize| {
@@ -208,7 +208,7 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
     if statistics.num_rows.get_value().is_none() {
         return Ok(Some(UNKNOWN_PER_ROW));
     }
-    Ok(largest(&schema, &all, statistics.as_ref()))
+    Ok(largest_column(&schema, &all, statistics.as_ref()))
 }
 
 /// Assumed minimum number of leaves per row of lists in a Parquet file.
@@ -239,7 +239,7 @@ fn on_disk(schema: &Schema, read: &[usize], config: &FileScanConfig, rows: usize
     Some(bytes as f64 / LEAF_ON_DISK / lists as f64 / rows as f64)
 }
 
-fn largest(schema: &Schema, columns: &[usize], statistics: &Statistics) -> Option<f64> {
+fn largest_column(schema: &Schema, columns: &[usize], statistics: &Statistics) -> Option<f64> {
     let rows = *statistics.num_rows.get_value()?;
     if rows == 0 {
         return None;
@@ -263,7 +263,6 @@ fn largest(schema: &Schema, columns: &[usize], statistics: &Statistics) -> Optio
         .reduce(f64::max)
 }
 
-/// Runs its input with a smaller batch size.
 #[derive(Debug)]
 pub(crate) struct BatchSizeExec {
     input: Arc<dyn ExecutionPlan>,
