@@ -46,14 +46,15 @@ impl OptimizerRule for BelowJoins {
         if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
             return Ok(Transformed::no(plan));
         }
-        let Some((join, between)) = plan.inputs().first().and_then(|input| joined(input)) else {
+        let Some((join, between)) = plan.inputs().first().and_then(|input| join_below(input))
+        else {
             return Ok(Transformed::no(plan));
         };
         // The columns are those of the join.
         let between = between.map(|projection| projection.expr.clone());
         let sides = [
-            takes(join.join_type, true).then(|| Arc::clone(join.left.schema())),
-            takes(join.join_type, false).then(|| Arc::clone(join.right.schema())),
+            keeps_all_rows(join.join_type, true).then(|| Arc::clone(join.left.schema())),
+            keeps_all_rows(join.join_type, false).then(|| Arc::clone(join.right.schema())),
         ];
         let join = join.clone();
         let bare = bare_lists(&plan);
@@ -92,7 +93,7 @@ impl OptimizerRule for BelowJoins {
         let moved: Vec<Expr> =
             made.iter().flatten().map(|(_, column)| Expr::Column(column.clone())).collect();
         let [left, right] = made;
-        let inputs = vec![with(&join.left, left)?, with(&join.right, right)?];
+        let inputs = vec![add_columns(&join.left, left)?, add_columns(&join.right, right)?];
         let join = LogicalPlan::Join(join);
         let mut join = join.with_new_exprs(join.expressions(), inputs)?;
         if let Some(columns) = between {
@@ -104,7 +105,7 @@ impl OptimizerRule for BelowJoins {
 }
 
 /// Returns the join below a plan, with or without a projection of columns between them.
-fn joined(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
+fn join_below(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
     match input {
         LogicalPlan::Join(join) => Some((join, None)),
         LogicalPlan::Projection(projection)
@@ -120,7 +121,7 @@ fn joined(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
 }
 
 /// Whether all rows of a join contain a row of a side.
-fn takes(join: JoinType, left: bool) -> bool {
+fn keeps_all_rows(join: JoinType, left: bool) -> bool {
     match join {
         JoinType::Inner => true,
         JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left,
@@ -160,7 +161,7 @@ fn side_of(
             }
             // A mask is as large as its input, so only calls that shrink it are pushed down.
             let small = match e.get_type(schema.as_ref()) {
-                Ok(t) => list_depth(&t) == 0 || shrinks(call.name()) || is_fixed_slice(call),
+                Ok(t) => list_depth(&t) == 0 || is_shrinking(call.name()) || is_fixed_slice(call),
                 Err(_) => false,
             };
             return Ok(small.then_some(i));
@@ -182,7 +183,6 @@ const SHRINK: [&str; 9] = [
     "ragged_max_shape",
 ];
 
-/// Reductions, which remove an axis.
 const REDUCE: [&str; 12] = [
     "ragged_sum",
     "ragged_mean",
@@ -198,7 +198,7 @@ const REDUCE: [&str; 12] = [
     "ragged_nunique",
 ];
 
-fn shrinks(name: &str) -> bool {
+fn is_shrinking(name: &str) -> bool {
     SHRINK.contains(&name) || REDUCE.contains(&name)
 }
 
@@ -213,8 +213,7 @@ fn bare_lists(plan: &LogicalPlan) -> HashSet<Column> {
         .collect()
 }
 
-/// Adds columns to a side.
-fn with(side: &Arc<LogicalPlan>, made: Vec<(Expr, Column)>) -> Result<LogicalPlan> {
+fn add_columns(side: &Arc<LogicalPlan>, made: Vec<(Expr, Column)>) -> Result<LogicalPlan> {
     let side = LogicalPlan::clone(side);
     if made.is_empty() {
         return Ok(side);
