@@ -106,9 +106,9 @@ fn as_known(
     };
     let of = |name: &str| call(&mask, name).and_then(|a| <[_; 2]>::try_from(a).ok());
     let found = match (of("ragged_eq"), of("ragged_isin")) {
-        (Some([a, b]), _) => value(&a, &b, schema)
+        (Some([a, b]), _) => literal_value(&a, &b, schema)
             .map(|v| (a.clone(), v))
-            .or_else(|| value(&b, &a, schema).map(|v| (b.clone(), v)))
+            .or_else(|| literal_value(&b, &a, schema).map(|v| (b.clone(), v)))
             .map(|(list, v)| (array_has_udf(), list, v)),
         (_, Some([list, among])) => {
             values(&list, &among, schema).map(|v| (array_has_any_udf(), list, v))
@@ -124,7 +124,7 @@ fn as_known(
 
 /// Returns the type of the values of a column of one-level lists, if its values compare
 /// unambiguously.
-fn leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
+fn comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
     let column = list.downcast_ref::<Column>()?;
     let data_type = schema.fields().get(column.index())?.data_type();
     let leaf = leaf_type(data_type);
@@ -135,7 +135,7 @@ fn leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
 }
 
 /// Casts a literal to a type, unless it is NULL or does not fit.
-fn cast(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
+fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
     // Integers and floats compare as floats, in which several integers from 2^53 on are equal.
     if to.is_integer() && value.data_type().is_floating() {
         let wide = value.cast_to(&DataType::Float64).ok()?;
@@ -148,12 +148,12 @@ fn cast(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
     (there.cast_to(&value.data_type()).ok()? == *value).then_some(there)
 }
 
-fn value(
+fn literal_value(
     list: &Arc<dyn PhysicalExpr>,
     value: &Arc<dyn PhysicalExpr>,
     schema: &Schema,
 ) -> Option<ScalarValue> {
-    cast(value.downcast_ref::<Literal>()?.value(), &leaf(list, schema)?)
+    cast_literal(value.downcast_ref::<Literal>()?.value(), &comparable_leaf(list, schema)?)
 }
 
 fn values(
@@ -162,13 +162,13 @@ fn values(
     schema: &Schema,
 ) -> Option<ScalarValue> {
     let ScalarValue::List(among) = among.downcast_ref::<Literal>()?.value() else { return None };
-    let leaf = leaf(list, schema)?;
+    let leaf = comparable_leaf(list, schema)?;
     if among.len() != 1 || among.is_null(0) {
         return None;
     }
     let values = among.value(0);
     let values = (0..values.len())
-        .map(|i| cast(&ScalarValue::try_from_array(&values, i).ok()?, &leaf))
+        .map(|i| cast_literal(&ScalarValue::try_from_array(&values, i).ok()?, &leaf))
         .collect::<Option<Vec<_>>>()?;
     (!values.is_empty()).then(|| ScalarValue::List(ScalarValue::new_list_nullable(&values, &leaf)))
 }
