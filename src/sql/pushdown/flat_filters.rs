@@ -57,21 +57,22 @@ impl OptimizerRule for FlatFilters {
         let names = NamePreserver::new(&plan);
         let plan = plan.map_expressions(|e| {
             let name = names.save(&e);
-            let flat = e.transform_down(within)?;
+            let flat = e.transform_down(flatten_reduced)?;
             Ok(flat.update_data(|e| name.restore(e)))
         })?;
-        plan.transform_data(below)
+        plan.transform_data(flatten_below)
     }
 }
 
 /// Rewrites a reduction of a filter.
-fn within(e: Expr) -> Result<Transformed<Expr>> {
-    let Some(filter) = reduced(&e).and_then(flat) else { return Ok(Transformed::no(e)) };
+fn flatten_reduced(e: Expr) -> Result<Transformed<Expr>> {
+    let Some(filter) = reduction_argument(&e).and_then(as_compress) else {
+        return Ok(Transformed::no(e));
+    };
     e.map_children(|_| Ok(Transformed::yes(filter.clone())))
 }
 
-/// Returns the argument of a reduction over whole rows.
-fn reduced(e: &Expr) -> Option<&Expr> {
+fn reduction_argument(e: &Expr) -> Option<&Expr> {
     match e {
         Expr::ScalarFunction(call) if OF_ALL.contains(&call.name()) => match call.args.as_slice() {
             [of] => Some(of),
@@ -82,7 +83,7 @@ fn reduced(e: &Expr) -> Option<&Expr> {
 }
 
 /// Returns a call of `ragged_filter` as one without the inner lists.
-fn flat(e: &Expr) -> Option<Expr> {
+fn as_compress(e: &Expr) -> Option<Expr> {
     match e {
         Expr::ScalarFunction(call) if call.name() == "ragged_filter" => {
             scalar("ragged_compress").map(|compress| compress.call(call.args.clone()))
@@ -92,7 +93,7 @@ fn flat(e: &Expr) -> Option<Expr> {
 }
 
 /// Rewrites filters that a projection passes, renamed or not, to a plan that reduces them.
-fn below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::no(plan));
     }
@@ -113,8 +114,8 @@ fn below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let made = projection.expr.iter().zip(projection.schema.columns()).zip(columns);
     let made = made.map(|((e, column), seen)| {
         let filter = match e {
-            Expr::Alias(alias) => flat(&alias.expr),
-            e => flat(e),
+            Expr::Alias(alias) => as_compress(&alias.expr),
+            e => as_compress(e),
         };
         match filter {
             Some(filter) if only_reduced(&above, &seen)? => {
@@ -142,7 +143,7 @@ fn only_reduced(expressions: &[Expr], column: &Column) -> Result<bool> {
     let (mut reductions, mut others) = (false, false);
     for expression in expressions {
         expression.apply(|e| {
-            if matches!(reduced(e), Some(Expr::Column(of)) if of == column) {
+            if matches!(reduction_argument(e), Some(Expr::Column(of)) if of == column) {
                 reductions = true;
                 return Ok(TreeNodeRecursion::Jump);
             }
