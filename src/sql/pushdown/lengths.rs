@@ -54,10 +54,15 @@ impl OptimizerRule for LengthsBelow {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
-        if !top || !plan.expressions().iter().any(calls) && !below(&plan, calls) {
+        if !top
+            || !plan.expressions().iter().any(reads_lengths)
+                && !has_call_below(&plan, reads_lengths)
+        {
             return Ok(Transformed::no(plan));
         }
-        let Some(base) = base(&plan, &config.options()) else { return Ok(Transformed::no(plan)) };
+        let Some(base) = scan_below(&plan, &config.options()) else {
+            return Ok(Transformed::no(plan));
+        };
         // A projection directly above the scan was created by this rule.
         let direct = matches!(plan, LogicalPlan::Projection(_))
             && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
@@ -67,7 +72,7 @@ impl OptimizerRule for LengthsBelow {
         }
         let base = base.clone();
         let mut made: Vec<(Expr, Column)> = Vec::new();
-        let plan = replaced(plan, &base, &columns, &mut made, config)?;
+        let plan = replace_calls(plan, &base, &columns, &mut made, config)?;
         Ok(Transformed::yes(plan))
     }
 }
@@ -98,11 +103,11 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
                 if unseen.is_empty() || !lists.all(|f| unseen.contains(f.name())) {
                     return Ok(Transformed::no(node));
                 }
-                if projection.expr().iter().any(|e| moves(&e.expr)) {
+                if projection.expr().iter().any(|e| moves_leaves(&e.expr)) {
                     let scan = DataSourceExec::from_data_source(table.of_lengths(true)?);
                     // A function that does not accept the leaves without values gets the original
                     // ones.
-                    let over = replanned(projection, scan, config).ok();
+                    let over = replan_projection(projection, scan, config).ok();
                     if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
                         return Ok(Transformed::yes(over));
                     }
@@ -134,12 +139,12 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
 }
 
 /// Whether an expression moves leaves before it reads lengths.
-fn moves(e: &Arc<dyn PhysicalExpr>) -> bool {
-    e.exists(|e| Ok(called(e, &STRUCTURE_ONLY).is_some())).unwrap_or(false)
+fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
+    e.exists(|e| Ok(called_function(e, &STRUCTURE_ONLY).is_some())).unwrap_or(false)
 }
 
 /// Plans the same projection over other column types.
-fn replanned(
+fn replan_projection(
     projection: &ProjectionExec,
     scan: Arc<DataSourceExec>,
     config: &ConfigOptions,
@@ -199,9 +204,9 @@ pub(in crate::sql) fn lengths_only<'a>(
 /// Returns the function and the column if an expression is a call that reads the lengths of a
 /// column, as in [`of_lengths`].
 pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(&str, &PhysicalColumn)> {
-    let name = called(e, &LENGTHS_ONLY)?;
+    let name = called_function(e, &LENGTHS_ONLY)?;
     let mut list = e.children()[0];
-    while called(list, &STRUCTURE_ONLY).is_some() {
+    while called_function(list, &STRUCTURE_ONLY).is_some() {
         list = list.children()[0];
     }
     list.downcast_ref::<PhysicalColumn>().map(|column| (name, column))
@@ -209,7 +214,7 @@ pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(&str, &Phys
 
 /// Returns the function that an expression calls if it is one of `functions` and all arguments but
 /// the first are literals.
-fn called<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a str> {
+fn called_function<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a str> {
     let call = e.downcast_ref::<ScalarFunctionExpr>()?;
     let [_, rest @ ..] = call.args() else { return None };
     let name = call.fun().name();
@@ -218,19 +223,20 @@ fn called<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a st
 }
 
 /// Whether an expression contains a call that reads lengths.
-fn calls(e: &Expr) -> bool {
+fn reads_lengths(e: &Expr) -> bool {
     e.exists(|e| Ok(of_lengths(e).is_some())).unwrap_or(false)
 }
 
 /// Whether a condition or a sort between a plan and its scan contains such a call.
-fn below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
+fn has_call_below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
     match plan.inputs()[..] {
-        [input] if passes(input) => input.expressions().iter().any(has) || below(input, has),
+        [input] if passes_rows(input) => {
+            input.expressions().iter().any(has) || has_call_below(input, has)
+        }
         _ => false,
     }
 }
 
-/// Returns the column whose lengths a call reads.
 fn of_lengths(e: &Expr) -> Option<&Column> {
     let mut list = list_of(e, &LENGTHS_ONLY)?;
     loop {
@@ -252,13 +258,13 @@ fn list_of<'a>(e: &'a Expr, functions: &[&str]) -> Option<&'a Expr> {
 }
 
 /// Whether a plan returns rows of its input with columns of its input.
-fn passes(plan: &LogicalPlan) -> bool {
+fn passes_rows(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_))
-        || chosen(plan).is_some()
+        || projected_columns(plan).is_some()
 }
 
 /// Returns the columns that a pure projection keeps, for example after a condition.
-fn chosen(plan: &LogicalPlan) -> Option<Vec<&Column>> {
+fn projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     let LogicalPlan::Projection(projection) = plan else { return None };
     let columns = projection.expr.iter().map(|e| match e {
         Expr::Column(column) => Some(column),
@@ -268,21 +274,21 @@ fn chosen(plan: &LogicalPlan) -> Option<Vec<&Column>> {
 }
 
 /// Returns the scan below a plan, with its alias if it has one.
-fn base<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
+fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {
-        LogicalPlan::TableScan(scan) => gains(scan, options).then_some(input),
+        LogicalPlan::TableScan(scan) => gains_from_lengths(scan, options).then_some(input),
         LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
-            LogicalPlan::TableScan(scan) => gains(scan, options).then_some(input),
+            LogicalPlan::TableScan(scan) => gains_from_lengths(scan, options).then_some(input),
             _ => None,
         },
-        input if passes(input) => base(input, options),
+        input if passes_rows(input) => scan_below(input, options),
         _ => None,
     }
 }
 
 /// Whether a scan benefits from knowing that the values of a column are not read.
-fn gains(scan: &TableScan, options: &ConfigOptions) -> bool {
+fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     let files = |files: &FilesTable| files.has_lengths(options);
     source_as_provider(&scan.source).is_ok_and(|table| {
         table.is::<RaggedTableProvider>() || table.downcast_ref::<FilesTable>().is_some_and(files)
@@ -296,7 +302,7 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     let mut node = plan;
     while !std::ptr::eq(node, base) {
         // A pure projection reads nothing itself; its columns are accounted for by the nodes above.
-        let passed_on = !std::ptr::eq(node, plan) && chosen(node).is_some();
+        let passed_on = !std::ptr::eq(node, plan) && projected_columns(node).is_some();
         for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {
                 if let Some(column) = of_lengths(e) {
@@ -323,7 +329,7 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
 }
 
 /// Returns the plan over a projection of the scan that has the calls in place of the columns.
-fn replaced(
+fn replace_calls(
     plan: LogicalPlan,
     base: &LogicalPlan,
     columns: &HashSet<Column>,
@@ -353,29 +359,29 @@ fn replaced(
         })
         .collect::<Result<Vec<_>>>()?;
     let input = match plan.inputs()[..] {
-        [input] => over(input, base, columns, made, config)?,
+        [input] => rebuild_over(input, base, columns, made, config)?,
         _ => return Ok(plan),
     };
     plan.with_new_exprs(expressions, vec![input])
 }
 
 /// Rebuilds the nodes between a plan and its scan over the projection.
-fn over(
+fn rebuild_over(
     input: &LogicalPlan,
     base: &LogicalPlan,
     columns: &HashSet<Column>,
     made: &mut Vec<(Expr, Column)>,
     config: &dyn OptimizerConfig,
 ) -> Result<LogicalPlan> {
-    if let (Some(chosen), [below]) = (chosen(input), &input.inputs()[..]) {
+    if let (Some(chosen), [below]) = (projected_columns(input), &input.inputs()[..]) {
         let kept = chosen.into_iter().filter(|c| !columns.contains(c)).cloned();
         let above = kept.chain(made.iter().map(|(_, column)| column.clone()));
         let above: Vec<Expr> = above.map(Expr::Column).collect();
-        let below = over(below, base, columns, made, config)?;
+        let below = rebuild_over(below, base, columns, made, config)?;
         return LogicalPlanBuilder::from(below).project(above)?.build();
     }
-    if passes(input) {
-        return replaced(input.clone(), base, columns, made, config);
+    if passes_rows(input) {
+        return replace_calls(input.clone(), base, columns, made, config);
     }
     let kept = base.schema().columns().into_iter().filter(|c| !columns.contains(c));
     let kept = kept.map(Expr::Column).collect::<Vec<_>>();
