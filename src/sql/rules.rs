@@ -61,7 +61,6 @@ pub(in crate::sql) fn guard_logical_rules(rules: &mut Vec<LogicalRule>) {
     rules.insert(0, Arc::new(LazyConditions));
 }
 
-/// Returns the logical rules that follow those of DataFusion in each pass.
 pub(in crate::sql) fn logical_rules() -> [LogicalRule; 4] {
     [
         // Comparisons and keys must treat both zeros and all NaN as equal.
@@ -109,7 +108,6 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     }
 }
 
-/// Returns the physical rules that follow those of DataFusion.
 pub(in crate::sql) fn last_physical_rules() -> [PhysicalRule; 11] {
     [
         Arc::new(AsOfOrder),
