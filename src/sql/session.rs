@@ -194,7 +194,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         at.map(|at| formats.remove(at))
     };
     let found = [stock("parquet"), stock("csv"), stock("json"), stock("arrow")];
-    formats.extend(wrapped(found));
+    formats.extend(wrap_formats(found));
     let factories = builder.table_factories().get_or_insert_default();
     for extension in file_formats().iter().map(|f| f.get_ext()).chain(JSON_LINES.map(String::from))
     {
@@ -206,7 +206,6 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     ))
 }
 
-/// Returns the table functions.
 fn table_functions() -> [(&'static str, Arc<dyn TableFunctionImpl>); 3] {
     [
         ("meds", Arc::new(MedsFunction)),
@@ -238,7 +237,7 @@ const JSON_LINES: [&str; 2] = ["ndjson", "jsonl"];
 
 /// Returns DataFusion's formats with our COPY, based on the session's factories for Parquet, CSV,
 /// JSON and Arrow, or else on DataFusion's.
-fn wrapped(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFormatFactory>> {
+fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFormatFactory>> {
     let [parquet, csv, json, arrow] = stock;
     let parquet = match parquet {
         Some(parquet) => ParquetFileFormatFactory::new(parquet),
@@ -278,7 +277,7 @@ pub fn register_formats(ctx: &SessionContext) -> Result<()> {
     }
     state.table_factories_mut().insert(DOK.into(), Arc::new(DokTableFactory));
     let stock = ["parquet", "csv", "json", "arrow"].map(|e| state.get_file_format_factory(e));
-    for format in wrapped(stock) {
+    for format in wrap_formats(stock) {
         state.register_file_format(format, true)?;
     }
     for extension in JSON_LINES {
