@@ -55,19 +55,18 @@ impl Inputs {
         labels: usize,
     ) -> Result<Arc<dyn PhysicalExpr>> {
         let rewritten = Arc::clone(expression).transform_down(|node| {
-            if let Some(found) = find(&node, table, labels)? {
-                let column = self.column(found.0, found.1);
+            if let Some(found) = find_input(&node, table, labels)? {
+                let column = self.add_column(found.0, found.1);
                 return Ok(Transformed::new(column, true, TreeNodeRecursion::Jump));
             }
-            self.at(node, table, labels)
+            self.slice_to_element(node, table, labels)
         })?;
         Ok(rewritten.data)
     }
 
-    fn column(&mut self, input: Input, field: FieldRef) -> Arc<dyn PhysicalExpr> {
+    fn add_column(&mut self, input: Input, field: FieldRef) -> Arc<dyn PhysicalExpr> {
         let known = self.inputs.iter().position(|i| *i == input);
         let index = known.unwrap_or_else(|| {
-            // Names need only be different.
             let name = format!("{}#{}", field.name(), self.inputs.len());
             self.fields.push(Arc::new(field.as_ref().clone().with_name(name)));
             self.inputs.push(input);
@@ -77,7 +76,7 @@ impl Inputs {
     }
 
     /// An access to one element needs only the end of the list from which it is counted.
-    fn at(
+    fn slice_to_element(
         &mut self,
         node: Arc<dyn PhysicalExpr>,
         table: &Schema,
@@ -93,7 +92,7 @@ impl Inputs {
             _ => return Ok(Transformed::no(node)),
         };
         let [list, first, ..] = call.args() else { return Ok(Transformed::no(node)) };
-        let (Some(first), Some(view)) = (literal(first), view(list, table, labels)?) else {
+        let (Some(first), Some(view)) = (literal_integer(first), view(list, table, labels)?) else {
             return Ok(Transformed::no(node));
         };
         let (Some(first), (view, field)) = (first, view) else { return Ok(Transformed::no(node)) };
@@ -103,7 +102,7 @@ impl Inputs {
         };
         let lists = Input::Lists(view.then(step), field.data_type().clone());
         let mut children: Vec<Arc<dyn PhysicalExpr>> = call.args().to_vec();
-        children[0] = self.column(lists, field);
+        children[0] = self.add_column(lists, field);
         for child in children.iter_mut().skip(1) {
             *child = self.add(child, table, labels)?;
         }
@@ -111,12 +110,10 @@ impl Inputs {
         Ok(Transformed::new(rebuilt, true, TreeNodeRecursion::Jump))
     }
 
-    /// Returns the schema of a batch of these columns.
     pub(super) fn schema(&self) -> SchemaRef {
         Arc::new(Schema::new(self.fields.clone()))
     }
 
-    /// Whether lists are needed.
     pub(super) fn has_lists(&self) -> bool {
         self.inputs.iter().any(|i| i.view().is_some())
     }
@@ -148,7 +145,7 @@ impl Inputs {
             .zip(&self.fields)
             .map(|(input, field)| -> Result<ArrayRef> {
                 Ok(match input {
-                    Input::Label(i) => label(whole.column(*i), labels, &positions)?,
+                    Input::Label(i) => take_label(whole.column(*i), labels, &positions)?,
                     Input::Lists(view, _) => {
                         view.of(rows)?.gather(labels)?.to_arrow_as(field.data_type())?
                     }
@@ -163,7 +160,7 @@ impl Inputs {
 }
 
 /// Returns values of a column of the labels, shared if they are contiguous.
-fn label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> Result<ArrayRef> {
+fn take_label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> Result<ArrayRef> {
     match labels {
         [first, .., last] if last - first + 1 == labels.len() => {
             Ok(values.slice(*first, labels.len()))
@@ -173,7 +170,7 @@ fn label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> Result
 }
 
 /// Returns a node of an expression as an input, if it can be one.
-fn find(
+fn find_input(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
     labels: usize,
@@ -194,7 +191,7 @@ fn find(
     };
     let input: fn(View) -> Input = match (call.fun().name(), rest) {
         ("ragged_lengths", []) => Input::Lengths,
-        ("ragged_lengths", [axis]) if literal(axis) == Some(Some(1)) => Input::Lengths,
+        ("ragged_lengths", [axis]) if literal_integer(axis) == Some(Some(1)) => Input::Lengths,
         ("ragged_count", []) => Input::Counts,
         _ => return Ok(None),
     };
@@ -223,34 +220,36 @@ fn view(
         [lists, rest @ ..] => (lists, rest),
         [] => return Ok(None),
     };
-    let Some(step) = step(call.fun().name(), rest) else { return Ok(None) };
+    let Some(step) = range_step(call.fun().name(), rest) else { return Ok(None) };
     let Some((view, _)) = view(lists, table, labels)? else { return Ok(None) };
     Ok(Some((view.then(step), node.return_field(table)?)))
 }
 
 /// Returns the effect of a function on ranges; `None` if it reads values, or if the effect depends
 /// on the row.
-fn step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<Step> {
-    let outermost = |axis: &Arc<dyn PhysicalExpr>| literal(axis) == Some(Some(1));
+fn range_step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<Step> {
+    let outermost = |axis: &Arc<dyn PhysicalExpr>| literal_integer(axis) == Some(Some(1));
     match (name, rest) {
         ("ragged_flatten", []) => Some(Step::Flatten),
-        ("ragged_head", [n]) => Some(head(literal(n)?)),
-        ("ragged_head", [n, axis]) if outermost(axis) => Some(head(literal(n)?)),
-        ("ragged_tail", [n]) => Some(tail(literal(n)?)),
-        ("ragged_tail", [n, axis]) if outermost(axis) => Some(tail(literal(n)?)),
-        ("ragged_slice", [start, stop]) => Some(Step::Slice(literal(start)?, literal(stop)?)),
-        ("ragged_slice", [start, stop, by]) if matches!(literal(by)?, None | Some(1)) => {
-            Some(Step::Slice(literal(start)?, literal(stop)?))
+        ("ragged_head", [n]) => Some(head_step(literal_integer(n)?)),
+        ("ragged_head", [n, axis]) if outermost(axis) => Some(head_step(literal_integer(n)?)),
+        ("ragged_tail", [n]) => Some(tail_step(literal_integer(n)?)),
+        ("ragged_tail", [n, axis]) if outermost(axis) => Some(tail_step(literal_integer(n)?)),
+        ("ragged_slice", [start, stop]) => {
+            Some(Step::Slice(literal_integer(start)?, literal_integer(stop)?))
+        }
+        ("ragged_slice", [start, stop, by]) if matches!(literal_integer(by)?, None | Some(1)) => {
+            Some(Step::Slice(literal_integer(start)?, literal_integer(stop)?))
         }
         _ => None,
     }
 }
 
-fn head(n: Option<i64>) -> Step {
+fn head_step(n: Option<i64>) -> Step {
     Step::Slice(None, n)
 }
 
-fn tail(n: Option<i64>) -> Step {
+fn tail_step(n: Option<i64>) -> Step {
     match n {
         // `tail(0)` is empty; `-0` cannot express that, so start past the end.
         Some(0) => Step::Slice(Some(i64::MAX), None),
@@ -258,8 +257,7 @@ fn tail(n: Option<i64>) -> Step {
     }
 }
 
-/// Returns a literal integer or NULL.
-fn literal(e: &Arc<dyn PhysicalExpr>) -> Option<Option<i64>> {
+fn literal_integer(e: &Arc<dyn PhysicalExpr>) -> Option<Option<i64>> {
     let value = e.downcast_ref::<Literal>()?.value();
     if value.is_null() {
         return Some(None);
