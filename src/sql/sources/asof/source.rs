@@ -45,7 +45,6 @@ pub(super) struct AsOfSource {
     projection: ProjectionExprs,
     filters: Vec<Arc<dyn PhysicalExpr>>,
     limit: Option<usize>,
-    /// Schema of the output.
     schema: SchemaRef,
     /// Number of batches that are computed at the same time.
     at_once: usize,
@@ -82,7 +81,6 @@ impl AsOfSource {
         Self { limit, ..self }
     }
 
-    /// Whether both have the same labels and data.
     fn same_labels(&self, other: &Self) -> bool {
         let same = Arc::ptr_eq(&self.labels, &other.labels) || self.labels == other.labels;
         same && self.folder.root() == other.folder.root()
@@ -147,7 +145,7 @@ struct Rule {
 
 impl Rule {
     /// Divides the labels into ranges whose batches have about `leaves` leaves.
-    fn stretches(
+    fn batch_ranges(
         &self,
         rows: &AsOf,
         leaves: usize,
@@ -193,8 +191,7 @@ impl fmt::Debug for AsOfSource {
     }
 }
 
-/// Runs blocking work.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     tokio::task::spawn_blocking(work)
@@ -223,16 +220,16 @@ impl DataSource for AsOfSource {
             let of = Arc::clone(&rule);
             let cell = Arc::clone(&source.rows);
             let read = async move {
-                let rows = blocking(move || Ok(Arc::new(source.read(&of)?))).await?;
+                let rows = run_blocking(move || Ok(Arc::new(source.read(&of)?))).await?;
                 // Counts once, however often the rows are read.
                 unknown.add(rows.unknown());
                 Ok::<_, DataFusionError>(rows)
             };
             let rows = Arc::clone(cell.get_or_try_init(|| read).await?);
-            let stretches = rule.stretches(&rows, leaves, batch_size)?;
+            let stretches = rule.batch_ranges(&rows, leaves, batch_size)?;
             let made = stream::iter(stretches).map(move |labels| {
                 let (rule, rows) = (Arc::clone(&rule), Arc::clone(&rows));
-                blocking(move || rule.batch(&rows, labels))
+                run_blocking(move || rule.batch(&rows, labels))
             });
             Ok::<_, DataFusionError>(made.buffered(at_once))
         };
@@ -322,7 +319,7 @@ impl DataSource for AsOfSource {
 /// in the data. Labels that several scans of the plan read in the same data count once.
 pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let mut sources = Vec::new();
-    collect(plan, &mut sources);
+    collect_sources(plan, &mut sources);
     let mut counted: Vec<&AsOfSource> = Vec::new();
     let mut unknown = 0usize;
     for source in &sources {
@@ -339,7 +336,7 @@ pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
 /// all; empty for labels of one task.
 pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
     let mut sources = Vec::new();
-    collect(plan, &mut sources);
+    collect_sources(plan, &mut sources);
     let mut tasks: Vec<String> = Vec::new();
     for task in sources.iter().flat_map(|source| source.tasks.iter()) {
         if !tasks.contains(task) {
@@ -350,13 +347,13 @@ pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
 }
 
 /// Collects the scans of labels in a plan.
-fn collect(plan: &Arc<dyn ExecutionPlan>, sources: &mut Vec<AsOfSource>) {
+fn collect_sources(plan: &Arc<dyn ExecutionPlan>, sources: &mut Vec<AsOfSource>) {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>()
         && let Some(source) = scan.data_source().downcast_ref::<AsOfSource>()
     {
         sources.push(source.clone());
     }
     for child in plan.children() {
-        collect(child, sources);
+        collect_sources(child, sources);
     }
 }
