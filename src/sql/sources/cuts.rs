@@ -13,7 +13,6 @@ use crate::array::{Layout, leaf_type};
 use crate::table::RaggedTable;
 use serrate_core::internal::{lists_as, own_extent, own_nulls, own_offsets};
 
-/// Returns the deepest axis of some columns.
 pub(in crate::sql) fn depth(table: &RaggedTable, columns: &[usize]) -> usize {
     columns.iter().filter_map(|c| table.columns().get(*c)).map(|c| c.axis()).max().unwrap_or(0)
 }
@@ -61,7 +60,7 @@ pub(in crate::sql) fn batches(
     size: (usize, usize),
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send {
     let axes = depth(&table, &columns);
-    ranges(Arc::clone(&table), axis, rows, size).map(move |rows| {
+    cut_ranges(Arc::clone(&table), axis, rows, size).map(move |rows| {
         let cut = Cut::new(&table, rows?, axes)?;
         cut.batch(&columns, &schema, |column, data_type| cut.array(&table, column, data_type))
     })
@@ -69,7 +68,7 @@ pub(in crate::sql) fn batches(
 
 /// Divides rows into parts of about `leaves` elements of an axis each and at most `batch_size`
 /// rows.
-fn ranges(
+fn cut_ranges(
     table: Arc<RaggedTable>,
     axis: usize,
     rows: Range<usize>,
@@ -253,7 +252,7 @@ impl Cuts {
         if bytes > KEPT_BYTES {
             return Ok(None);
         }
-        let cuts = ranges(Arc::clone(table), way.axis, way.rows.clone(), way.size)
+        let cuts = cut_ranges(Arc::clone(table), way.axis, way.rows.clone(), way.size)
             .map(|rows| WithArrays::new(table, rows?))
             .collect::<Result<Vec<_>>>()?;
         let cuts = Arc::new(cuts);
