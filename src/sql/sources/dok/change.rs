@@ -93,10 +93,10 @@ impl DataSink for ChangeSink {
         write_unless_cancelled(data, move |batches, is_cancelled| {
             // All rows are collected before the file is locked, because they may come from it.
             let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
-            let rows = concat_batches(&nullable(&schema), &batches)?;
+            let rows = concat_batches(&nullable_schema(&schema), &batches)?;
             drop(batches);
             let (version, count) = keyed::change(&path, is_cancelled, |before| {
-                apply(before, &change, &schema, &rows)
+                apply_change(before, &change, &schema, &rows)
             })?;
             latest.set(version);
             Ok(count)
@@ -106,13 +106,13 @@ impl DataSink for ChangeSink {
 }
 
 /// Declares the columns of unchecked rows nullable, so that NULL is refused here, with its row.
-pub(super) fn nullable(schema: &SchemaRef) -> SchemaRef {
+pub(super) fn nullable_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// Returns the new entries, if anything changes, and the number of affected rows.
-fn apply(
+fn apply_change(
     before: &Contents,
     change: &Change,
     schema: &SchemaRef,
@@ -147,7 +147,7 @@ fn apply(
         Change::Delete { filters } => {
             let columns = before.columns()?;
             let entries = RecordBatch::try_new(Arc::clone(schema), columns)?;
-            let gone = chosen(&entries, filters)?;
+            let gone = select_rows(&entries, filters)?;
             if gone.true_count() == 0 {
                 return Ok((None, 0));
             }
@@ -159,7 +159,7 @@ fn apply(
         Change::Update { set, filters } => {
             let columns = before.columns()?;
             let entries = RecordBatch::try_new(Arc::clone(schema), columns.clone())?;
-            let chosen = chosen(&entries, filters)?;
+            let chosen = select_rows(&entries, filters)?;
             if chosen.true_count() == 0 || set.is_empty() {
                 return Ok((None, count(chosen.true_count())));
             }
@@ -179,7 +179,7 @@ fn apply(
 }
 
 /// Returns the rows for which all conditions are true, and not NULL.
-fn chosen(entries: &RecordBatch, filters: &[Arc<dyn PhysicalExpr>]) -> Result<BooleanArray> {
+fn select_rows(entries: &RecordBatch, filters: &[Arc<dyn PhysicalExpr>]) -> Result<BooleanArray> {
     let mut all = BooleanArray::from(vec![true; entries.num_rows()]);
     for condition in filters {
         let mask = condition.evaluate(entries)?.into_array(entries.num_rows())?;
