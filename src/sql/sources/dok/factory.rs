@@ -13,7 +13,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
 
 use super::options::DokOptions;
-use super::{DokTable, blocking};
+use super::{DokTable, run_blocking};
 use crate::dense::DType;
 use crate::error::Error;
 use serrate_core::internal::keyed::{self, Contents, Version, key_type};
@@ -51,16 +51,15 @@ impl TableProviderFactory for DokTableFactory {
         let path = local_file(location)?;
         let declared: SchemaRef = Arc::new(command.schema.as_arrow().clone());
         let duplicates = options.duplicates;
-        let (schema, version) = blocking({
+        let (schema, version) = run_blocking({
             let path = path.clone();
-            move || table(&path, &declared, &options)
+            move || open_or_create(&path, &declared, &options)
         })
         .await?;
         Ok(Arc::new(DokTable::new(path, schema, version, duplicates)))
     }
 }
 
-/// Returns the local file of a location.
 pub(super) fn local_file(location: &str) -> Result<PathBuf> {
     let url = ListingTableUrl::parse(location)?;
     match url.get_url().to_file_path() {
@@ -74,7 +73,7 @@ pub(super) fn local_file(location: &str) -> Result<PathBuf> {
 }
 
 /// Returns the columns of a table and its contents.
-fn table(
+fn open_or_create(
     path: &Path,
     declared: &SchemaRef,
     options: &DokOptions,
@@ -190,7 +189,6 @@ fn empty(
     }
 }
 
-/// Returns the type of the elements of a tensor.
 pub(super) fn tensor_type(name: &str, of: &DataType) -> crate::Result<DType> {
     DType::from_arrow(of).ok_or_else(|| {
         Error::type_of(
