@@ -28,10 +28,10 @@ pub(crate) use factory::DokTableFactory;
 pub(crate) use format::DokFormatFactory;
 pub(crate) use names::register_dok_names;
 
-use self::change::{Change, ChangeSink, nullable};
+use self::change::{Change, ChangeSink, nullable_schema};
 use self::scan::DokSource;
 use crate::dok::Duplicates;
-use crate::sql::mends::changes::{simplified, unqualified};
+use crate::sql::mends::changes::{simplify_expr, unqualified};
 use crate::sql::order::ordered_sink;
 use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 
@@ -75,7 +75,7 @@ use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 pub(crate) struct DokTable {
     path: PathBuf,
     schema: SchemaRef,
-    /// What INSERT does with existing keys.
+    /// The treatment of existing keys by INSERT.
     duplicates: Option<Duplicates>,
     latest: Latest,
 }
@@ -107,16 +107,15 @@ impl DokTable {
         latest.set(version);
         // The schema for INSERT declares NULL, although no entry has one, so that it can be refused
         // by row.
-        let schema = nullable(&schema);
+        let schema = nullable_schema(&schema);
         Self { path, schema, duplicates, latest }
     }
 
-    /// Returns the current contents of the file.
     pub(crate) fn current(&self) -> crate::Result<Arc<Version>> {
-        self.checked(open(&self.path)?)
+        self.check_schema(open(&self.path)?)
     }
 
-    fn checked(&self, version: Arc<Version>) -> crate::Result<Arc<Version>> {
+    fn check_schema(&self, version: Arc<Version>) -> crate::Result<Arc<Version>> {
         let types = |s: &SchemaRef| -> Vec<DataType> {
             s.fields().iter().map(|f| f.data_type().clone()).collect()
         };
@@ -130,7 +129,7 @@ impl DokTable {
         Ok(version)
     }
 
-    fn physical(
+    fn plan_exprs(
         &self,
         state: &dyn Session,
         exprs: impl IntoIterator<Item = Expr>,
@@ -138,11 +137,11 @@ impl DokTable {
         let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
         let each = exprs
             .into_iter()
-            .map(|e| state.create_physical_expr(simplified(state, e, &schema)?, &schema));
+            .map(|e| state.create_physical_expr(simplify_expr(state, e, &schema)?, &schema));
         each.collect()
     }
 
-    fn sink(&self, change: Change) -> ChangeSink {
+    fn change_sink(&self, change: Change) -> ChangeSink {
         let (path, schema) = (self.path.clone(), Arc::clone(&self.schema));
         ChangeSink { path, schema, change, latest: self.latest.clone() }
     }
@@ -166,10 +165,10 @@ impl TableProvider for DokTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let path = self.path.clone();
-        let version = self.checked(blocking(move || open(&path)).await?)?;
+        let version = self.check_schema(run_blocking(move || open(&path)).await?)?;
         let plain = filters.iter().cloned().map(unqualified).collect::<Result<Vec<_>>>()?;
         let keys = probe::keys(&plain, &self.schema, version.contents.len())?;
-        let filters = self.physical(state, plain)?;
+        let filters = self.plan_exprs(state, plain)?;
         let schema = Arc::clone(&self.schema);
         let partitions = state.config().target_partitions();
         let source =
@@ -207,7 +206,7 @@ impl TableProvider for DokTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let change = Change::Insert { op, duplicates: self.duplicates };
         let order = input.properties().output_ordering().cloned().map(Into::into);
-        ordered_sink(input, Arc::new(self.sink(change)), order, "DOK", None)
+        ordered_sink(input, Arc::new(self.change_sink(change)), order, "DOK", None)
     }
 
     async fn delete_from(
@@ -215,8 +214,8 @@ impl TableProvider for DokTable {
         state: &dyn Session,
         filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let filters = self.physical(state, filters)?;
-        Ok(self.sink(Change::Delete { filters }).plan())
+        let filters = self.plan_exprs(state, filters)?;
+        Ok(self.change_sink(Change::Delete { filters }).plan())
     }
 
     async fn update(
@@ -234,13 +233,13 @@ impl TableProvider for DokTable {
             }
             values.push(value);
         }
-        let set = columns.into_iter().zip(self.physical(state, values)?).collect();
-        let filters = self.physical(state, filters)?;
-        Ok(self.sink(Change::Update { set, filters }).plan())
+        let set = columns.into_iter().zip(self.plan_exprs(state, values)?).collect();
+        let filters = self.plan_exprs(state, filters)?;
+        Ok(self.change_sink(Change::Update { set, filters }).plan())
     }
 
     async fn truncate(&self, _state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self.sink(Change::Truncate).plan())
+        Ok(self.change_sink(Change::Truncate).plan())
     }
 }
 
@@ -249,7 +248,7 @@ pub(in crate::sql) async fn at_path(url: &str) -> Result<Option<Arc<dyn TablePro
     let Some(path) = factory::local_file(url).ok().filter(|_| url.ends_with(".safetensors")) else {
         return Ok(None);
     };
-    blocking(move || {
+    run_blocking(move || {
         if !path.is_file() || !Contents::is_in(&path) {
             return Ok(None);
         }
@@ -260,7 +259,7 @@ pub(in crate::sql) async fn at_path(url: &str) -> Result<Option<Arc<dyn TablePro
 }
 
 /// Runs blocking reads on a thread that may wait.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     read: impl FnOnce() -> crate::Result<T> + Send + 'static,
 ) -> Result<T> {
     let read = tokio::task::spawn_blocking(read).await;
