@@ -10,7 +10,7 @@ use datafusion::prelude::SessionContext;
 use futures::FutureExt;
 
 use super::DokTable;
-use crate::functions::Names;
+use crate::functions::TableNames;
 use serrate_core::internal::keyed::Version;
 
 /// The catalogs, with the default catalog and schema.
@@ -45,7 +45,7 @@ impl Tables {
     }
 }
 
-impl Names for Tables {
+impl TableNames for Tables {
     fn find(&self, name: &str) -> Result<Option<Arc<Version>>> {
         let (catalogs, catalog, schema) = (self.0)();
         let named = TableReference::parse_str(name).resolve(&catalog, &schema);
@@ -76,7 +76,7 @@ impl Names for Tables {
 /// # Errors
 /// When the registry of the session is read-only.
 pub(crate) fn register_dok_names(ctx: &SessionContext) -> Result<()> {
-    let names: Arc<dyn Names> = Arc::new(Tables::of(ctx));
+    let names: Arc<dyn TableNames> = Arc::new(Tables::of(ctx));
     for function in crate::functions::with_names(&names) {
         ctx.register_udf(function);
     }
