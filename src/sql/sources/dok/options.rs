@@ -8,14 +8,12 @@ use datafusion::error::Result;
 use crate::dok::Duplicates;
 use serrate_core::internal::keyed::first_double;
 
-/// The parsed OPTIONS.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DokOptions {
     /// Size of every axis.
     pub(super) shape: Option<Vec<usize>>,
-    /// Key columns.
     pub(super) keys: Option<Vec<String>>,
-    /// What happens to rows with the same keys, if specified; `Some(None)` is an error.
+    /// The treatment of rows with the same keys, if specified; `Some(None)` is an error.
     pub(super) duplicates: Option<Option<Duplicates>>,
     /// Whether an existing file is replaced.
     pub(super) overwrite: bool,
