@@ -35,7 +35,7 @@ pub(super) fn keys(
     let columns = schema.fields().len().saturating_sub(1);
     let mut alternatives = vec![vec![None; columns]];
     for filter in filters {
-        alternatives = both(alternatives, possible(filter, schema));
+        alternatives = intersect_alternatives(alternatives, alternatives_of(filter, schema));
     }
     let limit = entries.clamp(FEW, MOST);
     let mut rows: HashSet<Vec<ScalarValue>> = HashSet::new();
@@ -79,7 +79,7 @@ pub(super) fn keys(
 /// Returns the alternatives of the conjunction of two conditions. If these are too many, or list
 /// too many values, it returns those of the first condition: both conditions are checked
 /// afterwards.
-fn both(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
+fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
     let any = |values: &Values| values.iter().all(Option::is_none);
     if right.iter().any(any) {
         return left;
@@ -112,7 +112,7 @@ fn both(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
 }
 
 /// Returns the alternatives of a condition, which is false for every key outside them.
-fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
+fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     let columns = schema.fields().len().saturating_sub(1);
     let any = || vec![vec![None; columns]];
     let only = |at: usize, values: HashSet<ScalarValue>| {
@@ -124,16 +124,16 @@ fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     };
     match filter {
         Expr::Literal(ScalarValue::Boolean(Some(false) | None), _) => Vec::new(),
-        Expr::Alias(alias) => possible(&alias.expr, schema),
+        Expr::Alias(alias) => alternatives_of(&alias.expr, schema),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-            both(possible(left, schema), possible(right, schema))
+            intersect_alternatives(alternatives_of(left, schema), alternatives_of(right, schema))
         }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-            let (mut left, right) = (possible(left, schema), possible(right, schema));
+            let (mut left, right) = (alternatives_of(left, schema), alternatives_of(right, schema));
             // Conditions on the same column are one alternative: `i = 1 OR i = 2`.
             if let ([a], [b]) = (left.as_mut_slice(), right.as_slice())
-                && let Some((at, _)) = single(a)
-                && single(b).is_some_and(|(other, _)| other == at)
+                && let Some((at, _)) = single_column(a)
+                && single_column(b).is_some_and(|(other, _)| other == at)
             {
                 let more: Vec<ScalarValue> =
                     b.get(at).and_then(Option::as_ref).into_iter().flatten().cloned().collect();
@@ -151,16 +151,17 @@ fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
             let found = match (left.as_ref(), right.as_ref()) {
                 (column, Expr::Literal(value, _)) | (Expr::Literal(value, _), column) => {
-                    key(column, schema).and_then(|at| Some((at, stored(value, at, schema)?)))
+                    key_column(column, schema)
+                        .and_then(|at| Some((at, stored_literal(value, at, schema)?)))
                 }
                 _ => None,
             };
             found.map_or_else(any, |(at, value)| only(at, value.into_iter().collect()))
         }
         Expr::InList(InList { expr, list, negated: false }) => {
-            let Some(at) = key(expr, schema) else { return any() };
+            let Some(at) = key_column(expr, schema) else { return any() };
             let values = list.iter().map(|item| match item {
-                Expr::Literal(value, _) => stored(value, at, schema),
+                Expr::Literal(value, _) => stored_literal(value, at, schema),
                 _ => None,
             });
             match values.collect::<Option<Vec<_>>>() {
@@ -173,20 +174,20 @@ fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
 }
 
 /// Returns the only column that an alternative constrains.
-fn single(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
+fn single_column(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
     let mut named = values.iter().enumerate().filter_map(|(at, v)| Some((at, v.as_ref()?)));
     named.next().filter(|_| named.next().is_none())
 }
 
 /// Returns the key column that an expression is; a string in another encoding is the same string.
-fn key(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
+fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {
             let at = schema.index_of(&column.name).ok()?;
             (at + 1 < schema.fields().len()).then_some(at)
         }
         Expr::Cast(cast) if is_text(cast.field.data_type()) => {
-            let at = key(&cast.expr, schema)?;
+            let at = key_column(&cast.expr, schema)?;
             is_text(schema.field(at).data_type()).then_some(at)
         }
         _ => None,
@@ -195,7 +196,11 @@ fn key(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
 
 /// Returns a literal in the type of the key column: `Some(None)` if it equals no key, `None` if
 /// that is unknown.
-fn stored(value: &ScalarValue, at: usize, schema: &SchemaRef) -> Option<Option<ScalarValue>> {
+fn stored_literal(
+    value: &ScalarValue,
+    at: usize,
+    schema: &SchemaRef,
+) -> Option<Option<ScalarValue>> {
     let of = schema.field(at).data_type();
     if value.is_null() {
         return Some(None);
@@ -266,7 +271,7 @@ mod tests {
         };
         let (schema, wide) = (schema(), among("i", 3000));
         let values = |filters: &Expr| -> usize {
-            let found = possible(filters, &schema);
+            let found = alternatives_of(filters, &schema);
             found.iter().flatten().flatten().map(HashSet::len).sum()
         };
         for n in [10, 100, 1000, 4000] {
