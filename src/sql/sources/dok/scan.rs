@@ -67,7 +67,7 @@ impl DokSource {
     }
 
     /// Returns rows of all columns in the requested projection.
-    fn answer(&self, columns: &[ArrayRef], rows: Range<usize>) -> Result<RecordBatch> {
+    fn project_rows(&self, columns: &[ArrayRef], rows: Range<usize>) -> Result<RecordBatch> {
         let columns = columns.iter().map(|c| own_extent(&c.slice(rows.start, rows.len())));
         let mut batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?;
         for filter in &self.filters {
@@ -109,7 +109,7 @@ impl DataSource for DokSource {
             while !rows.is_empty() && left > 0 {
                 let part = rows.start..rows.end.min(rows.start.saturating_add(step));
                 rows.start = part.end;
-                match source.answer(&columns, part) {
+                match source.project_rows(&columns, part) {
                     Ok(batch) if batch.num_rows() == 0 => {}
                     Ok(batch) => {
                         let batch = batch.slice(0, batch.num_rows().min(left));
