@@ -16,7 +16,6 @@ use super::distinct_names;
 use crate::array::list_depth;
 use crate::functions;
 
-/// The columns of the result.
 const COLUMNS: [&str; 7] = ["axis", "columns", "elements", "shortest", "longest", "mean", "empty"];
 
 /// Plans one row per axis: its columns, its number of elements, and the lengths of its lists.
@@ -66,7 +65,7 @@ pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
             cell.push(value);
         }
     }
-    spread(plan, COLUMNS.into_iter().zip(cells))
+    unpivot(plan, COLUMNS.into_iter().zip(cells))
 }
 
 /// Returns the aggregates over the lists of one axis; a NULL list is not counted.
@@ -97,7 +96,6 @@ fn of_axis(list: &Expr, axis: usize) -> Result<[Expr; 5]> {
     ])
 }
 
-/// Returns a call of one of our functions.
 pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     match functions::scalar(name) {
         Some(function) => Ok(function.call(args)),
@@ -106,7 +104,7 @@ pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
 }
 
 /// Turns one row with many cells into rows: each column consists of the expressions given for it.
-pub(super) fn spread<'a>(
+pub(super) fn unpivot<'a>(
     one_row: LogicalPlanBuilder,
     columns: impl IntoIterator<Item = (&'a str, Vec<Expr>)>,
 ) -> Result<LogicalPlan> {
