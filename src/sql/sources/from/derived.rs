@@ -17,8 +17,8 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::distinct_names;
-use super::explode::{ExplodeExec, ExplodeOptions, exploded};
-use super::nest::{NestExec, nested};
+use super::explode::{ExplodeExec, ExplodeOptions, explode_batch};
+use super::nest::{NestExec, nest_batch};
 use crate::sql::order::{in_source_order, pin_sorts, pinned};
 
 /// The computation on the rows.
@@ -67,9 +67,9 @@ impl DerivedTable {
                         "ragged_nest needs the columns to nest by, the outermost first: ragged_nest('events', 'subject_id', 'time')"
                     );
                 }
-                nested(&none, keys)?.arrow_schema()?
+                nest_batch(&none, keys)?.arrow_schema()?
             }
-            Derived::Explode(options) => exploded(&none, *options)?.schema(),
+            Derived::Explode(options) => explode_batch(&none, *options)?.schema(),
         };
         // Another batch may have NULL in a column in which this one has none.
         let fields = schema.fields().iter().map(|f| match &how {
@@ -81,7 +81,7 @@ impl DerivedTable {
     }
 
     /// Returns the columns of the query that some columns of the table need.
-    fn needed(&self, columns: &[usize]) -> Result<Vec<Expr>> {
+    fn needed_columns(&self, columns: &[usize]) -> Result<Vec<Expr>> {
         let mut names: Vec<&str> =
             columns.iter().map(|c| self.schema.field(*c).name().as_str()).collect();
         match &self.how {
@@ -108,7 +108,7 @@ impl DerivedTable {
     }
 
     /// Rewrites a condition on the table for the columns of the query.
-    fn inside(&self, condition: &Expr) -> Result<Expr> {
+    fn rewrite_condition(&self, condition: &Expr) -> Result<Expr> {
         let schema = self.query.schema();
         let moved = condition.clone().transform(|e| {
             let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
@@ -159,11 +159,12 @@ impl TableProvider for DerivedTable {
             None => (0..self.schema.fields().len()).collect(),
         };
         let schema = Arc::new(self.schema.project(&columns)?);
-        let query = conditioned(self.query.clone(), |e| self.inside(e), filters)?;
-        let query = LogicalPlanBuilder::from(query).project(self.needed(&columns)?)?.build()?;
+        let query = add_conditions(self.query.clone(), |e| self.rewrite_condition(e), filters)?;
+        let query =
+            LogicalPlanBuilder::from(query).project(self.needed_columns(&columns)?)?.build()?;
         Ok(match &self.how {
             Derived::Nest(keys) => {
-                let input = ordered(state, &query).await?;
+                let input = plan_ordered(state, &query).await?;
                 Arc::new(NestExec::try_new(input, keys.clone(), schema)?)
             }
             Derived::Explode(options) => {
@@ -188,7 +189,7 @@ impl TableProvider for DerivedTable {
 }
 
 /// Adds conditions to a query, below the sort that it may end with.
-fn conditioned(
+fn add_conditions(
     query: LogicalPlan,
     inside: impl Fn(&Expr) -> Result<Expr>,
     filters: &[Expr],
@@ -202,7 +203,7 @@ fn conditioned(
 
 /// Returns the plan of a query as one partition of rows: in the order of its ORDER BY, or else of
 /// its source if that has an order.
-async fn ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     // DataFusion distributes the batches of its tables in memory by size.
     let partitions = has_memory(query)?.then_some(1);
     // The columns of the ORDER BY may be missing in the output of the plan.
