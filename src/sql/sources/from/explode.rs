@@ -40,8 +40,10 @@ pub(crate) struct ExplodeExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// Explodes a batch.
-pub(super) fn exploded(batch: &RecordBatch, options: ExplodeOptions) -> crate::Result<RecordBatch> {
+pub(super) fn explode_batch(
+    batch: &RecordBatch,
+    options: ExplodeOptions,
+) -> crate::Result<RecordBatch> {
     let mut table = RaggedTable::try_from_batch(batch)?;
     if options.positions {
         let mut columns = table.columns().to_vec();
@@ -133,7 +135,7 @@ impl ExecutionPlan for ExplodeExec {
             .input
             .execute(partition, context)?
             .map(move |batch| -> Result<_> {
-                let long = exploded(&batch?, options)?;
+                let long = explode_batch(&batch?, options)?;
                 let columns: Vec<ArrayRef> = given
                     .fields()
                     .iter()
