@@ -33,14 +33,13 @@ use derived::{Derived, DerivedTable};
 
 pub(crate) use explode::ExplodeExec;
 pub(in crate::sql) use read::files;
-pub(in crate::sql) use rewrite::{one_name, parsed, query_text, rewrite_factor};
+pub(in crate::sql) use rewrite::{one_name, parse_query, query_text, rewrite_factor};
 pub(in crate::sql) use text::summarize as summarize_text;
 pub(crate) use vocab::VocabFunction;
 
 /// Functions whose first argument is a query.
 const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
 
-/// Plans the functions of this module.
 #[derive(Debug)]
 pub(in crate::sql) struct TableFunctionsPlanner;
 
@@ -67,19 +66,19 @@ impl RelationPlanner for TableFunctionsPlanner {
         let plan = match function.as_str() {
             "ragged_nest" => {
                 rest.no_options(&function)?;
-                let keys = rest.texts(&function)?;
+                let keys = rest.string_arguments(&function)?;
                 scan(&function, DerivedTable::try_new(input, Derived::nest(keys))?)?
             }
             "ragged_explode" => {
-                let options = rest.explode()?;
+                let options = rest.explode_options()?;
                 scan(&function, DerivedTable::try_new(input, Derived::Explode(options))?)?
             }
             "ragged_axes" => {
-                rest.none(&function)?;
+                rest.expect_none(&function)?;
                 axes::plan(input)?
             }
             _ => {
-                rest.none(&function)?;
+                rest.expect_none(&function)?;
                 summarize::plan(input)?
             }
         };
@@ -139,7 +138,7 @@ impl<'a> Arguments<'a> {
         if rest.values.is_empty() {
             return plan_err!(
                 "{function} needs a query or a table as its first argument: {}",
-                usage(function)
+                example_call(function)
             );
         }
         let mut first = rest.values.remove(0);
@@ -151,12 +150,12 @@ impl<'a> Arguments<'a> {
             SqlExpr::Subquery(query) => Ok((query, rest)),
             other => plan_err!(
                 "{function}: the first argument must be a query or the name of a table or file, not {other}: {}",
-                usage(function)
+                example_call(function)
             ),
         }
     }
 
-    fn none(&self, function: &str) -> Result<()> {
+    fn expect_none(&self, function: &str) -> Result<()> {
         self.no_options(function)?;
         match self.values.first() {
             None => Ok(()),
@@ -168,13 +167,13 @@ impl<'a> Arguments<'a> {
         match self.options.first() {
             None => Ok(()),
             Some((name, _)) => {
-                plan_err!("{function} has no option {name}: {}", usage(function))
+                plan_err!("{function} has no option {name}: {}", example_call(function))
             }
         }
     }
 
     /// Returns the other arguments, which must be strings or names of columns.
-    fn texts(&self, function: &str) -> Result<Vec<String>> {
+    fn string_arguments(&self, function: &str) -> Result<Vec<String>> {
         self.values
             .iter()
             .map(|value| match value {
@@ -185,7 +184,7 @@ impl<'a> Arguments<'a> {
                     None => {
                         plan_err!(
                             "{function}: {value} is not the name of a column: {}",
-                            usage(function)
+                            example_call(function)
                         )
                     }
                 },
@@ -193,10 +192,10 @@ impl<'a> Arguments<'a> {
             .collect()
     }
 
-    fn explode(&self) -> Result<explode::ExplodeOptions> {
+    fn explode_options(&self) -> Result<explode::ExplodeOptions> {
         let function = "ragged_explode";
         if let Some(more) = self.values.first() {
-            return plan_err!("{function}: unexpected argument {more}: {}", usage(function));
+            return plan_err!("{function}: unexpected argument {more}: {}", example_call(function));
         }
         let mut options = explode::ExplodeOptions::default();
         for (name, value) in &self.options {
@@ -214,7 +213,10 @@ impl<'a> Arguments<'a> {
                 "keep_empty" => options.keep_empty = on,
                 "positions" => options.positions = on,
                 _ => {
-                    return plan_err!("{function} has no option {name}: {}", usage(function));
+                    return plan_err!(
+                        "{function} has no option {name}: {}",
+                        example_call(function)
+                    );
                 }
             }
         }
@@ -223,7 +225,7 @@ impl<'a> Arguments<'a> {
 }
 
 /// Returns an example of a call.
-fn usage(function: &str) -> &'static str {
+fn example_call(function: &str) -> &'static str {
     match function {
         "ragged_nest" => {
             "ragged_nest('SELECT .. FROM events', 'subject_id', 'time'), ragged_nest('events', 'subject_id')"
