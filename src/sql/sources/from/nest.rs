@@ -41,8 +41,7 @@ pub(crate) struct NestExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// Nests a long table.
-pub(super) fn nested(long: &RecordBatch, keys: &[String]) -> crate::Result<RaggedTable> {
+pub(super) fn nest_batch(long: &RecordBatch, keys: &[String]) -> crate::Result<RaggedTable> {
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     RaggedTable::nest(long, &keys, &NestOptions { unsorted: Unsorted::Sort })
 }
@@ -186,7 +185,6 @@ struct Rows {
     long: Option<SendableRecordBatchStream>,
     input: SchemaRef,
     keys: Vec<String>,
-    /// Index of the first key.
     key: usize,
     pending: Vec<RecordBatch>,
     held: MemoryReservation,
@@ -196,7 +194,6 @@ struct Rows {
 }
 
 impl Rows {
-    /// Returns the next complete rows.
     async fn next(mut self) -> Result<Option<(RaggedTable, Self)>> {
         loop {
             let Some(long) = &mut self.long else { return Ok(None) };
@@ -206,10 +203,10 @@ impl Rows {
                 Some(batch) => {
                     self.held.try_grow(batch.get_array_memory_size())?;
                     self.pending.push(batch);
-                    if !self.streams || self.count() < self.size.0 || !self.changes()? {
+                    if !self.streams || self.count() < self.size.0 || !self.has_new_key()? {
                         continue;
                     }
-                    self.complete()?
+                    self.take_complete()?
                 }
                 None => {
                     self.long = None;
@@ -219,7 +216,7 @@ impl Rows {
                 }
             };
             let keys = self.keys.clone();
-            let table = tokio::task::spawn_blocking(move || nested(&whole, &keys))
+            let table = tokio::task::spawn_blocking(move || nest_batch(&whole, &keys))
                 .await
                 .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
             return Ok(Some((table, self)));
@@ -231,7 +228,7 @@ impl Rows {
     }
 
     /// Whether the last row has another key than the first.
-    fn changes(&self) -> Result<bool> {
+    fn has_new_key(&self) -> Result<bool> {
         let (Some(first), Some(last)) = (self.pending.first(), self.pending.last()) else {
             return Ok(false);
         };
@@ -241,7 +238,7 @@ impl Rows {
     }
 
     /// Takes the rows before those of the last key, which may continue.
-    fn complete(&mut self) -> Result<RecordBatch> {
+    fn take_complete(&mut self) -> Result<RecordBatch> {
         let all = concat_batches(&self.input, &std::mem::take(&mut self.pending))?;
         let runs = partition(&[Arc::clone(all.column(self.key))])?.ranges();
         let cut = runs.last().map_or(0, |r| r.start);
