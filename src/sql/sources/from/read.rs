@@ -24,7 +24,6 @@ use crate::sql::sources::listing::FilesTable;
 pub(super) const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
 
-/// Returns the format that a function reads.
 pub(super) fn format_of(function: &str) -> Option<&'static str> {
     Some(match function {
         "read_parquet" | "parquet_scan" => "parquet",
@@ -54,7 +53,7 @@ impl Call {
         for arg in args {
             match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) if call.paths.is_empty() => {
-                    call.paths = paths(function, value)?;
+                    call.paths = parse_paths(function, value)?;
                 }
                 FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
                     call.option(&name.value.to_ascii_lowercase(), value)?;
@@ -158,14 +157,14 @@ impl fmt::Display for Call {
     }
 }
 
-fn paths(function: &str, value: &Expr) -> Result<Vec<String>> {
+fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
     let one = |value: &Expr| match text(value) {
         Some(text) => Ok(text.to_owned()),
         None => plan_err!("{function}: {value} is not a path; paths must be string literals"),
     };
     match value {
         Expr::Array(Array { elem, .. }) if !elem.is_empty() => elem.iter().map(one).collect(),
-        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => paths(function, expr),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => parse_paths(function, expr),
         value => Ok(vec![one(value)?]),
     }
 }
