@@ -65,7 +65,7 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
         }
         argument => match text(argument) {
             Some(text) if is_query(text) => {
-                return parsed(text).map(Some).map_err(|e| {
+                return parse_query(text).map(Some).map_err(|e| {
                     DataFusionError::Plan(format!(
                         "{function}: the string is not a valid query: {}",
                         e.strip_backtrace()
@@ -76,7 +76,7 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
             None => return Ok(None),
         },
     };
-    parsed(&format!("SELECT * FROM {from}")).map(Some).map_err(|e| {
+    parse_query(&format!("SELECT * FROM {from}")).map(Some).map_err(|e| {
         DataFusionError::Plan(format!(
             "{function}: {from} is not a query, table or file: {}",
             e.strip_backtrace()
@@ -124,8 +124,7 @@ fn from_name(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Parses a query.
-pub(crate) fn parsed(text: &str) -> Result<Query> {
+pub(crate) fn parse_query(text: &str) -> Result<Query> {
     let parse = || {
         let mut parser = Parser::new(&DuckDbDialect {}).try_with_sql(text)?;
         let query = parser.parse_query()?;
@@ -137,7 +136,6 @@ pub(crate) fn parsed(text: &str) -> Result<Query> {
     })
 }
 
-/// Returns a limit that takes all rows.
 pub(crate) fn no_limit() -> Option<LimitClause> {
     let all = Value::Number(i64::MAX.to_string(), false);
     Some(LimitClause::LimitOffset { limit: Some(Expr::value(all)), offset: None, limit_by: vec![] })
