@@ -122,7 +122,6 @@ impl TableProvider for MedsTable {
     }
 }
 
-/// Columns that are always read.
 const ALWAYS: [&str; 9] = [
     "subject_id",
     "time",
@@ -164,7 +163,6 @@ pub(in crate::sql) fn further<'a>(
     names
 }
 
-/// A source of ranges of shards.
 #[derive(Clone)]
 struct MedsSource {
     folder: MedsFolder,
