@@ -16,7 +16,7 @@ use datafusion::error::DataFusionError;
 use super::input::Input;
 use super::positions::ROW;
 use super::runs::{bridged, count, mask};
-use super::schema::leaves;
+use super::schema::cast_leaves;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;
 use crate::table::{Column, RaggedTable};
@@ -99,7 +99,6 @@ impl Columns {
         Ok(Self { schema, origins, tensors, depth, gap, nan_is_null })
     }
 
-    /// Returns the names of the columns that are tensors.
     pub(super) fn tensors(&self) -> &[String] {
         &self.tensors
     }
@@ -114,7 +113,6 @@ impl Columns {
         bridged(runs, self.gap)
     }
 
-    /// Returns the rows of `runs` as one batch.
     pub(super) fn batch(&self, file: &NrtFile, runs: &[Range<usize>]) -> Result<RecordBatch> {
         let rows = count(runs);
         let none = self.tensors.is_empty() && self.depth == 0;
@@ -129,11 +127,11 @@ impl Columns {
                     self.column(table, field.name(), field.data_type())
                 }
                 (Origin::Lengths(axis), Some(table)) => {
-                    let values = zeros(leaf_type(field.data_type()), table.axis_len(*axis)?)?;
+                    let values = zero_array(leaf_type(field.data_type()), table.axis_len(*axis)?)?;
                     let column = Column::new(field.name(), *axis, values);
                     Ok(table.column_array(&column)?.to_arrow_as(field.data_type())?)
                 }
-                (Origin::Row, _) => Ok(cast(&positions(runs), field.data_type())?),
+                (Origin::Row, _) => Ok(cast(&row_positions(runs), field.data_type())?),
                 (Origin::Constant(value), _) => value.to_array_of_size(rows),
                 (Origin::Absent | Origin::Tensor | Origin::Lengths(_), _) => {
                     Ok(new_null_array(field.data_type(), rows))
@@ -163,13 +161,13 @@ impl Columns {
 
     fn column(&self, table: &RaggedTable, name: &str, target: &DataType) -> Result<ArrayRef> {
         let (rows, axes, values) = table.array(name)?.into_parts();
-        let values = leaves(&values, leaf_type(target), self.nan_is_null)?;
+        let values = cast_leaves(&values, leaf_type(target), self.nan_is_null)?;
         Ok(RaggedArray::try_new(rows, axes, values)?.to_arrow_as(target)?)
     }
 }
 
 /// Returns zeros of a type that `.nrt` files have.
-fn zeros(data_type: &DataType, len: usize) -> Result<ArrayRef> {
+fn zero_array(data_type: &DataType, len: usize) -> Result<ArrayRef> {
     let bytes = match data_type.primitive_width() {
         Some(width) => len.saturating_mul(width),
         None => len.div_ceil(8),
@@ -179,8 +177,7 @@ fn zeros(data_type: &DataType, len: usize) -> Result<ArrayRef> {
     Ok(make_array(data))
 }
 
-/// Returns the positions of rows.
-fn positions(runs: &[Range<usize>]) -> ArrayRef {
+fn row_positions(runs: &[Range<usize>]) -> ArrayRef {
     let rows = runs.iter().cloned().flatten();
     Arc::new(Int64Array::from_iter_values(rows.map(|r| i64::try_from(r).unwrap_or(i64::MAX))))
 }
