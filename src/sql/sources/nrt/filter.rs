@@ -42,7 +42,6 @@ impl RowFilter {
             })
     }
 
-    /// Adds conditions.
     pub(super) fn and(&self, more: impl IntoIterator<Item = Condition>) -> Self {
         let conditions = self.conditions.iter().cloned().chain(more).collect();
         Self { conditions }
@@ -123,7 +122,6 @@ pub(super) struct Conditions {
     pub(super) values: Vec<Condition>,
 }
 
-/// Returns the names of the columns that conditions read.
 pub(super) fn columns(conditions: &[Condition]) -> Vec<String> {
     let mut names: Vec<String> = conditions
         .iter()
