@@ -21,7 +21,6 @@ use serrate_core::internal::safetensors::{explain, first_request};
 #[derive(Clone)]
 pub(super) struct Headers(Arc<FileMetadataCache>);
 
-/// A cached header.
 struct Header(NrtObject);
 
 impl FileMetadata for Header {
@@ -59,13 +58,11 @@ impl Headers {
 /// An open file.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// A local file.
     File {
         file: NrtFile,
         /// Whether reading it waits for the disk.
         waits: bool,
     },
-    /// A file in an object store.
     Object(NrtObject),
 }
 
@@ -139,7 +136,6 @@ impl Input {
         }
     }
 
-    /// Returns the number of elements of an axis.
     pub(super) fn axis_len(&self, axis: usize) -> crate::Result<usize> {
         match self {
             Self::File { file, .. } => file.axis_len(axis),
