@@ -35,7 +35,6 @@ pub(in crate::sql) fn count(runs: &[Range<usize>]) -> usize {
     runs.iter().map(Range::len).sum()
 }
 
-/// Returns the first `rows` rows.
 pub(in crate::sql) fn first(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<usize>> {
     let mut left = rows;
     let mut out = Vec::with_capacity(runs.len());
