@@ -80,10 +80,10 @@ impl Scan {
     ) -> BoxStream<'static, Result<RecordBatch>> {
         self.count();
         let chooser = Arc::clone(&self);
-        let chosen = stream::iter(self.choices(rows))
+        let chosen = stream::iter(self.choice_steps(rows))
             .then(move |rows| {
                 let scan = Arc::clone(&chooser);
-                async move { scan.choose(rows).await }
+                async move { scan.choose_rows(rows).await }
             })
             .boxed();
         let scan = Arc::clone(&self);
@@ -101,7 +101,9 @@ impl Scan {
         }
         let cutter = Arc::clone(&self);
         chosen
-            .map_ok(move |runs| stream::iter(cutter.parts(runs).map(Ok::<_, DataFusionError>)))
+            .map_ok(move |runs| {
+                stream::iter(cutter.divide_parts(runs).map(Ok::<_, DataFusionError>))
+            })
             .try_flatten()
             .map(move |runs| {
                 let scan = Arc::clone(&scan);
@@ -120,7 +122,10 @@ impl Scan {
     }
 
     /// Divides rows into the steps in which conditions are evaluated; without conditions, one step.
-    fn choices(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> + Send + use<> {
+    fn choice_steps(
+        &self,
+        rows: Range<usize>,
+    ) -> impl Iterator<Item = Range<usize>> + Send + use<> {
         let (mut next, end) = (rows.start, rows.end);
         let mut size = if self.filter.is_empty() { usize::MAX } else { FIRST_CHOICE };
         std::iter::from_fn(move || {
@@ -132,7 +137,7 @@ impl Scan {
     }
 
     /// Returns the rows that meet the current conditions, at most as many as are still required.
-    async fn choose(self: &Arc<Self>, rows: Range<usize>) -> Result<Runs> {
+    async fn choose_rows(self: &Arc<Self>, rows: Range<usize>) -> Result<Runs> {
         if self.left.load(Ordering::Relaxed) == 0 {
             return Ok(Vec::new());
         }
@@ -143,10 +148,10 @@ impl Scan {
             runs.clear();
         }
         if !now.rows.is_empty() && !runs.is_empty() {
-            runs = self.meeting(&now.rows, runs).await?;
+            runs = self.rows_meeting(&now.rows, runs).await?;
         }
         if !now.values.is_empty() && !runs.is_empty() {
-            runs = self.meeting(&now.values, runs).await?;
+            runs = self.rows_meeting(&now.values, runs).await?;
         }
         let left = self.left.load(Ordering::Relaxed);
         if count(&runs) > left {
@@ -162,7 +167,7 @@ impl Scan {
     }
 
     /// Returns the rows of `runs` that meet all of `conditions`, after reading their columns.
-    async fn meeting(
+    async fn rows_meeting(
         self: &Arc<Self>,
         conditions: &[Arc<dyn PhysicalExpr>],
         runs: Runs,
@@ -186,7 +191,7 @@ impl Scan {
     }
 
     /// Divides runs into parts that are fetched at once: about as many leaves as a batch has.
-    fn parts(&self, runs: Runs) -> impl Iterator<Item = Runs> + Send + use<> {
+    fn divide_parts(&self, runs: Runs) -> impl Iterator<Item = Runs> + Send + use<> {
         let rows = self.input.num_rows().max(1);
         let depth = self.output.depth();
         let leaves = if depth == 0 { 0 } else { self.input.axis_len(depth).unwrap_or(0) };
