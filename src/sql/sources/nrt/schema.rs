@@ -93,7 +93,11 @@ fn widen(a: &DataType, b: &DataType) -> Option<DataType> {
 }
 
 /// Returns flat values in the table's type, with NaN as null if requested.
-pub(super) fn leaves(values: &ArrayRef, target: &DataType, nan_is_null: bool) -> Result<ArrayRef> {
+pub(super) fn cast_leaves(
+    values: &ArrayRef,
+    target: &DataType,
+    nan_is_null: bool,
+) -> Result<ArrayRef> {
     let values = if nan_is_null { nan_to_null(values)? } else { Arc::clone(values) };
     if values.data_type() == target {
         return Ok(values);
@@ -132,7 +136,7 @@ mod tests {
     fn nan_becomes_null_and_the_values_stay_where_they_are() {
         let values = Float32Array::from(vec![1.0, f32::NAN, 3.0]);
         let at = values.values().as_ptr();
-        let out = leaves(&(Arc::new(values) as ArrayRef), &Float32, true).unwrap();
+        let out = cast_leaves(&(Arc::new(values) as ArrayRef), &Float32, true).unwrap();
         assert_eq!(out.null_count(), 1);
         assert!(out.is_null(1));
         let out = out.as_any().downcast_ref::<Float32Array>().unwrap();
