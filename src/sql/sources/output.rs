@@ -73,7 +73,6 @@ impl OutputOptions {
         Ok((Self::parse(format, &ours, &[])?, theirs))
     }
 
-    /// Whether a boolean option is on.
     pub(in crate::sql) fn has(&self, name: &str) -> bool {
         self.on.iter().any(|o| o == name)
     }
