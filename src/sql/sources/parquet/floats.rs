@@ -116,7 +116,7 @@ impl AsyncFileReader for Reader {
             {
                 return Ok(Arc::clone(changed));
             }
-            let changed = changed(&footer);
+            let changed = remove_bounds(&footer);
             known.insert(self.path.clone(), (Arc::downgrade(&footer), Arc::clone(&changed)));
             Ok(changed)
         }
@@ -124,7 +124,7 @@ impl AsyncFileReader for Reader {
     }
 }
 
-fn changed(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
+fn remove_bounds(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     let floats: Vec<bool> = footer
         .file_metadata()
         .schema_descr()
@@ -141,7 +141,7 @@ fn changed(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     let mut builder = footer.as_ref().clone().into_builder();
     let groups = builder.take_row_groups().into_iter().map(|group| {
         let chunks = group.columns().iter().zip(&floats).map(|(chunk, float)| match float {
-            true => unbounded(chunk),
+            true => remove_chunk_bounds(chunk),
             false => Ok(chunk.clone()),
         });
         group
@@ -163,7 +163,7 @@ fn changed(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
 }
 
 /// Returns a chunk with only the number of nulls as statistics.
-fn unbounded(chunk: &ColumnChunkMetaData) -> ParquetResult<ColumnChunkMetaData> {
+fn remove_chunk_bounds(chunk: &ColumnChunkMetaData) -> ParquetResult<ColumnChunkMetaData> {
     let builder = chunk
         .clone()
         .into_builder()
