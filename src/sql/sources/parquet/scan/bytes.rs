@@ -36,7 +36,6 @@ impl Fetched {
         out
     }
 
-    /// Adds fetched parts.
     pub(super) fn add(&mut self, more: impl IntoIterator<Item = (u64, Bytes)>) {
         self.blocks.extend(more);
         self.blocks.sort_by_key(|(start, _)| *start);
@@ -70,7 +69,7 @@ impl ChunkReader for Fetched {
     fn get_read(&self, start: u64) -> Result<Self::T> {
         match self.find(&(start..start.saturating_add(1))) {
             Some(bytes) => Ok(bytes.reader()),
-            None => Err(absent(start, 1)),
+            None => Err(absent_error(start, 1)),
         }
     }
 
@@ -79,12 +78,12 @@ impl ChunkReader for Fetched {
         match self.find(&(start..end)) {
             Some(bytes) => Ok(bytes.slice(..length)),
             None if length == 0 => Ok(Bytes::new()),
-            None => Err(absent(start, length)),
+            None => Err(absent_error(start, length)),
         }
     }
 }
 
-fn absent(start: u64, length: usize) -> ParquetError {
+fn absent_error(start: u64, length: usize) -> ParquetError {
     ParquetError::EOF(format!(
         "{length} bytes at {start} lie outside the column chunk that the footer describes"
     ))
@@ -114,7 +113,6 @@ mod tests {
         assert_eq!(fetched.get_bytes(12, 3).unwrap(), Bytes::from_static(&[12, 13, 14]));
         assert!(fetched.get_bytes(28, 3).is_err());
         assert!(fetched.get_bytes(u64::MAX, 3).is_err());
-        // A block around an existing one.
         fetched.add([block(0..40)]);
         assert_eq!(fetched.get_bytes(28, 3).unwrap(), Bytes::from_static(&[28, 29, 30]));
         assert_eq!(fetched.get_bytes(12, 3).unwrap(), Bytes::from_static(&[12, 13, 14]));
