@@ -50,7 +50,7 @@ pub(super) fn by_rows(
                 let chunk = group.columns().get(*leaf);
                 chunk.is_some_and(|chunk| chunk.offset_index_offset().is_some())
             });
-            access(group, start..end, indexed)
+            row_access(group, start..end, indexed)
         })
         .collect::<Option<Vec<_>>>()
     else {
@@ -62,7 +62,11 @@ pub(super) fn by_rows(
 }
 
 /// Returns the part of a row group that belongs to a byte range; `None` if its position is invalid.
-fn access(group: &RowGroupMetaData, bytes: Range<u64>, indexed: bool) -> Option<RowGroupAccess> {
+fn row_access(
+    group: &RowGroupMetaData,
+    bytes: Range<u64>,
+    indexed: bool,
+) -> Option<RowGroupAccess> {
     let rows = usize::try_from(group.num_rows()).ok()?;
     let (mut start, mut end) = (u64::MAX, 0);
     for chunk in group.columns() {
@@ -88,7 +92,7 @@ fn access(group: &RowGroupMetaData, bytes: Range<u64>, indexed: bool) -> Option<
     Some(match stop.saturating_sub(skipped) {
         0 => RowGroupAccess::Skip,
         all if all == rows => RowGroupAccess::Scan,
-        some => RowGroupAccess::Selection(selection(skipped..skipped + some, rows)),
+        some => RowGroupAccess::Selection(select_rows(skipped..skipped + some, rows)),
     })
 }
 
@@ -103,7 +107,7 @@ pub(super) fn windows(config: &FileScanConfig) -> Vec<Range<usize>> {
 }
 
 /// Returns a selection of some of `rows` rows.
-fn selection(chosen: Range<usize>, rows: usize) -> RowSelection {
+fn select_rows(chosen: Range<usize>, rows: usize) -> RowSelection {
     RowSelection::from(vec![
         RowSelector::skip(chosen.start),
         RowSelector::select(chosen.len()),
@@ -132,7 +136,7 @@ pub(in crate::sql) fn windowed(
     };
     let (mut skip, mut left) = (skip, fetch.unwrap_or(usize::MAX));
     let mut chosen = Vec::new();
-    for file in whole(&files)? {
+    for file in merge_ranges(&files)? {
         let planned = file.extension::<ParquetAccessPlan>().is_some()
             || file.extension::<ParquetRowSelection>().is_some();
         let Precision::Exact(rows) = file.statistics.as_ref()?.num_rows else { return None };
@@ -146,7 +150,7 @@ pub(in crate::sql) fn windowed(
             chosen.push(file);
         } else if taken > 0 {
             let window = skipped..skipped + taken;
-            let rows = ParquetRowSelection::new(selection(window.clone(), rows));
+            let rows = ParquetRowSelection::new(select_rows(window.clone(), rows));
             chosen.push(file.with_extension(rows).with_extension(Window(window)));
         }
     }
@@ -160,7 +164,7 @@ pub(in crate::sql) fn windowed(
 }
 
 /// Merges files that were divided into consecutive byte ranges.
-fn whole(files: &[&PartitionedFile]) -> Option<Vec<PartitionedFile>> {
+fn merge_ranges(files: &[&PartitionedFile]) -> Option<Vec<PartitionedFile>> {
     let mut out: Vec<PartitionedFile> = Vec::new();
     let mut open: Option<(&PartitionedFile, i64)> = None;
     for file in files {
@@ -203,7 +207,7 @@ mod tests {
             RowGroupAccess::Selection(rows) => rows.row_count(),
         };
         let group = |group: &RowGroupMetaData, c| {
-            rows(access(group, bytes(c)..bytes(c + 1), indexed).unwrap(), group.num_rows())
+            rows(row_access(group, bytes(c)..bytes(c + 1), indexed).unwrap(), group.num_rows())
         };
         (0..cuts).map(|c| metadata.row_groups().iter().map(|g| group(g, c)).collect()).collect()
     }
@@ -253,7 +257,7 @@ mod tests {
         };
         let names = |files: &[PartitionedFile]| {
             let files: Vec<&PartitionedFile> = files.iter().collect();
-            whole(&files).map(|files| {
+            merge_ranges(&files).map(|files| {
                 assert!(files.iter().all(|f| f.range.is_none()));
                 files.iter().map(|f| f.object_meta.location.to_string()).collect::<Vec<_>>()
             })
