@@ -36,9 +36,9 @@ impl FileOpener for ListsOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
         let opener = self.clone();
         Ok(Box::pin(async move {
-            match opener.own(&file).await? {
+            match opener.list_rows(&file).await? {
                 Some(stream) => Ok(stream),
-                None => opener.given(opener.source.stock(), &opener.config, file).await,
+                None => opener.stock_rows(opener.source.stock(), &opener.config, file).await,
             }
         }))
     }
@@ -55,7 +55,7 @@ impl ListsOpener {
     }
 
     /// Returns the rows of a file from DataFusion's scan.
-    async fn given(
+    async fn stock_rows(
         &self,
         source: &ParquetSource,
         config: &FileScanConfig,
@@ -78,16 +78,15 @@ impl ListsOpener {
 
     /// Returns the rows of a file with lists decoded here; `None` for a file that DataFusion must
     /// read alone.
-    async fn own(
+    async fn list_rows(
         &self,
         file: &PartitionedFile,
     ) -> Result<Option<BoxStream<'static, Result<RecordBatch>>>> {
         let stock = self.source.stock();
-        // The file is read with another schema than its own.
         if file.arrow_schema.is_some() {
             return Ok(None);
         }
-        let mut reader = self.factory().create_reader(
+        let mut reader = self.reader_factory().create_reader(
             self.partition,
             file.clone(),
             file.metadata_size_hint,
@@ -109,7 +108,7 @@ impl ListsOpener {
             left = config.limit.take().unwrap_or(usize::MAX);
         }
         let part = by_rows(file.clone(), &metadata, &roots, stock.filter().as_ref());
-        let given = self.given(&split.given, &config, part).await?;
+        let given = self.stock_rows(&split.given, &config, part).await?;
         // All counters exist by now and are shared, so later changes are visible.
         for metric in split.given.metrics().clone_inner().iter() {
             stock.metrics().register(Arc::clone(metric));
@@ -127,7 +126,7 @@ impl ListsOpener {
         Ok(Some(rows.stream()))
     }
 
-    fn factory(&self) -> Arc<dyn ParquetFileReaderFactory> {
+    fn reader_factory(&self) -> Arc<dyn ParquetFileReaderFactory> {
         match self.source.stock().parquet_file_reader_factory() {
             Some(factory) => Arc::clone(factory),
             None => Arc::new(DefaultParquetFileReaderFactory::new(Arc::clone(&self.store))),
