@@ -24,18 +24,15 @@ const ROW: &str = "__serrate_row";
 /// A column that is decoded here.
 #[derive(Clone, Debug)]
 pub(super) struct ListColumn {
-    /// Index in the table.
     pub(super) table: usize,
     /// Index among the top-level columns of the file.
     pub(super) root: usize,
-    /// The field in the file.
     pub(super) field: FieldRef,
     /// The field in the table, of the same type.
     pub(super) declared: FieldRef,
     pub(super) parts: Parts,
 }
 
-/// A column of the output.
 #[derive(Debug)]
 enum Output {
     /// DataFusion's scan returns it.
@@ -122,7 +119,7 @@ impl Split {
         for (i, column) in ours.iter().enumerate() {
             places.insert(column.table, asked.exprs.len() + i);
         }
-        let moved = |e: Arc<dyn PhysicalExpr>| moved(e, &places);
+        let moved = |e: Arc<dyn PhysicalExpr>| move_columns(e, &places);
         let outputs = outputs
             .into_iter()
             .map(|o| match o {
@@ -131,12 +128,12 @@ impl Split {
             })
             .collect::<Result<Vec<_>>>()?;
         let tests = tests.into_iter().map(moved).collect::<Result<Vec<_>>>()?;
-        let numbered = numbered(table);
+        let numbered = add_row_numbers(table);
         let asked = ProjectionExprs::new(asked.exprs);
         let given_schema = Arc::new(asked.project_schema(numbered.table_schema())?);
         let theirs = (!theirs.is_empty()).then(|| conjunction(theirs));
         let rows = given_rows(&given_schema, batch_size);
-        let Some(given) = reading(stock, numbered, &asked, theirs, rows)? else {
+        let Some(given) = read_columns(stock, numbered, &asked, theirs, rows)? else {
             return Ok(None);
         };
         Ok(Some(Self {
@@ -213,7 +210,7 @@ impl Asked {
 }
 
 /// Rewrites an expression for the new positions of its columns.
-fn moved(
+fn move_columns(
     e: Arc<dyn PhysicalExpr>,
     places: &BTreeMap<usize, usize>,
 ) -> Result<Arc<dyn PhysicalExpr>> {
@@ -236,7 +233,7 @@ fn of_file(e: &Arc<dyn PhysicalExpr>) -> bool {
 }
 
 /// Returns the table with a column of row numbers.
-fn numbered(table: &TableSchema) -> TableSchema {
+fn add_row_numbers(table: &TableSchema) -> TableSchema {
     let row = Field::new(ROW, DataType::Int64, false).with_extension_type(RowNumber);
     TableSchema::builder(Arc::clone(table.file_schema()))
         .with_table_partition_cols(table.table_partition_cols().clone())
@@ -245,7 +242,7 @@ fn numbered(table: &TableSchema) -> TableSchema {
 }
 
 /// Returns a scan like `stock` of other columns and with other conditions.
-fn reading(
+fn read_columns(
     stock: &ParquetSource,
     table: TableSchema,
     asked: &ProjectionExprs,
