@@ -48,7 +48,6 @@ struct Going {
     group: usize,
 }
 
-/// The rows of a file.
 pub(super) struct Rows {
     split: Split,
     given: BoxStream<'static, Result<RecordBatch>>,
@@ -68,7 +67,6 @@ pub(super) struct Rows {
     ready: VecDeque<RecordBatch>,
     /// Rows and leaves per batch.
     size: (usize, usize),
-    /// Leaves of the next piece.
     next: usize,
     /// Number of rows still required.
     left: usize,
@@ -133,11 +131,11 @@ impl Rows {
                 return Ok(None);
             }
             if let Some(piece) = self.pieces.pop_front() {
-                self.decode(piece).await?;
+                self.decode_piece(piece).await?;
                 continue;
             }
             match self.given.next().await {
-                Some(batch) => self.cut(&batch?)?,
+                Some(batch) => self.cut_pieces(&batch?)?,
                 None => return Ok(None),
             }
         }
@@ -159,12 +157,12 @@ impl Rows {
     }
 
     /// Returns the maximum number of leaves to decode at once, estimated from the average row.
-    fn most(&self) -> usize {
+    fn max_leaves(&self) -> usize {
         self.size.1.saturating_mul(MOST)
     }
 
     /// Divides returned rows into pieces of one row group each.
-    fn cut(&mut self, given: &RecordBatch) -> Result<()> {
+    fn cut_pieces(&mut self, given: &RecordBatch) -> Result<()> {
         let Some(numbers) = given.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>())
         else {
             return internal_err!("internal error: a scan of Parquet returned no row numbers");
@@ -182,7 +180,7 @@ impl Rows {
                 );
             };
             let rows = (self.next / self.per_row(group)).max(1);
-            self.next = self.next.saturating_mul(2).min(self.most());
+            self.next = self.next.saturating_mul(2).min(self.max_leaves());
             let mut runs: Vec<Range<usize>> = Vec::new();
             let mut taken = 0;
             while taken < rows
@@ -205,12 +203,11 @@ impl Rows {
         Ok(())
     }
 
-    /// Decodes a piece into batches.
-    async fn decode(&mut self, piece: Piece) -> Result<()> {
+    async fn decode_piece(&mut self, piece: Piece) -> Result<()> {
         let Piece { group, mut runs, mut given } = piece;
         let mut columns: Vec<ArrayRef> = Vec::new();
         if let Some(condition) = self.split.condition().cloned() {
-            columns = self.lists(group, 0..self.split.tested, &runs).await?;
+            columns = self.decode_lists(group, 0..self.split.tested, &runs).await?;
             let timer = self.time.timer();
             let batch = self.split.beside(&given, &columns)?;
             let answer = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
@@ -220,7 +217,7 @@ impl Rows {
                     answer.data_type()
                 );
             };
-            let bits = first(bits, self.left);
+            let bits = keep_first(bits, self.left);
             runs = chosen(&runs, &bits);
             let rows = count(&runs);
             if rows < given.num_rows() {
@@ -236,7 +233,7 @@ impl Rows {
             }
         }
         let rest = columns.len()..self.split.columns.len();
-        columns.extend(self.lists(group, rest, &runs).await?);
+        columns.extend(self.decode_lists(group, rest, &runs).await?);
         let timer = self.time.timer();
         let batch = self.split.beside(&given, &columns)?;
         let whole =
@@ -246,7 +243,7 @@ impl Rows {
         let mut row = 0;
         while row < batch.num_rows() {
             let most = batch.num_rows().min(row.saturating_add(self.size.0.max(1)));
-            let end = fitting(&values, row..most, self.size.1);
+            let end = end_of_batch(&values, row..most, self.size.1);
             self.ready.push_back(self.split.output(&batch.slice(row, end - row))?);
             row = end;
         }
@@ -255,7 +252,7 @@ impl Rows {
     }
 
     /// Decodes some of the columns for some rows of a row group.
-    async fn lists(
+    async fn decode_lists(
         &mut self,
         group: usize,
         columns: Range<usize>,
@@ -271,7 +268,7 @@ impl Rows {
             (Some(start), Some(end)) => end - start,
             _ => last.end,
         };
-        let many = first.len().saturating_mul(per_row) >= self.most() / 2;
+        let many = first.len().saturating_mul(per_row) >= self.max_leaves() / 2;
         // Reading ahead is bounded, because the rows may never be required.
         let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD)).min(all);
         let passed = |next: usize| last.end.saturating_sub(next) - count(&spans);
@@ -304,7 +301,7 @@ impl Rows {
             };
             wanted.extend(parts.into_iter().map(|(rows, on)| (at, rows, on)));
         }
-        self.fetch(group, &wanted).await?;
+        self.fetch_columns(group, &wanted).await?;
         let timer = self.time.timer();
         let source = Source { name: &self.name, reader: &self.fetched, metadata: &self.metadata };
         for (at, rows, on) in wanted {
@@ -342,7 +339,7 @@ impl Rows {
                         part.len(),
                         span.len()
                     );
-                    return Err(damaged(&self.name, group, column.field.name(), &what));
+                    return Err(damaged_error(&self.name, group, column.field.name(), &what));
                 }
                 self.decoded.add(part.len());
                 parts.push(part);
@@ -367,7 +364,11 @@ impl Rows {
     }
 
     /// Fetches the data of some columns, by index, for some rows of a row group each.
-    async fn fetch(&mut self, group: usize, wanted: &[(usize, Range<usize>, bool)]) -> Result<()> {
+    async fn fetch_columns(
+        &mut self,
+        group: usize,
+        wanted: &[(usize, Range<usize>, bool)],
+    ) -> Result<()> {
         let size = parquet::file::reader::Length::len(self.fetched.as_ref());
         if self.group != group {
             self.group = group;
@@ -383,7 +384,7 @@ impl Rows {
                     "the bytes {}..{} are outside the file of {size} bytes",
                     range.start, range.end
                 );
-                return Err(damaged(&self.name, group, column.field.name(), &what));
+                return Err(damaged_error(&self.name, group, column.field.name(), &what));
             }
             ranges.extend(of);
         }
@@ -404,7 +405,7 @@ impl Rows {
     }
 }
 
-fn damaged(name: &Path, group: usize, column: &str, what: &str) -> DataFusionError {
+fn damaged_error(name: &Path, group: usize, column: &str, what: &str) -> DataFusionError {
     let message = format!(
         "column {column:?}, row group {group}: {what}; the file is damaged and must be written again"
     );
@@ -412,7 +413,7 @@ fn damaged(name: &Path, group: usize, column: &str, what: &str) -> DataFusionErr
 }
 
 /// Keeps the first `rows` bits that are set; null counts as not set.
-fn first(bits: &BooleanArray, rows: usize) -> BooleanArray {
+fn keep_first(bits: &BooleanArray, rows: usize) -> BooleanArray {
     let set = match bits.nulls() {
         None => bits.values().clone(),
         Some(nulls) => bits.values() & nulls.inner(),
@@ -425,11 +426,11 @@ fn first(bits: &BooleanArray, rows: usize) -> BooleanArray {
 
 /// Returns the end of a batch that begins at `rows.start`: at most `leaves` leaves of each column,
 /// but at least one row.
-fn fitting(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
-    let starts: Vec<usize> = columns.iter().map(|c| place(c, rows.start)).collect();
+fn end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
+    let starts: Vec<usize> = columns.iter().map(|c| first_leaf(c, rows.start)).collect();
     let fits = |row: usize| {
         let mut all = columns.iter().zip(&starts);
-        all.all(|(column, start)| place(column, row).saturating_sub(*start) <= leaves)
+        all.all(|(column, start)| first_leaf(column, row).saturating_sub(*start) <= leaves)
     };
     let (mut fit, mut over) = (rows.start + 1, rows.end + 1);
     while over - fit > 1 {
@@ -441,7 +442,7 @@ fn fitting(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
 
 /// Returns the index of the first leaf of row `row`, which is the number of leaves of all rows
 /// before.
-fn place(column: &ArrayRef, row: usize) -> usize {
+fn first_leaf(column: &ArrayRef, row: usize) -> usize {
     let (mut column, mut at) = (column, row);
     loop {
         let next = match column.data_type() {
@@ -476,21 +477,21 @@ mod tests {
     fn batches_end_before_too_many_leaves_and_have_a_row() {
         let a = lists(&[3, 0, 2, 9, 1]);
         let b = lists(&[0, 0, 5, 0, 0]);
-        assert_eq!(fitting(&[Arc::clone(&a)], 0..5, 5), 3);
-        assert_eq!(fitting(&[Arc::clone(&a)], 0..5, 1), 1);
-        assert_eq!(fitting(&[Arc::clone(&a)], 3..5, 1), 4);
-        assert_eq!(fitting(&[Arc::clone(&a)], 0..5, 100), 5);
-        assert_eq!(fitting(&[a.slice(2, 3)], 0..3, 11), 2);
-        assert_eq!(fitting(&[a, b], 0..5, 5), 3);
-        assert_eq!(fitting(&[], 1..4, 0), 4);
+        assert_eq!(end_of_batch(&[Arc::clone(&a)], 0..5, 5), 3);
+        assert_eq!(end_of_batch(&[Arc::clone(&a)], 0..5, 1), 1);
+        assert_eq!(end_of_batch(&[Arc::clone(&a)], 3..5, 1), 4);
+        assert_eq!(end_of_batch(&[Arc::clone(&a)], 0..5, 100), 5);
+        assert_eq!(end_of_batch(&[a.slice(2, 3)], 0..3, 11), 2);
+        assert_eq!(end_of_batch(&[a, b], 0..5, 5), 3);
+        assert_eq!(end_of_batch(&[], 1..4, 0), 4);
         let flat: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
-        assert_eq!(place(&flat, 1), 1);
+        assert_eq!(first_leaf(&flat, 1), 1);
     }
 
     #[test]
     fn bits_are_counted_up_to_the_limit() {
         let bits = BooleanArray::from(vec![Some(true), None, Some(true), Some(true), Some(false)]);
-        let set = |rows| first(&bits, rows).iter().flatten().collect::<Vec<_>>();
+        let set = |rows| keep_first(&bits, rows).iter().flatten().collect::<Vec<_>>();
         assert_eq!(set(2), [true, false, true, false, false]);
         assert_eq!(set(0), [false; 5]);
         assert_eq!(set(usize::MAX), [true, false, true, true, false]);
