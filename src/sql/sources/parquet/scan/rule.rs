@@ -38,7 +38,7 @@ impl PhysicalOptimizerRule for ParquetLists {
             let files = scan.and_then(|s| s.data_source().downcast_ref::<FileScanConfig>());
             let Some(files) = files else { return Ok(Transformed::no(node)) };
             let stock = files.file_source().downcast_ref::<ParquetSource>();
-            let Some(stock) = stock.filter(|stock| fits(files, stock)) else {
+            let Some(stock) = stock.filter(|stock| is_supported(files, stock)) else {
                 return Ok(Transformed::no(node));
             };
             let source = ListsSource::new(stock.clone(), options.leaf_batch_size, windows(files));
@@ -61,7 +61,7 @@ impl PhysicalOptimizerRule for ParquetLists {
 }
 
 /// Whether the rows of a scan can be identified by their numbers, in the order of the files.
-fn fits(files: &FileScanConfig, stock: &ParquetSource) -> bool {
+fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
     let shown = Shown(stock).to_string();
     let reordered = ["sort_order_for_reorder=", "reverse_row_groups=true"];
     files.expr_adapter_factory.is_none()
