@@ -76,7 +76,7 @@ impl ListsSource {
     }
 
     /// Returns the same source over a changed DataFusion scan.
-    fn over(&self, stock: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+    fn with_stock(&self, stock: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
         let ours = stock.downcast_ref::<ParquetSource>();
         let ours =
             ours.and_then(|stock| Self::new(stock.clone(), self.leaves, self.windows.clone()));
@@ -176,7 +176,7 @@ impl FileSource for ListsSource {
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let mut answer = self.stock.try_pushdown_filters(filters, config)?;
-        answer.updated_node = answer.updated_node.map(|stock| self.over(stock));
+        answer.updated_node = answer.updated_node.map(|stock| self.with_stock(stock));
         Ok(answer)
     }
 
@@ -199,7 +199,7 @@ impl FileSource for ListsSource {
     ) -> Result<Option<Arc<dyn FileSource>>> {
         let stock = self.stock.try_pushdown_projection(projection)?;
         Ok(stock.map(|stock| match stock.table_schema().virtual_columns().is_empty() {
-            true => self.over(stock),
+            true => self.with_stock(stock),
             false => stock,
         }))
     }
