@@ -56,7 +56,7 @@ pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     }
     Some(TableFactor::UNNEST {
         alias: alias.clone(),
-        array_exprs: expressions(args)?,
+        array_exprs: plain_arguments(args)?,
         with_offset: false,
         with_offset_alias: None,
         with_ordinality,
@@ -70,7 +70,7 @@ fn is_unnest(name: &ObjectName) -> bool {
 }
 
 /// Returns the arguments if all are plain expressions.
-fn expressions(args: &[FunctionArg]) -> Option<Vec<Expr>> {
+fn plain_arguments(args: &[FunctionArg]) -> Option<Vec<Expr>> {
     args.iter()
         .map(|arg| match arg {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Some(e.clone()),
