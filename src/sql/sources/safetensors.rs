@@ -172,7 +172,7 @@ impl DataSink for SafetensorsSink {
             let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
             let whole = concat_batches(&schema, &batches)?;
             drop(batches);
-            let tensors = tensors(&whole, &options, limit)?;
+            let tensors = to_tensors(&whole, &options, limit)?;
             let save = SaveOptions { overwrite: options.overwrite, ..SaveOptions::default() };
             make_folder(&target)?;
             dense::write(&target, tensors.iter().map(|(n, t)| (n.as_str(), t)), &save)?;
@@ -182,8 +182,7 @@ impl DataSink for SafetensorsSink {
     }
 }
 
-/// Returns all columns of a batch as tensors.
-fn tensors(
+fn to_tensors(
     batch: &RecordBatch,
     options: &OutputOptions,
     limit: u64,
@@ -197,7 +196,7 @@ fn tensors(
             ragged.push(i);
             continue;
         }
-        let mut tensor = fixed(field, column)?;
+        let mut tensor = fixed_tensor(field, column)?;
         if !keep && tensor.dtype().is_integer() {
             tensor = tensor.cast(DType::I64)?;
         }
@@ -221,7 +220,7 @@ fn tensors(
 }
 
 /// Returns a FixedSizeList column as a tensor `[rows, ..]`, in the shape of its extension type.
-fn fixed(field: &Field, column: &ArrayRef) -> Result<DenseTensor> {
+fn fixed_tensor(field: &Field, column: &ArrayRef) -> Result<DenseTensor> {
     let tensor = DenseTensor::try_from_arrow(column).map_err(|e| {
         crate::Error::invalid(format!(
             "column {:?} cannot be written as a tensor: {e}",
