@@ -97,7 +97,7 @@ impl TableProvider for RaggedTableProvider {
         };
         let source = TableSource {
             schema: Arc::new(self.schema.project(&columns)?),
-            partitions: partitions(&self.table, state.config().target_partitions())?,
+            partitions: cut_partitions(&self.table, state.config().target_partitions())?,
             table: Arc::clone(&self.table),
             cuts: Arc::clone(&self.cuts),
             columns,
@@ -115,7 +115,7 @@ impl TableProvider for RaggedTableProvider {
 
 /// Divides rows into at most `count` ranges with about equal numbers of elements of the innermost
 /// axis.
-fn partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>> {
+fn cut_partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>> {
     let rows = table.num_rows();
     let axis = table.axes().len();
     let total = table.axis_len(axis)?;
@@ -177,7 +177,6 @@ pub(in crate::sql) struct TableSource {
     schema: SchemaRef,
     partitions: Vec<Range<usize>>,
     limit: Option<usize>,
-    /// Whether only the lengths of lists are needed.
     of_lengths: bool,
 }
 
@@ -358,7 +357,7 @@ mod tests {
         ] {
             for skip in [0, 1.min(lengths.len())] {
                 let table = table(&lengths).slice(skip..lengths.len()).unwrap();
-                let parts = partitions(&table, count).unwrap();
+                let parts = cut_partitions(&table, count).unwrap();
                 assert!(parts.len() <= count);
                 let mut next = 0;
                 for part in &parts {
@@ -368,7 +367,7 @@ mod tests {
                 assert_eq!(next, table.num_rows(), "{lengths:?}");
             }
         }
-        let even = partitions(&table(&[1; 100]), 4).unwrap();
+        let even = cut_partitions(&table(&[1; 100]), 4).unwrap();
         assert_eq!(even, [0..25, 25..50, 50..75, 75..100]);
     }
 
