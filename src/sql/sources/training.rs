@@ -92,7 +92,6 @@ pub(crate) struct BatchesFormat {
     options: Options,
 }
 
-/// The parsed OPTIONS.
 #[derive(Clone, Debug, Default)]
 struct Options {
     loader: Option<LoaderOptions>,
@@ -118,7 +117,6 @@ const NAMES: [&str; 15] = [
     "overwrite",
 ];
 
-/// The text of options by name.
 struct Texts<'a>(HashMap<&'a str, &'a str>);
 
 impl Texts<'_> {
