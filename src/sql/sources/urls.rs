@@ -64,7 +64,7 @@ impl UrlTableFactory for PathTables {
         }
         let config = match ListingTableConfig::new(path).infer_options(&state).await {
             Ok(config) => config,
-            Err(e) if looks_like_path => return Err(explain(url, e)),
+            Err(e) if looks_like_path => return Err(explain_error(url, e)),
             Err(_) => return Ok(None),
         };
         if let Some(path) = config.table_paths.first() {
@@ -136,7 +136,7 @@ pub(in crate::sql) fn shown_location(location: &Location) -> String {
     }
 }
 
-fn explain(url: &str, e: DataFusionError) -> DataFusionError {
+fn explain_error(url: &str, e: DataFusionError) -> DataFusionError {
     let inner = match &e {
         DataFusionError::Internal(m) if m.starts_with("No files") => {
             "the file does not exist, or no file matches the pattern".into()
