@@ -207,7 +207,7 @@ impl FileFormat for WholeFileFormat {
                 return Err(crate::Error::Exists(target).into());
             }
             Some(target) => {
-                let (stem, url) = temporary(&conf, &target)?;
+                let (stem, url) = temporary_target(&conf, &target)?;
                 conf.table_paths = vec![url];
                 Some(Whole { target, stem, overwrite: self.overwrite })
             }
@@ -237,7 +237,6 @@ impl WholeFileFormat {
         self.inner.is::<ArrowFormat>()
     }
 
-    /// Returns the name of the format for messages.
     fn name(&self) -> &'static str {
         if self.is_arrow() {
             "Arrow"
@@ -262,7 +261,7 @@ impl WholeFileFormat {
 }
 
 /// Creates a temporary folder next to the target, with a file of the target's name.
-fn temporary(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
+fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
     let stem = Lease::draw_stem();
     let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {
         return internal_err!("a COPY has one target");
@@ -339,7 +338,7 @@ impl DisplayAs for FormatSink {
 }
 
 /// Returns the rows, and whether they ended in an error of their own.
-fn watched(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicBool>) {
+fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicBool>) {
     let failed = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&failed);
     let schema = data.schema();
@@ -348,7 +347,7 @@ fn watched(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<A
 }
 
 /// Adds the file name to an error of the writer.
-fn unwritten(target: &Path, e: &DataFusionError) -> DataFusionError {
+fn name_target(target: &Path, e: &DataFusionError) -> DataFusionError {
     let said = match e.find_root() {
         // The error of the file system is lost.
         DataFusionError::Internal(text) if text.contains("finalizing writes") => {
@@ -391,11 +390,11 @@ impl DataSink for FormatSink {
         let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
         let folder = lease.data();
         std::fs::create_dir(&folder).map_err(io)?;
-        let (data, of_query) = watched(data);
+        let (data, of_query) = watch_errors(data);
         let written = self.sink()?.write_all(data, context).await;
         let rows = written.map_err(|e| match of_query.load(Ordering::Relaxed) {
             true => e,
-            false => unwritten(&target, &e),
+            false => name_target(&target, &e),
         })?;
         let settle = move || {
             let file = folder.join(target.file_name().unwrap_or_default());
