@@ -21,8 +21,8 @@ pub(in crate::sql) fn check_columns(
                 ColumnOption::Null | ColumnOption::NotNull | ColumnOption::Default(_) => {}
                 // The planner refuses these two.
                 ColumnOption::ForeignKey(_) | ColumnOption::Check(_) => {}
-                ColumnOption::PrimaryKey(key) => promised("PRIMARY KEY", key.characteristics)?,
-                ColumnOption::Unique(key) => promised("UNIQUE", key.characteristics)?,
+                ColumnOption::PrimaryKey(key) => check_promise("PRIMARY KEY", key.characteristics)?,
+                ColumnOption::Unique(key) => check_promise("UNIQUE", key.characteristics)?,
                 other => {
                     return plan_err!(
                         "{other} of the column {} is not supported; a column has a type, NOT NULL and DEFAULT",
@@ -34,8 +34,8 @@ pub(in crate::sql) fn check_columns(
     }
     for constraint in constraints {
         match constraint {
-            TableConstraint::PrimaryKey(key) => promised("PRIMARY KEY", key.characteristics)?,
-            TableConstraint::Unique(key) => promised("UNIQUE", key.characteristics)?,
+            TableConstraint::PrimaryKey(key) => check_promise("PRIMARY KEY", key.characteristics)?,
+            TableConstraint::Unique(key) => check_promise("UNIQUE", key.characteristics)?,
             // The planner refuses the others.
             _ => {}
         }
@@ -43,7 +43,7 @@ pub(in crate::sql) fn check_columns(
     Ok(())
 }
 
-fn promised(key: &str, said: Option<ConstraintCharacteristics>) -> Result<()> {
+fn check_promise(key: &str, said: Option<ConstraintCharacteristics>) -> Result<()> {
     match said {
         Some(ConstraintCharacteristics {
             enforced: Some(false),
