@@ -207,7 +207,6 @@ pub(in crate::sql) async fn run_deep<F: Future>(work: F) -> F::Output {
     std::future::poll_fn(|waker| deep(|| work.as_mut().poll(waker))).await
 }
 
-/// Shorter chains are not changed.
 const SHORT: usize = 64;
 
 /// Balances a long chain of AND, of OR or of `||`, which are associative.
