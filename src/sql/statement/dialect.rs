@@ -7,7 +7,6 @@ use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect, diale
 use datafusion::logical_expr::sqlparser::parser::{Parser, ParserError};
 use datafusion::logical_expr::sqlparser::tokenizer::Token;
 
-/// Returns the parser's dialect for a setting.
 pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
     match named {
         Named::DuckDB => Some(Box::new(SqlDialect(DuckDbDialect))),
@@ -86,7 +85,6 @@ mod tests {
 
     use super::*;
 
-    /// Returns the loosest operator of an expression.
     fn last_operator(dialect: &dyn Dialect, text: &str) -> String {
         match Parser::new(dialect).try_with_sql(text).unwrap().parse_expr().unwrap() {
             Expr::BinaryOp { op, .. } => op.to_string(),
