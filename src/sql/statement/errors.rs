@@ -18,9 +18,9 @@ const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code.
 pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
     use DataFusionError as E;
     match e {
-        E::Internal(message) => E::Plan(plain(&message)),
-        E::Plan(message) if message.contains(INTERNAL) => E::Plan(plain(&message)),
-        E::Execution(message) if message.contains(INTERNAL) => E::Execution(plain(&message)),
+        E::Internal(message) => E::Plan(strip_blame(&message)),
+        E::Plan(message) if message.contains(INTERNAL) => E::Plan(strip_blame(&message)),
+        E::Execution(message) if message.contains(INTERNAL) => E::Execution(strip_blame(&message)),
         E::NotImplemented(message) => match as_value(&message) {
             Some(said) => E::Plan(said.into()),
             None => E::NotImplemented(message),
@@ -53,7 +53,7 @@ fn as_value(message: &str) -> Option<&'static str> {
 }
 
 /// Removes the text around internal errors from a message.
-fn plain(message: &str) -> String {
+fn strip_blame(message: &str) -> String {
     let text = message.replace(INTERNAL, "").replace(BLAME, "");
     let lines = text.lines().map(|line| line.trim_start_matches(". ").trim_end());
     let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
