@@ -43,7 +43,7 @@ pub(in crate::sql) fn known_forms<'a>(
         return Ok(Cow::Borrowed(text));
     }
     edits.sort_unstable_by_key(|edit| edit.at);
-    Ok(Cow::Owned(edited(text, &edits)))
+    Ok(Cow::Owned(apply_edits(text, &edits)))
 }
 
 /// A change of a text at a line and column, counted from 1.
@@ -54,7 +54,7 @@ struct Edit {
     insert: &'static str,
 }
 
-fn edited(text: &str, edits: &[Edit]) -> String {
+fn apply_edits(text: &str, edits: &[Edit]) -> String {
     let mut out = String::with_capacity(text.len().saturating_add(edits.len().saturating_mul(12)));
     let mut next = edits.iter().peekable();
     for (line, number) in text.split_inclusive('\n').zip(1u64..) {
@@ -202,7 +202,7 @@ fn drop_materialized(
             [_, materialized, open, ..]
                 if is(materialized, Keyword::MATERIALIZED) && open.token == Token::LParen =>
             {
-                if let Some(name) = volatile(state, tokens) {
+                if let Some(name) = volatile_function(state, tokens) {
                     return plan_err!(
                         "AS MATERIALIZED is not supported with {name}(), because a CTE is evaluated where it is used, and {name}() returns another value each time; CREATE TABLE .. AS SELECT stores its rows"
                     );
@@ -219,8 +219,7 @@ fn blank_materialized(token: &TokenWithSpan) -> Edit {
     Edit { at: place(token), blank: "MATERIALIZED".len(), insert: "" }
 }
 
-/// Returns a volatile function that a text calls.
-fn volatile(state: &SessionState, tokens: &[&TokenWithSpan]) -> Option<String> {
+fn volatile_function(state: &SessionState, tokens: &[&TokenWithSpan]) -> Option<String> {
     tokens.windows(2).find_map(|two| match (&two[0].token, &two[1].token) {
         (Token::Word(word), Token::LParen) => {
             let name = word.value.to_lowercase();
