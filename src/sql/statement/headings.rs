@@ -22,15 +22,15 @@ use datafusion::logical_expr::{
 pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Copy(mut copy) => {
-            copy.input = headed(copy.input)?;
+            copy.input = add_headings(copy.input)?;
             Ok(LogicalPlan::Copy(copy))
         }
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(mut table)) => {
-            table.input = headed(table.input)?;
+            table.input = add_headings(table.input)?;
             Ok(LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)))
         }
         LogicalPlan::Ddl(DdlStatement::CreateView(mut view)) => {
-            view.input = headed(view.input)?;
+            view.input = add_headings(view.input)?;
             Ok(LogicalPlan::Ddl(DdlStatement::CreateView(view)))
         }
         LogicalPlan::Projection(_)
@@ -40,14 +40,14 @@ pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
         | LogicalPlan::Union(_)
         | LogicalPlan::Aggregate(_)
         | LogicalPlan::SubqueryAlias(_)
-        | LogicalPlan::Filter(_) => Ok(Arc::unwrap_or_clone(headed(Arc::new(plan))?)),
+        | LogicalPlan::Filter(_) => Ok(Arc::unwrap_or_clone(add_headings(Arc::new(plan))?)),
         other => Ok(other),
     }
 }
 
-fn headed(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
+fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     let old: Vec<String> = plan.schema().fields().iter().map(|f| f.name().clone()).collect();
-    let mut new: Vec<String> = (0..old.len()).map(|at| heading(&plan, at)).collect();
+    let mut new: Vec<String> = (0..old.len()).map(|at| column_heading(&plan, at)).collect();
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for name in &new {
         *counts.entry(name).or_default() += 1;
@@ -61,11 +61,11 @@ fn headed(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     if new == old {
         return Ok(plan);
     }
-    renamed(Arc::unwrap_or_clone(plan), &old, &new).map(Arc::new)
+    rename_columns(Arc::unwrap_or_clone(plan), &old, &new).map(Arc::new)
 }
 
 /// Renames the columns of a plan, if possible without another node.
-fn renamed(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
+fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(projection) => {
             let columns = projection.expr.into_iter().zip(old.iter().zip(new));
@@ -76,12 +76,12 @@ fn renamed(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalP
             Projection::try_new(columns.collect(), projection.input).map(LogicalPlan::Projection)
         }
         LogicalPlan::Limit(limit) => {
-            let input = renamed(Arc::unwrap_or_clone(limit.input), old, new)?;
+            let input = rename_columns(Arc::unwrap_or_clone(limit.input), old, new)?;
             Ok(LogicalPlan::Limit(Limit { input: Arc::new(input), ..limit }))
         }
         LogicalPlan::Sort(sort) if matches!(*sort.input, LogicalPlan::Projection(_)) => {
             let before = Arc::clone(sort.input.schema());
-            let input = renamed(Arc::unwrap_or_clone(sort.input), old, new)?;
+            let input = rename_columns(Arc::unwrap_or_clone(sort.input), old, new)?;
             let by = sort.expr.into_iter().map(|by| {
                 let expr = by.expr.clone().transform(|e| match e {
                     Expr::Column(column) => Ok(match before.maybe_index_of_column(&column) {
@@ -109,7 +109,7 @@ fn renamed(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalP
 }
 
 /// Returns the name of a column of a plan, without tables.
-fn heading(plan: &LogicalPlan, at: usize) -> String {
+fn column_heading(plan: &LogicalPlan, at: usize) -> String {
     let made = match plan {
         LogicalPlan::Projection(projection) => {
             projection.expr.get(at).map(|expr| of_expr(expr, &projection.input))
@@ -124,27 +124,27 @@ fn heading(plan: &LogicalPlan, at: usize) -> String {
         LogicalPlan::Window(window) => {
             let before = window.input.schema().fields().len();
             match at.checked_sub(before) {
-                None => Some(heading(&window.input, at)),
+                None => Some(column_heading(&window.input, at)),
                 Some(at) => window.window_expr.get(at).map(|e| of_expr(e, &window.input)),
             }
         }
-        LogicalPlan::Filter(filter) => Some(heading(&filter.input, at)),
-        LogicalPlan::Sort(sort) => Some(heading(&sort.input, at)),
-        LogicalPlan::Limit(limit) => Some(heading(&limit.input, at)),
-        LogicalPlan::SubqueryAlias(alias) => Some(heading(&alias.input, at)),
-        LogicalPlan::Distinct(Distinct::All(input)) => Some(heading(input, at)),
+        LogicalPlan::Filter(filter) => Some(column_heading(&filter.input, at)),
+        LogicalPlan::Sort(sort) => Some(column_heading(&sort.input, at)),
+        LogicalPlan::Limit(limit) => Some(column_heading(&limit.input, at)),
+        LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at)),
+        LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
             // If the inputs of a union name a column differently, the union has a name of its own.
             let own = plan.schema().field(at).name();
-            (input.schema().field(at).name() == own).then(|| heading(input, at))
+            (input.schema().field(at).name() == own).then(|| column_heading(input, at))
         }),
         LogicalPlan::Join(join) => {
             let left = join.left.schema().fields().len();
             match join.join_type {
                 JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => {
                     Some(match at.checked_sub(left) {
-                        None => heading(&join.left, at),
-                        Some(at) => heading(&join.right, at),
+                        None => column_heading(&join.left, at),
+                        Some(at) => column_heading(&join.right, at),
                     })
                 }
                 _ => None,
@@ -160,7 +160,7 @@ fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
     match expr {
         // `count(*)` is an alias of count(1), with its FILTER.
         Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
-            let plain = unqualified((*alias.expr).clone(), input);
+            let plain = displayed_expr((*alias.expr).clone(), input);
             let name = plain.map(|e| e.schema_name().to_string());
             match name.as_deref().and_then(|name| name.strip_prefix("count(1)")) {
                 Some(rest) => format!("count(*){rest}"),
@@ -172,7 +172,7 @@ fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
         }
         Expr::Column(column) => of_column(column, input.schema(), input),
         other => {
-            let plain = unqualified(other.clone(), input);
+            let plain = displayed_expr(other.clone(), input);
             plain.map_or_else(|| other.schema_name().to_string(), |e| e.schema_name().to_string())
         }
     }
@@ -180,13 +180,13 @@ fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
 
 fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan) -> String {
     match schema.maybe_index_of_column(column) {
-        Some(at) => heading(input, at),
+        Some(at) => column_heading(input, at),
         None => column.name.clone(),
     }
 }
 
 /// Returns an expression whose columns have the displayed names, with literals as SQL writes them.
-fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
+fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
         Ok(match e {
@@ -194,7 +194,7 @@ fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
             // chain are not a literal.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
-                    if let Some(plain) = unqualified(operand.clone(), input) {
+                    if let Some(plain) = displayed_expr(operand.clone(), input) {
                         *operand = plain;
                     }
                 }
@@ -225,7 +225,7 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     let loose = |binds: Option<u8>, outer: u8| binds.is_some_and(|own| own < outer);
     let mut changed = false;
     let mut enclose = |operand: &mut Expr, outer: u8| {
-        if loose(binding(operand), outer) {
+        if loose(expr_precedence(operand), outer) {
             let name = format!("({})", operand.schema_name());
             *operand = Expr::Column(Column::new_unqualified(name));
             changed = true;
@@ -274,7 +274,7 @@ fn operator_binding(op: Operator) -> u8 {
 
 /// Returns the precedence of the loosest operator in the name of an expression, outside
 /// parentheses.
-fn binding(expr: &Expr) -> Option<u8> {
+fn expr_precedence(expr: &Expr) -> Option<u8> {
     match expr {
         Expr::BinaryExpr(binary) => Some(operator_binding(binary.op)),
         Expr::Not(_) => Some(NOT),
@@ -291,7 +291,9 @@ fn binding(expr: &Expr) -> Option<u8> {
         | Expr::IsUnknown(_)
         | Expr::IsNotUnknown(_) => Some(COMPARISON),
         // A cast has the name of its operand.
-        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => binding(expr),
+        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => {
+            expr_precedence(expr)
+        }
         // One of our functions may be displayed as an operator, and a column as the expression that
         // defines it.
         Expr::Column(_) | Expr::ScalarFunction(_) => {
@@ -312,7 +314,7 @@ fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<Str
     let (name, _) = alias.split_once('(')?;
     let (made, below) = match expr {
         // The aggregate or window function is in a node below.
-        Expr::Column(column) => maker(column, input)?,
+        Expr::Column(column) => defining_expr(column, input)?,
         other => (other, input),
     };
     let args = match made {
@@ -326,12 +328,15 @@ fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<Str
     if alias != format!("{name}({})", listed(args)) {
         return None;
     }
-    let args: Option<Vec<Expr>> = args.iter().map(|e| unqualified(e.clone(), below)).collect();
+    let args: Option<Vec<Expr>> = args.iter().map(|e| displayed_expr(e.clone(), below)).collect();
     Some(format!("{name}({})", listed(&args?)))
 }
 
 /// Returns the aggregate or window function that defines a column, and its input.
-fn maker<'a>(column: &Column, plan: &'a LogicalPlan) -> Option<(&'a Expr, &'a LogicalPlan)> {
+fn defining_expr<'a>(
+    column: &Column,
+    plan: &'a LogicalPlan,
+) -> Option<(&'a Expr, &'a LogicalPlan)> {
     let at = plan.schema().maybe_index_of_column(column)?;
     match plan {
         LogicalPlan::Aggregate(aggregate) => {
@@ -343,10 +348,10 @@ fn maker<'a>(column: &Column, plan: &'a LogicalPlan) -> Option<(&'a Expr, &'a Lo
             let before = window.input.schema().fields().len();
             match at.checked_sub(before) {
                 Some(at) => window.window_expr.get(at).map(|e| (e, window.input.as_ref())),
-                None => maker(column, &window.input),
+                None => defining_expr(column, &window.input),
             }
         }
-        LogicalPlan::Filter(filter) => maker(column, &filter.input),
+        LogicalPlan::Filter(filter) => defining_expr(column, &filter.input),
         _ => None,
     }
 }
