@@ -73,7 +73,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
     match expr {
         Expr::Between(between) => {
             let e = &between.expr;
-            if differ(e, [between.low.as_ref(), between.high.as_ref()], schema) {
+            if differs_in_depth(e, [between.low.as_ref(), between.high.as_ref()], schema) {
                 return plan_err!(
                     "BETWEEN compares a scalar, but {e} is a list; ragged_between({e}, {}, {}) returns the mask of its values{AS_A_WHOLE}",
                     between.low,
@@ -83,7 +83,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
         }
         Expr::InList(list) => {
             let e = &list.expr;
-            if differ(e, &list.list, schema) {
+            if differs_in_depth(e, &list.list, schema) {
                 return plan_err!(
                     "IN tests a scalar, but {e} is a list; ragged_isin({e}, [1, 2]) returns the mask of its values, array_has_any({e}, [1, 2]) whether any of them is in the list"
                 );
@@ -91,7 +91,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
         }
         Expr::Like(like) | Expr::SimilarTo(like) => {
             let e = &like.expr;
-            if differ(e, [like.pattern.as_ref()], schema) {
+            if differs_in_depth(e, [like.pattern.as_ref()], schema) {
                 return plan_err!(
                     "LIKE tests one string, but {e} is a list of strings; {}({e}, {}) returns the mask of its values{AS_A_WHOLE}",
                     match (expr, like.case_insensitive) {
@@ -183,7 +183,11 @@ fn cast_of_list(what: &str, expr: &Expr, to: &DataType, schema: &DFSchema) -> Re
 const AS_A_WHOLE: &str = " (for one boolean per row: ragged_any(..) or ragged_all(..))";
 
 /// Whether an expression is a list and something it is compared with is not.
-fn differ<'a>(expr: &Expr, others: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
+fn differs_in_depth<'a>(
+    expr: &Expr,
+    others: impl IntoIterator<Item = &'a Expr>,
+    schema: &DFSchema,
+) -> bool {
     let is_value = |t: DataType| list_depth(&t) == 0 && !t.is_null();
     expr.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
         && others.into_iter().any(|e| e.get_type(schema).is_ok_and(is_value))
@@ -211,7 +215,7 @@ pub(in crate::sql) fn explained(e: DataFusionError, conditions: &[String]) -> Da
             DataFusionError::Diagnostic(diagnostic, Box::new(explained(*inner, conditions)))
         }
         DataFusionError::Plan(message) => {
-            DataFusionError::Plan(reworded(&message, conditions).unwrap_or(message))
+            DataFusionError::Plan(reword_error(&message, conditions).unwrap_or(message))
         }
         DataFusionError::SchemaError(error, backtrace) => {
             DataFusionError::SchemaError(Box::new(without_calls(*error)), backtrace)
@@ -271,7 +275,7 @@ pub(in crate::sql) fn conditions(statement: &Statement) -> Vec<String> {
     }
 }
 
-fn reworded(message: &str, conditions: &[String]) -> Option<String> {
+fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
     let is_list = |t: &str| {
         ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| t.starts_with(l))
             && t.contains("Boolean")
