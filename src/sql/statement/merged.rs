@@ -53,7 +53,6 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     Ok(())
 }
 
-/// Returns the names of the columns of a query.
 async fn names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
     let plan = state.statement_to_plan(statement).await.ok()?;
@@ -100,7 +99,7 @@ struct Natural {
 impl Natural {
     /// Returns `SELECT * FROM ..` with the visible CTEs.
     fn query(&self, from: TableWithJoins) -> Option<Query> {
-        let mut query = crate::sql::sources::from::parsed("SELECT * FROM t").ok()?;
+        let mut query = crate::sql::sources::from::parse_query("SELECT * FROM t").ok()?;
         let SetExpr::Select(select) = query.body.as_mut() else { return None };
         select.from = vec![from];
         let mut ctes: Vec<Cte> = Vec::new();
@@ -186,7 +185,6 @@ struct Table {
     repeated: Vec<Ident>,
 }
 
-/// Expands merged columns.
 struct Merge;
 
 impl VisitorMut for Merge {
@@ -227,7 +225,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     });
     let mut written = select.from.clone();
     for from in &mut written {
-        if spread(from, by_conditions, &mut unnamed, &mut tables).is_none() {
+        if merge_tables(from, by_conditions, &mut unnamed, &mut tables).is_none() {
             return;
         }
     }
@@ -235,7 +233,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     let star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
     let has_star = select.projection.iter().any(star);
     let is_plain = |table: &Table, name: &Ident, expr: &Expr| {
-        *expr == qualified(&table.name, name) && !table.repeated.iter().any(|n| same(n, name))
+        *expr == qualify(&table.name, name) && !table.repeated.iter().any(|n| same_name(n, name))
     };
     // Unqualified names of columns that are not the first of their name, or that are ambiguous to
     // the planner.
@@ -273,12 +271,13 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                     // name.
                     let is_merged = |name: &Ident| {
                         let mut merged = tables.iter().flat_map(|table| &table.merged);
-                        merged.any(|m| last_ident(m).is_some_and(|m| same(&m, name)))
+                        merged.any(|m| last_ident(m).is_some_and(|m| same_name(&m, name)))
                     };
                     let merged = plain.iter().filter(|(name, _)| is_merged(name));
                     for (name, expr) in others.iter().chain(merged) {
-                        let known = replaced.items.iter().any(|item| same(&item.column_name, name));
-                        if !known && !excluded.iter().any(|e| same(e, name)) {
+                        let known =
+                            replaced.items.iter().any(|item| same_name(&item.column_name, name));
+                        if !known && !excluded.iter().any(|e| same_name(e, name)) {
                             replaced.items.push(Box::new(replacement(name, expr)));
                         }
                     }
@@ -297,7 +296,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                     let items: Vec<_> = table
                         .own
                         .iter()
-                        .filter(|(name, expr)| *expr != qualified(&table.name, name))
+                        .filter(|(name, expr)| *expr != qualify(&table.name, name))
                         .map(|(name, expr)| Box::new(replacement(name, expr)))
                         .collect();
                     if !items.is_empty() {
@@ -308,16 +307,18 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                 }
             }
             SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
-                output.push(folded(&name));
+                output.push(fold_name(&name));
                 let alias = name.clone();
-                select.projection.push(match others.iter().find(|(other, _)| same(other, &name)) {
-                    Some((_, expr)) => SelectItem::ExprWithAlias { expr: expr.clone(), alias },
-                    None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
-                });
+                select.projection.push(
+                    match others.iter().find(|(other, _)| same_name(other, &name)) {
+                        Some((_, expr)) => SelectItem::ExprWithAlias { expr: expr.clone(), alias },
+                        None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
+                    },
+                );
             }
             SelectItem::ExprWithAlias { expr, alias } => {
-                output.push(folded(&alias));
-                aliased.push(folded(&alias));
+                output.push(fold_name(&alias));
+                aliased.push(fold_name(&alias));
                 select.projection.push(SelectItem::ExprWithAlias { expr, alias });
             }
             other => select.projection.push(other),
@@ -327,8 +328,9 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
         // A name of the result refers to the result, which is the merged column. The left one is
         // qualified, because the planner takes its unqualified name for ambiguous after a
         // condition.
-        let others = others.iter().filter(|(name, _)| !has_star && !output.contains(&folded(name)));
-        let plain = plain.iter().filter(|(name, _)| !aliased.contains(&folded(name)));
+        let others =
+            others.iter().filter(|(name, _)| !has_star && !output.contains(&fold_name(name)));
+        let plain = plain.iter().filter(|(name, _)| !aliased.contains(&fold_name(name)));
         let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
         let _ = order.visit(&mut BareNames { names: &names, queries: 0, parameters: Vec::new() });
     }
@@ -358,7 +360,7 @@ fn replacement(name: &Ident, expr: &Expr) -> ReplaceSelectElement {
 }
 
 /// Returns the tables of a FROM with the columns that USING merges; `None` if a side has no name.
-fn spread(
+fn merge_tables(
     from: &mut TableWithJoins,
     by_conditions: bool,
     unnamed: &mut usize,
@@ -393,11 +395,11 @@ fn spread(
                 continue;
             }
             let [right_table] = &out[before..] else { return None };
-            let right = qualified(&right_table.name, &name);
+            let right = qualify(&right_table.name, &name);
             let right_name = right_table.name.clone();
             // The column is at the position of an earlier table: one that merges it already, or the
             // only one.
-            let merges = |table: &Table| table.own.iter().any(|(own, _)| same(own, &name));
+            let merges = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, &name));
             let holder = match out[first..before].iter().position(merges) {
                 Some(at) => first + at,
                 None if before - first == 1 => first,
@@ -405,8 +407,8 @@ fn spread(
                 None => return None,
             };
             let left_table = &out[holder];
-            let known = left_table.own.iter().position(|(own, _)| same(own, &name));
-            let plain = qualified(&left_table.name, &name);
+            let known = left_table.own.iter().position(|(own, _)| same_name(own, &name));
+            let plain = qualify(&left_table.name, &name);
             let left = known.map_or_else(|| plain.clone(), |at| left_table.own[at].1.clone());
             changed |= left != plain;
             let equal = Expr::BinaryOp {
@@ -424,7 +426,7 @@ fn spread(
             });
             let merged = match &join.join_operator {
                 J::Right(_) | J::RightOuter(_) => right,
-                J::FullOuter(_) => coalesce(left, right),
+                J::FullOuter(_) => coalesce_of(left, right),
                 _ => left,
             };
             let holder = &mut out[holder];
@@ -432,7 +434,7 @@ fn spread(
                 Some(at) => {
                     holder.own[at].1 = merged;
                     // The planner resolves a column of USING between two tables, not among three.
-                    changed |= by_conditions && holder.repeated.iter().any(|n| same(n, &name));
+                    changed |= by_conditions && holder.repeated.iter().any(|n| same_name(n, &name));
                     holder.repeated.push(name.clone());
                 }
                 None => holder.own.push((name.clone(), merged)),
@@ -460,7 +462,7 @@ fn add(
     out: &mut Vec<Table>,
 ) -> Option<()> {
     if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
-        return spread(table_with_joins, by_conditions, unnamed, out);
+        return merge_tables(table_with_joins, by_conditions, unnamed, out);
     }
     if let TableFactor::Derived { alias: alias @ None, .. } = factor
         && outer
@@ -488,7 +490,6 @@ fn add(
 struct BareNames<'a> {
     names: &'a [(Ident, Expr)],
     queries: usize,
-    /// Parameters of the enclosing lambdas.
     parameters: Vec<String>,
 }
 
@@ -507,7 +508,7 @@ impl VisitorMut for BareNames<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::Lambda(lambda) = expr {
-            self.parameters.extend(lambda.params.iter().map(|p| folded(&p.name)));
+            self.parameters.extend(lambda.params.iter().map(|p| fold_name(&p.name)));
         }
         ControlFlow::Continue(())
     }
@@ -519,8 +520,8 @@ impl VisitorMut for BareNames<'_> {
         }
         if self.queries == 0
             && let Expr::Identifier(name) = expr
-            && !self.parameters.contains(&folded(name))
-            && let Some((_, merged)) = self.names.iter().find(|(other, _)| same(other, name))
+            && !self.parameters.contains(&fold_name(name))
+            && let Some((_, merged)) = self.names.iter().find(|(other, _)| same_name(other, name))
         {
             *expr = merged.clone();
         }
@@ -528,7 +529,7 @@ impl VisitorMut for BareNames<'_> {
     }
 }
 
-fn coalesce(left: Expr, right: Expr) -> Expr {
+fn coalesce_of(left: Expr, right: Expr) -> Expr {
     let args = [left, right].map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new("coalesce")]),
@@ -546,7 +547,7 @@ fn coalesce(left: Expr, right: Expr) -> Expr {
     })
 }
 
-fn qualified(table: &ObjectName, column: &Ident) -> Expr {
+fn qualify(table: &ObjectName, column: &Ident) -> Expr {
     let parts = table.0.iter().filter_map(|part| part.as_ident().cloned());
     let mut column = column.clone();
     column.span = Span::empty();
@@ -554,23 +555,21 @@ fn qualified(table: &ObjectName, column: &Ident) -> Expr {
 }
 
 /// Returns a name in the form in which tables are looked up by it.
-fn folded(name: &Ident) -> String {
+fn fold_name(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
         None => name.value.to_lowercase(),
     }
 }
 
-/// Returns the column at the end of a name.
 fn last_ident(name: &ObjectName) -> Option<Ident> {
     name.0.last().and_then(|part| part.as_ident()).cloned()
 }
 
-fn same(a: &Ident, b: &Ident) -> bool {
-    folded(a) == folded(b)
+fn same_name(a: &Ident, b: &Ident) -> bool {
+    fold_name(a) == fold_name(b)
 }
 
-/// Returns the constraint of a join.
 pub(in crate::sql) fn constraint(join: &JoinOperator) -> Option<&JoinConstraint> {
     use JoinOperator as J;
     match join {
@@ -606,7 +605,6 @@ fn constraint_mut(join: &mut JoinOperator) -> Option<&mut JoinConstraint> {
     }
 }
 
-/// Returns the columns of USING.
 pub(in crate::sql) fn using(join: &JoinOperator) -> &[ObjectName] {
     match constraint(join) {
         Some(JoinConstraint::Using(columns)) => columns,
