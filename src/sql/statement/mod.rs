@@ -178,10 +178,10 @@ fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
 
 /// Plans a statement of [`parse`]; statements that define something take effect.
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
-    let (plan, state) = planned(ctx, statement).await?;
+    let (plan, state) = plan_with_state(ctx, statement).await?;
     match plan {
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
-        // As the context does, without another copy of its state.
+        // The context does the same with another copy of its state.
         plan => Ok(DataFrame::new(state, plan)),
     }
 }
@@ -191,14 +191,14 @@ pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataF
 /// # Errors
 /// Errors of DataFusion's planner. If a list is used as a scalar, they name what to write instead.
 pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalPlan> {
-    Ok(planned(ctx, statement).await?.0)
+    Ok(plan_with_state(ctx, statement).await?.0)
 }
 
 /// Returns the plan of a statement, and the session state with which it was planned.
 ///
 /// DataFusion's planner recurses as deep as a statement is, and converts names without a check of
 /// its stack: if little stack remains, each of its steps runs on a stack of its own.
-async fn planned(
+async fn plan_with_state(
     ctx: &SessionContext,
     statement: Statement,
 ) -> Result<(LogicalPlan, SessionState)> {
@@ -314,7 +314,7 @@ async fn add_positions(ctx: &SessionContext, mut statement: &mut Statement) -> R
 fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
     match statement {
         Statement::Statement(statement) => {
-            rewritten(statement)?;
+            rewrite_statement(statement)?;
         }
         Statement::CopyTo(copy) => {
             if let Some(format) = &copy.stored_as {
@@ -322,7 +322,7 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
             }
             keep_existing(state, copy)?;
             if let CopyToSource::Query(query) = &mut copy.source {
-                rewritten(query)?;
+                rewrite_statement(query)?;
             }
         }
         Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
@@ -511,7 +511,7 @@ fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
     }
 }
 
-fn rewritten<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
+fn rewrite_statement<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
     match statement.visit(&mut Rewrite) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(e) => Err(e),
@@ -520,7 +520,7 @@ fn rewritten<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
 
 /// Like [`Rewrite`], for a query that a relation planner receives.
 pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
-    rewritten(query)
+    rewrite_statement(query)
 }
 
 /// Analyzer rule for text that came through `ctx.sql`: `FROM t` selects all columns.
