@@ -40,7 +40,6 @@ pub(in crate::sql) fn check_aggregate(call: &AggregateFunction) -> Result<()> {
     Ok(())
 }
 
-/// Refuses modifiers of a window function that have no effect.
 pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
     let params = &call.params;
     match &call.fun {
