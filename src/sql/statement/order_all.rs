@@ -7,7 +7,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 /// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`, which DataFusion plans for expressions, too.
-/// With `*`, whose columns are not known here, it is unchanged.
+/// It stays unchanged for `*`, whose columns are not known here.
 pub(in crate::sql) fn write_out<S: VisitMut>(statement: &mut S) {
     struct OrderAll;
     impl VisitorMut for OrderAll {
