@@ -121,7 +121,7 @@ impl Visitor for Named {
 
 /// Returns the position columns that a SELECT itself names, without those in subqueries of its
 /// FROM.
-fn named(select: &Select, order: Option<&OrderBy>) -> Named {
+fn named_positions(select: &Select, order: Option<&OrderBy>) -> Named {
     let mut named = Named::default();
     let _ = select.projection.visit(&mut named);
     let _ = select.distinct.visit(&mut named);
@@ -150,7 +150,10 @@ fn column(name: &ObjectName) -> Option<&Ident> {
 
 /// Expands `*` of a FROM table by table, without the columns of USING that earlier tables have;
 /// `None` if a table has no name or a join returns only one of its sides.
-fn spread(from: &[TableWithJoins], out: &mut Vec<(ObjectName, Vec<ObjectName>)>) -> Option<()> {
+fn expand_star(
+    from: &[TableWithJoins],
+    out: &mut Vec<(ObjectName, Vec<ObjectName>)>,
+) -> Option<()> {
     fn add(
         factor: &TableFactor,
         merged: &[ObjectName],
@@ -158,7 +161,7 @@ fn spread(from: &[TableWithJoins], out: &mut Vec<(ObjectName, Vec<ObjectName>)>)
     ) -> Option<()> {
         let alias = match factor {
             TableFactor::NestedJoin { table_with_joins, alias: None } if merged.is_empty() => {
-                return spread(std::slice::from_ref(table_with_joins.as_ref()), out);
+                return expand_star(std::slice::from_ref(table_with_joins.as_ref()), out);
             }
             TableFactor::Table { alias, .. }
             | TableFactor::Derived { alias, .. }
@@ -212,12 +215,12 @@ fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)
 }
 
 /// Returns the position columns that each table of a SELECT needs.
-fn wanted(
+fn wanted_positions(
     select: &Select,
     order: Option<&OrderBy>,
     scopes: &Scopes<String>,
 ) -> Vec<(ObjectName, String, Vec<&'static str>)> {
-    let Named(named) = named(select, order);
+    let Named(named) = named_positions(select, order);
     if named.is_empty() {
         return Vec::new();
     }
@@ -248,7 +251,7 @@ fn is_cte(name: &ObjectName, scopes: &Scopes<String>) -> bool {
 }
 
 /// Enters a query with the names of its CTEs.
-fn enter(scopes: &mut Scopes<String>, query: &Query) {
+fn enter_query(scopes: &mut Scopes<String>, query: &Query) {
     let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
     let names = ctes.map(|cte: &Cte| cte.alias.name.value.to_lowercase()).collect();
     scopes.enter(names, query.with.as_ref().is_some_and(|with| with.recursive));
@@ -263,7 +266,7 @@ struct Found {
 
 impl Found {
     fn add(&mut self, select: &Select, order: Option<&OrderBy>) {
-        for (name, _, positions) in wanted(select, order, &self.scopes) {
+        for (name, _, positions) in wanted_positions(select, order, &self.scopes) {
             match self.tables.iter_mut().find(|(n, _)| *n == name) {
                 Some((_, known)) => known.extend(positions),
                 None => self.tables.push((name, positions.into_iter().collect())),
@@ -276,7 +279,7 @@ impl Visitor for Found {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        enter(&mut self.scopes, query);
+        enter_query(&mut self.scopes, query);
         ControlFlow::Continue(())
     }
 
@@ -306,7 +309,7 @@ struct Marker<'a> {
 impl Marker<'_> {
     fn mark(&self, select: &mut Select, order: Option<&OrderBy>) {
         let mut given: Vec<(String, Vec<&'static str>)> = Vec::new();
-        for (name, called, positions) in wanted(select, order, &self.scopes) {
+        for (name, called, positions) in wanted_positions(select, order, &self.scopes) {
             let Some(offered) = self.offered.get(&name) else { continue };
             let positions: Vec<_> = positions.into_iter().filter(|p| offered.contains(p)).collect();
             if !positions.is_empty() {
@@ -359,7 +362,7 @@ impl Marker<'_> {
 /// of `*` cannot name the table.
 fn say_by_table(select: &mut Select) {
     let mut tables = Vec::new();
-    if spread(&select.from, &mut tables).is_none() || tables.len() < 2 {
+    if expand_star(&select.from, &mut tables).is_none() || tables.len() < 2 {
         return;
     }
     let items = std::mem::take(&mut select.projection);
@@ -426,7 +429,7 @@ impl VisitorMut for Marker<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        enter(&mut self.scopes, query);
+        enter_query(&mut self.scopes, query);
         // ORDER BY belongs to the query, but the tables belong to its SELECT.
         let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
         self.orders.push(query.order_by.clone().filter(|_| is_select));
