@@ -44,7 +44,7 @@ impl VisitorMut for Predicates {
             Expr::InList { expr, list, .. } => (expr, Box::new(make_array(list))),
             Expr::Function(mut call) => {
                 if let Some(mask) = call.filter.take() {
-                    *expr = filtered(call, mask);
+                    *expr = filter_operator(call, mask);
                     return ControlFlow::Continue(());
                 }
                 if is_length(&call) {
@@ -79,7 +79,7 @@ fn is_filtered(call: &Function) -> bool {
 }
 
 /// Returns the call and its mask as operands: the meaning depends on the type of the mask.
-fn filtered(call: Function, mask: Box<Expr>) -> Expr {
+fn filter_operator(call: Function, mask: Box<Expr>) -> Expr {
     let left = Box::new(Expr::Function(call));
     Expr::BinaryOp { left, op: BinaryOperator::Custom(FILTER.to_owned()), right: mask }
 }
