@@ -13,8 +13,10 @@ use crate::sql::statement::predicates::call_function;
 
 /// Rewrites `x op ANY(list)` to the negation of ALL; other expressions are unchanged.
 pub(in crate::sql) fn negate_all(expr: &mut Expr) {
-    let Some((left, op, right)) = take_any(expr, |op| opposite(op).is_some()) else { return };
-    let compare_op = opposite(&op).unwrap_or(op);
+    let Some((left, op, right)) = take_any(expr, |op| negate_comparison(op).is_some()) else {
+        return;
+    };
+    let compare_op = negate_comparison(&op).unwrap_or(op);
     let all = Expr::AllOp { left: Box::new(left), compare_op, right: Box::new(right) };
     *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) };
 }
@@ -63,7 +65,7 @@ fn take_any(
 }
 
 /// Returns the comparison that is true where another is false.
-fn opposite(op: &BinaryOperator) -> Option<BinaryOperator> {
+fn negate_comparison(op: &BinaryOperator) -> Option<BinaryOperator> {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     match op {
         Eq => Some(NotEq),
