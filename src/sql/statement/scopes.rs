@@ -25,7 +25,6 @@ impl<T> Scopes<T> {
         self.0.push(Scope { defined, recursive, done: 0 });
     }
 
-    /// Leaves the innermost query.
     pub(in crate::sql) fn leave(&mut self) {
         self.0.pop();
         if let Some(around) = self.0.last_mut() {
@@ -41,7 +40,6 @@ impl<T> Scopes<T> {
         })
     }
 
-    /// Whether a WITH around this position is RECURSIVE.
     pub(in crate::sql) fn recursive(&self) -> bool {
         self.0.iter().any(|scope| scope.recursive)
     }
