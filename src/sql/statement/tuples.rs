@@ -24,7 +24,7 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
         }
         Expr::InSubquery { expr: tuple, subquery, negated } => {
             if let Some(values) = values_of(tuple) {
-                *expr = found(&values, subquery, *negated)?;
+                *expr = test_rows(&values, subquery, *negated)?;
             }
         }
         _ => {}
@@ -81,7 +81,7 @@ fn as_struct(expr: &mut Expr) {
 }
 
 /// `CASE WHEN EXISTS (equal) THEN true WHEN EXISTS (not unequal) THEN NULL ELSE false END`.
-fn found(values: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
+fn test_rows(values: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
     let truth = |of| Expr::value(Value::Boolean(of));
     let equal = rows_where(values, query, |equal| equal)?;
     let open = rows_where(values, query, |equal| {
@@ -101,7 +101,7 @@ fn found(values: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
 fn rows_where(values: &[Expr], query: &Query, test: impl FnOnce(Expr) -> Expr) -> Result<Expr> {
     let names: Vec<String> = (0..values.len()).map(|at| format!("__serrate_tuple_{at}")).collect();
     let text = format!("SELECT 1 FROM (SELECT 1) AS __serrate_tuples ({})", names.join(", "));
-    let mut rows = crate::sql::sources::from::parsed(&text)?;
+    let mut rows = crate::sql::sources::from::parse_query(&text)?;
     let equal = values.iter().zip(&names).map(|(value, name)| Expr::BinaryOp {
         left: Box::new(Expr::Identifier(Ident::new(name))),
         op: BinaryOperator::Eq,
