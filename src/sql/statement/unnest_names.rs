@@ -13,15 +13,15 @@ use datafusion::logical_expr::sqlparser::ast::{
     Distinct, Expr, Function, Ident, Select, SelectItem, SetExpr, TableFactor, Visit, Visitor,
 };
 
-use crate::sql::sources::from::parsed;
+use crate::sql::sources::from::parse_query;
 
 /// Wraps a SELECT with `unnest` in another one if one of its aliases is the name of a column that
 /// it uses.
 pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
-    if matches!(select.distinct, Some(Distinct::On(_))) || !clashes(&select.projection) {
+    if matches!(select.distinct, Some(Distinct::On(_))) || !has_clash(&select.projection) {
         return Ok(());
     }
-    let around = parsed("SELECT 1 FROM (SELECT 1) AS __serrate_unnested")?;
+    let around = parse_query("SELECT 1 FROM (SELECT 1) AS __serrate_unnested")?;
     let SetExpr::Select(mut around) = *around.body else { return Ok(()) };
     let Some(TableFactor::Derived { subquery, .. }) =
         around.from.first_mut().map(|from| &mut from.relation)
@@ -56,7 +56,7 @@ pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
 }
 
 /// Whether a projection with `unnest` has an alias that is the name of a column in its expressions.
-fn clashes(projection: &[SelectItem]) -> bool {
+fn has_clash(projection: &[SelectItem]) -> bool {
     let mut used = UsedColumns::default();
     let mut named = Vec::new();
     for item in projection {
