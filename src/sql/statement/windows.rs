@@ -23,7 +23,7 @@ pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
     if select.named_window.is_empty() {
         return Ok(());
     }
-    let windows = defined(&select.named_window)?;
+    let windows = define_windows(&select.named_window)?;
     let written = |done: ControlFlow<DataFusionError>| match done {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(e) => Err(e),
@@ -38,19 +38,19 @@ type Windows = Vec<(String, WindowSpec)>;
 
 /// Returns the definitions of a WINDOW clause, each with the window that it extends, which must be
 /// defined before it.
-fn defined(clause: &[NamedWindowDefinition]) -> Result<Windows> {
+fn define_windows(clause: &[NamedWindowDefinition]) -> Result<Windows> {
     let mut windows: Windows = Vec::with_capacity(clause.len());
     for NamedWindowDefinition(name, window) in clause {
         let spec = match window {
-            NamedWindowExpr::NamedWindow(other) => found(&windows, &other.value)?.clone(),
-            NamedWindowExpr::WindowSpec(spec) => whole(spec.clone(), &windows)?,
+            NamedWindowExpr::NamedWindow(other) => find_window(&windows, &other.value)?.clone(),
+            NamedWindowExpr::WindowSpec(spec) => extend_window(spec.clone(), &windows)?,
         };
         windows.push((name.value.to_lowercase(), spec));
     }
     Ok(windows)
 }
 
-fn found<'a>(windows: &'a Windows, name: &str) -> Result<&'a WindowSpec> {
+fn find_window<'a>(windows: &'a Windows, name: &str) -> Result<&'a WindowSpec> {
     let known = windows.iter().find(|(window, _)| window.eq_ignore_ascii_case(name));
     known.map(|(_, spec)| spec).ok_or_else(|| {
         plan_datafusion_err!("the WINDOW clause does not define {name}, or defines it later")
@@ -58,9 +58,9 @@ fn found<'a>(windows: &'a Windows, name: &str) -> Result<&'a WindowSpec> {
 }
 
 /// Adds the definition of the window that a window extends.
-fn whole(mut spec: WindowSpec, windows: &Windows) -> Result<WindowSpec> {
+fn extend_window(mut spec: WindowSpec, windows: &Windows) -> Result<WindowSpec> {
     let Some(name) = spec.window_name.take() else { return Ok(spec) };
-    let base = found(windows, &name.value)?;
+    let base = find_window(windows, &name.value)?;
     let twice = match () {
         () if !spec.partition_by.is_empty() => Some("PARTITION BY"),
         () if !spec.order_by.is_empty() && !base.order_by.is_empty() => Some("ORDER BY"),
@@ -83,8 +83,8 @@ fn write_out<V: VisitMut>(place: &mut V, windows: &Windows) -> ControlFlow<DataF
     visit_expressions_mut(place, |expr| {
         let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
         let spec = match call.over.take() {
-            Some(WindowType::NamedWindow(name)) => found(windows, &name.value).cloned(),
-            Some(WindowType::WindowSpec(spec)) => whole(spec, windows),
+            Some(WindowType::NamedWindow(name)) => find_window(windows, &name.value).cloned(),
+            Some(WindowType::WindowSpec(spec)) => extend_window(spec, windows),
             None => return ControlFlow::Continue(()),
         };
         match spec {
