@@ -27,13 +27,13 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
                     stride,
                 }) = access
                 {
-                    bounded(lower_bound, upper_bound, stride.as_ref());
+                    add_bounds(lower_bound, upper_bound, stride.as_ref());
                 }
             }
             Ok(())
         }
         Expr::Function(call) => {
-            comparisons(call);
+            read_comparisons(call);
             as_called_here(call);
             with_table(call)
         }
@@ -43,7 +43,7 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
 
 /// `x[a:]` ends with the last element, `x[:b]` begins with the first; for negative steps it is the
 /// other way round.
-fn bounded(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&Expr>) {
+fn add_bounds(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&Expr>) {
     let number = |n: u8| Expr::value(Value::Number(n.to_string(), false));
     let first = || number(1);
     let last = || Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number(1)) };
@@ -53,7 +53,7 @@ fn bounded(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&E
 }
 
 /// `f(a = 5)` compares, as in DuckDB: the parser reads it as an argument named `a`.
-fn comparisons(call: &mut Function) {
+fn read_comparisons(call: &mut Function) {
     let FunctionArguments::List(list) = &mut call.args else { return };
     for arg in &mut list.args {
         let taken = std::mem::replace(arg, FunctionArg::Unnamed(FunctionArgExpr::Wildcard));
@@ -62,12 +62,12 @@ fn comparisons(call: &mut Function) {
                 name,
                 arg: FunctionArgExpr::Expr(e),
                 operator: FunctionArgOperator::Equals,
-            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equal(read_name(name), e))),
+            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equate(read_name(name), e))),
             FunctionArg::ExprNamed {
                 name,
                 arg: FunctionArgExpr::Expr(e),
                 operator: FunctionArgOperator::Equals,
-            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equal(name, e))),
+            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equate(name, e))),
             other => other,
         };
     }
@@ -96,7 +96,7 @@ fn read_name(name: Ident) -> Expr {
 
 /// Returns `left = right`, where `right` was parsed without its left side: operators that bind no
 /// tighter than `=` enclose the comparison.
-fn equal(left: Expr, mut right: Expr) -> Expr {
+fn equate(left: Expr, mut right: Expr) -> Expr {
     let mut first = &mut right;
     loop {
         // The operand is looked up twice, because the borrow checker rejects a borrow that is
@@ -212,7 +212,7 @@ fn with_table(call: &mut Function) -> Result<()> {
         quoted(&value),
         query_text(from)
     );
-    let query = match crate::sql::sources::from::parsed(&pairs) {
+    let query = match crate::sql::sources::from::parse_query(&pairs) {
         Ok(query) => query,
         Err(e) => {
             return plan_err!(
