@@ -63,7 +63,7 @@ def find_comments(path, text):
         while number < len(lines) and lines[number].lstrip().startswith("//"):
             number += 1
         code = number
-        while code < len(lines) and not lines[code].strip().strip("}"):
+        while code < len(lines) and re.fullmatch(r"\s*(#\[.*|[})\];,]*)", lines[code]):
             code += 1
         following = lines[code].strip() if code < len(lines) else ""
         blocks.append((f"{path}:{start + 1}", [l.strip() for l in lines[start:number]], following))
