@@ -109,7 +109,7 @@ async fn predicates_on_lists_are_masks() {
         assert!(e.contains("is a list of booleans; use ragged_any("), "{e}");
     }
     let e = refused(&ctx, "SELECT n FROM t WHERE ragged_any(code LIKE 1)").await;
-    assert!(e.contains("ragged_like: argument 2 must be a text"), "{e}");
+    assert!(e.contains("ragged_like: argument 2 must be a string"), "{e}");
 }
 
 #[tokio::test]

@@ -543,7 +543,10 @@ async fn tables_that_make_no_sense_are_refused() {
             format!("(i BIGINT, j BIGINT, v FLOAT) STORED AS DOK LOCATION '{m}'"),
             "the file has the columns",
         ),
-        (format!("STORED AS DOK LOCATION '{m}' OPTIONS (shape '10, 21')"), "its shape is [10, 20]"),
+        (
+            format!("STORED AS DOK LOCATION '{m}' OPTIONS (shape '10, 21')"),
+            "the file has the shape [10, 20]",
+        ),
         (format!("STORED AS DOK LOCATION '{m}' OPTIONS (keys 'i, j')"), "tensor"),
         (format!("STORED AS DOK LOCATION '{m}' OPTIONS (shapes '10, 20')"), "no option 'shapes'"),
         (format!("STORED AS DOK LOCATION '{no}'"), "no such file"),

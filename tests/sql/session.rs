@@ -134,7 +134,7 @@ async fn lists_where_one_value_is_needed_are_explained() {
         ("SELECT n FROM t WHERE n = 1 AND x NOT BETWEEN 1 AND 2", "BETWEEN compares a scalar"),
         ("SELECT s LIKE 'a!%' ESCAPE '!' FROM t", "ragged_like(t.s, Utf8(\"a!%\"))"),
         ("SELECT s SIMILAR TO 'a.' FROM t", "ragged_matches(t.s"),
-        ("SELECT CASE WHEN x > 1 THEN 1 END FROM t", "CASE WHEN needs one truth value"),
+        ("SELECT CASE WHEN x > 1 THEN 1 END FROM t", "CASE WHEN needs one boolean"),
         ("SELECT a.n FROM t a JOIN t c ON a.x > 2", truth),
         ("SELECT count(*) FILTER (WHERE x > 1) FROM t", truth),
         ("SELECT n FROM t WHERE n IN (SELECT n FROM t WHERE b IS TRUE)", truth),
@@ -153,7 +153,7 @@ async fn lists_where_one_value_is_needed_are_explained() {
         }
     }
     let cases = [
-        ("SELECT sum(x) FROM t", "sum takes single values"),
+        ("SELECT sum(x) FROM t", "sum takes scalars"),
         ("SELECT sum(x) FROM t", "ragged_sum(..)"),
         ("SELECT avg(x) FROM t", "ragged_mean(..)"),
         ("SELECT median(x) FROM t", "ragged_median(..)"),
