@@ -439,7 +439,7 @@ async fn queries_are_saved_as_tensors() {
     }
     for (query, said) in [
         ("SELECT 1 AS v", "1 column"),
-        ("SELECT 1.5 AS i, 2 AS v", "whole number"),
+        ("SELECT 1.5 AS i, 2 AS v", "must be an integer"),
         ("SELECT 1 AS i, 'a' AS v", "a number or a boolean"),
         ("SELECT 1 AS i, NULL::DOUBLE AS v", "\"v\" is NULL"),
         (
@@ -549,7 +549,7 @@ async fn tables_that_make_no_sense_are_refused() {
         ),
         (format!("STORED AS DOK LOCATION '{m}' OPTIONS (keys 'i, j')"), "tensor"),
         (format!("STORED AS DOK LOCATION '{m}' OPTIONS (shapes '10, 20')"), "no option 'shapes'"),
-        (format!("STORED AS DOK LOCATION '{no}'"), "no such file"),
+        (format!("STORED AS DOK LOCATION '{no}'"), "does not exist"),
         (format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{no}'"), "shape"),
         (
             format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{no}' OPTIONS (shape '3, 4')"),

@@ -79,7 +79,7 @@ async fn settings_are_set_shown_and_checked() {
 async fn a_path_that_is_none_says_so() {
     let ctx = session();
     let missing = error(&ctx, "SELECT * FROM 'nowhere/x.nrt'").await;
-    assert!(missing.contains("nowhere/x.nrt") && missing.contains("no such file"), "{missing}");
+    assert!(missing.contains("nowhere/x.nrt") && missing.contains("does not exist"), "{missing}");
     let table = error(&ctx, "SELECT * FROM nowhere").await;
     assert!(table.contains("table") && table.contains("nowhere"), "{table}");
 }
@@ -124,7 +124,7 @@ async fn lists_where_one_value_is_needed_are_explained() {
     let truth = "needs one boolean per row";
     let cases = [
         ("SELECT n FROM t WHERE x > 2", "x > 2 is a list of booleans; use ragged_any(x > 2)"),
-        ("SELECT n FROM t WHERE b", "and b is a list of booleans; use ragged_any(b)"),
+        ("SELECT n FROM t WHERE b", "but b is a list of booleans; use ragged_any(b)"),
         ("SELECT n FROM t WHERE x > 2 AND n > 1", "need one boolean"),
         ("COPY (SELECT n FROM t WHERE x > 2) TO 'never.csv'", "use ragged_any(x > 2)"),
         ("SELECT count(*) FROM t HAVING max(x) > 1", "ragged_any"),
@@ -235,7 +235,7 @@ async fn lambdas_hold_lists_and_refuse_what_is_about_rows() {
         assert!(shown.contains(&format!("| {expected} ")), "{query}\n{shown}");
     }
     for (body, hint) in [
-        ("sum(v)", "ragged_sum(x) is that of a list"),
+        ("sum(v)", "use ragged_sum(x)"),
         ("max(v) + 1", "an aggregate works across rows"),
         ("row_number() OVER ()", "a window function works across rows"),
         ("sum(v) OVER (ORDER BY u)", "a window function works across rows"),

@@ -170,7 +170,7 @@ async fn conditions_that_would_move_wrongly_are_refused() {
             Err(e) => e,
         };
         let refused = refused.strip_backtrace();
-        assert!(refused.contains(&format!("that has {what} above")), "{sql}\n{refused}");
+        assert!(refused.contains(&format!("has {what} above")), "{sql}\n{refused}");
     }
     for (condition, right) in [
         ("EXISTS (SELECT 1 FROM e WHERE e.id > a.k LIMIT 1)", vec![1, 2]),
