@@ -483,3 +483,16 @@ fn other_structures_are_refused() {
     let keep = x.gt(1).unwrap().into_het().unwrap();
     assert_eq!(x.filter(&keep).unwrap().to_string(), "tensor([[2], [3]])");
 }
+
+#[test]
+fn sizes_without_elements_allocate_nothing() {
+    let empty = |shape: &[usize]| -> Nested {
+        DenseTensor::from_vec(shape.to_vec(), Vec::<i64>::new()).unwrap().into()
+    };
+    assert_eq!(HetTensor::from_nested(&empty(&[3, 0])).unwrap().max_shape(), [3, 0]);
+    for nested in [empty(&[1 << 62, 0]), list(vec![empty(&[usize::MAX, 0]), empty(&[1 << 62, 0])])]
+    {
+        let e = HetTensor::from_nested(&nested).unwrap_err();
+        assert!(matches!(e, serrate::Error::TooLarge { .. }), "{e}");
+    }
+}

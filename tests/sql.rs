@@ -38,8 +38,12 @@ mod formats;
 mod forms;
 #[path = "sql/from.rs"]
 mod from;
+#[path = "sql/grouping.rs"]
+mod grouping;
 #[path = "sql/headings.rs"]
 mod headings;
+#[path = "sql/integers.rs"]
+mod integers;
 #[path = "sql/joins.rs"]
 mod joins;
 #[path = "sql/limits.rs"]
@@ -54,6 +58,8 @@ mod numbers;
 mod order;
 #[path = "sql/outputs.rs"]
 mod outputs;
+#[path = "sql/over_lists.rs"]
+mod over_lists;
 #[path = "sql/parquet.rs"]
 mod parquet_files;
 #[path = "sql/parquet_lists.rs"]
@@ -66,6 +72,8 @@ mod pushdown;
 mod quantified;
 #[path = "sql/query_values.rs"]
 mod query_values;
+#[path = "sql/repeated_names.rs"]
+mod repeated_names;
 #[path = "sql/safety.rs"]
 mod safety;
 #[path = "sql/session.rs"]
@@ -124,6 +132,46 @@ async fn error(ctx: &SessionContext, sql: &str) -> String {
         Ok(batches) => panic!("{sql} worked:\n{}", pretty_format_batches(&batches).unwrap()),
         Err(e) => e.strip_backtrace(),
     }
+}
+
+/// The rows of a statement as text, or its error: a blank between cells, a semicolon between rows.
+async fn rows_or_error(ctx: &SessionContext, sql: &str) -> String {
+    use datafusion::arrow::util::display::array_value_to_string;
+    let collect = async || serrate::sql::sql(ctx, sql).await?.collect().await;
+    let batches: Vec<RecordBatch> = match collect().await {
+        Ok(batches) => batches,
+        Err(e) => return e.strip_backtrace(),
+    };
+    let mut rows = Vec::new();
+    for batch in &batches {
+        for row in 0..batch.num_rows() {
+            let cells = batch.columns().iter().map(|c| match c.is_null(row) {
+                true => "NULL".to_owned(),
+                false => array_value_to_string(c, row).unwrap(),
+            });
+            rows.push(cells.collect::<Vec<_>>().join(" "));
+        }
+    }
+    rows.join("; ")
+}
+
+/// Runs statements in sessions of one and of four partitions, and lists all that have other rows than expected.
+async fn expect_rows(setup: &[&str], cases: &[(&str, &str)]) {
+    let mut wrong = String::new();
+    for partitions in [1, 4] {
+        let ctx =
+            serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
+        for sql in setup {
+            serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+        }
+        for (sql, expected) in cases {
+            let found = rows_or_error(&ctx, sql).await;
+            if found != *expected {
+                wrong.push_str(&format!("{sql}\n  has   {found}\n  not   {expected}\n"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
 }
 
 async fn one(ctx: &SessionContext, sql: &str) -> i64 {

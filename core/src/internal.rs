@@ -6,7 +6,7 @@
 pub use crate::array::arrow::lists_as;
 #[cfg(feature = "sql")]
 pub use crate::array::extent::{own_extent, own_nulls, own_offsets};
-pub use crate::array::nulls::with_nulls;
+pub use crate::array::nulls::{true_bits, with_nulls};
 #[cfg(feature = "sql")]
 pub use crate::index::parse::item_positions;
 #[cfg(feature = "sql")]
@@ -17,7 +17,6 @@ pub use crate::io::listing::{is_hidden, is_hidden_name};
 #[cfg(feature = "sql")]
 pub use crate::io::stamp::Stamp;
 pub use crate::kernels::align::aligned;
-pub use crate::kernels::bits::true_bits;
 #[cfg(feature = "sql")]
 pub use crate::kernels::canonical::{canonical_floats, holds_float};
 pub use crate::kernels::levels::leaf_lists;

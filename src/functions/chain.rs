@@ -1,10 +1,11 @@
-//! Long chains of arithmetic on scalars as one call.
+//! Long chains of arithmetic on scalars and lists as one call.
 //!
 //! The parser nests `a + b + c` as one operator within the next. DataFusion computes the type and
 //! the name of each operator from everything below it, again and again: planning time grows with
 //! the square of the length, and evaluation recurses as deep as the chain is long. Chains cannot be
 //! balanced, because the order of operations matters (for floats, and for integers that overflow).
-//! A long chain therefore becomes a call of [`Chain`] with its operands side by side.
+//! A long chain therefore becomes a call of [`Chain`] or [`ListChain`] with its operands side
+//! by side.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -66,15 +67,36 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
     true
 }
 
+/// Operators within one another that stay so: a thread whose stack is small can copy and compare them.
+const DEEPEST: usize = 256;
+
+/// Whether an expression has more operators within one another than are planned: they are arithmetic on neither
+/// numbers nor lists, such as many intervals added to a date.
+pub(super) fn is_too_deep(expr: &Expr) -> bool {
+    let mut next = expr;
+    let mut depth = 0usize;
+    loop {
+        next = match next {
+            Expr::BinaryExpr(binary) => &binary.left,
+            Expr::Cast(cast) => &cast.expr,
+            _ => return false,
+        };
+        depth += 1;
+        if depth > DEEPEST {
+            return true;
+        }
+    }
+}
+
 fn as_chain(expr: &Expr) -> Option<&ScalarFunction> {
     match expr {
-        Expr::ScalarFunction(call) if is_chain(call) => Some(call),
+        Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &CHAIN) => Some(call),
         _ => None,
     }
 }
 
 pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
-    Arc::ptr_eq(&call.func, &CHAIN)
+    Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
 /// Turns a long chain of operators on numbers into one call.
@@ -256,5 +278,187 @@ impl Operands {
                 Arc::new(Column::new(name, at))
             }
         })
+    }
+}
+
+/// More operators on lists than that become a call of [`ListChain`].
+const LONG_OF_LISTS: usize = 16;
+
+/// The functions of chains on lists, with their letters in the first argument of a call.
+const FUNCTIONS: [(&str, char); 5] = [
+    ("ragged_add", '+'),
+    ("ragged_sub", '-'),
+    ("ragged_mul", '*'),
+    ("ragged_div", '/'),
+    ("ragged_mod", '%'),
+];
+
+/// The letter of a call that may be part of a chain on lists.
+fn list_letter(call: &ScalarFunction) -> Option<char> {
+    let (_, letter) = FUNCTIONS.iter().find(|(name, _)| *name == call.name())?;
+    (call.args.len() == 2 && super::is_ours(&call.func)).then_some(*letter)
+}
+
+fn list_function(letter: char) -> Result<&'static Arc<ScalarUDF>> {
+    let found = FUNCTIONS.iter().find(|(_, known)| *known == letter);
+    found
+        .and_then(|(name, _)| super::scalar(name))
+        .ok_or_else(|| internal_datafusion_err!("{letter} is no operator on lists"))
+}
+
+/// Whether an expression is a chain of operators on lists, as one call.
+pub(super) fn is_list_chain(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &LIST_CHAIN))
+}
+
+/// A call of an operator on lists: added to the chain that its left side is, or else that chain where it is long
+/// enough to become one.
+pub(super) fn join_lists(call: Expr) -> Expr {
+    let Expr::ScalarFunction(mut call) = call else { return call };
+    let Some(letter) = list_letter(&call) else { return Expr::ScalarFunction(call) };
+    if is_list_chain(&call.args[0]) {
+        let right = call.args.remove(1);
+        return match call.args.remove(0) {
+            Expr::ScalarFunction(chain) => append_operator(chain, letter, right),
+            other => other,
+        };
+    }
+    let mut length = 1usize;
+    let mut next = &call.args[0];
+    while let Expr::ScalarFunction(inner) = next
+        && length < LONG_OF_LISTS
+        && list_letter(inner).is_some()
+    {
+        length += 1;
+        next = &inner.args[0];
+    }
+    match length < LONG_OF_LISTS {
+        true => Expr::ScalarFunction(call),
+        false => gather_lists(call),
+    }
+}
+
+/// One call for a long chain of operators on lists.
+fn gather_lists(call: ScalarFunction) -> Expr {
+    let (mut letters, mut operands) = (Vec::new(), Vec::new());
+    let mut rest = Expr::ScalarFunction(call);
+    loop {
+        match rest {
+            Expr::ScalarFunction(mut call) if list_letter(&call).is_some() => {
+                letters.extend(list_letter(&call));
+                operands.push(call.args.remove(1));
+                rest = call.args.remove(0);
+            }
+            first => {
+                operands.push(first);
+                break;
+            }
+        }
+    }
+    letters.reverse();
+    operands.reverse();
+    operands.insert(0, lit(letters.into_iter().collect::<String>()));
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
+}
+
+/// A chain with one more operator; another call around it where too many operands would be in memory at once.
+fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
+    let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
+    if chain.args.iter().filter(is_computed).count() > COMPUTED {
+        let args = vec![lit(letter.to_string()), Expr::ScalarFunction(chain), right];
+        return Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), args));
+    }
+    let mut letters = chain.args.first().map(written_letters).unwrap_or_default();
+    letters.push(letter);
+    if let Some(first) = chain.args.first_mut() {
+        *first = lit(letters);
+    }
+    chain.args.push(right);
+    Expr::ScalarFunction(chain)
+}
+
+static LIST_CHAIN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::variadic_any(Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(ListChain { signature }))
+});
+
+/// `__serrate_list_chain('+*', a, b, c)` is `(a + b) * c` of lists.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ListChain {
+    signature: Signature,
+}
+
+/// The field of one operator between two others.
+fn list_field(function: &ScalarUDF, left: &FieldRef, right: &FieldRef) -> Result<FieldRef> {
+    let arg_fields = [Arc::clone(left), Arc::clone(right)];
+    function.return_field_from_args(ReturnFieldArgs {
+        arg_fields: &arg_fields,
+        scalar_arguments: &[None, None],
+    })
+}
+
+impl ScalarUDFImpl for ListChain {
+    fn name(&self) -> &str {
+        "__serrate_list_chain"
+    }
+
+    /// The name that the operators would have.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        let [letters, first, rest @ ..] = args else {
+            return internal_err!("a chain begins with its operators");
+        };
+        let letters = written_letters(letters);
+        let functions =
+            letters.chars().filter_map(|letter| super::definition(list_function(letter).ok()?));
+        super::naming::write_chain_name(first, functions.zip(rest))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        internal_err!("the type of a chain depends on its operators")
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let (Some(Some(ScalarValue::Utf8(Some(letters)))), [_, first, rest @ ..]) =
+            (args.scalar_arguments.first(), args.arg_fields)
+        else {
+            return internal_err!("a chain begins with its operators");
+        };
+        let mut found = Arc::clone(first);
+        for (letter, next) in letters.chars().zip(rest) {
+            found = list_field(list_function(letter)?, &found, next)?;
+        }
+        Ok(found)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let ScalarFunctionArgs { args, arg_fields, number_rows, config_options, .. } = args;
+        let mut values = args.into_iter();
+        let mut fields = arg_fields.into_iter().skip(1);
+        let (
+            Some(ColumnarValue::Scalar(ScalarValue::Utf8(Some(letters)))),
+            Some(first),
+            Some(field),
+        ) = (values.next(), values.next(), fields.next())
+        else {
+            return internal_err!("a chain begins with its operators");
+        };
+        let (mut so_far, mut so_far_field) = (first, field);
+        for (letter, (value, field)) in letters.chars().zip(values.zip(fields)) {
+            let function = list_function(letter)?;
+            let return_field = list_field(function, &so_far_field, &field)?;
+            so_far = function.invoke_with_args(ScalarFunctionArgs {
+                args: vec![so_far, value],
+                arg_fields: vec![so_far_field, field],
+                number_rows,
+                return_field: Arc::clone(&return_field),
+                config_options: Arc::clone(&config_options),
+            })?;
+            so_far_field = return_field;
+        }
+        Ok(so_far)
     }
 }

@@ -196,6 +196,15 @@ impl ScalarUDFImpl for RaggedUdf {
         &self.signature
     }
 
+    /// A table that a statement has read for a call stays within it: where two calls look into one, the optimizer
+    /// would make a column of it, with a copy for every row.
+    fn conditional_arguments<'a>(
+        &self,
+        args: &'a [Expr],
+    ) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
+    }
+
     /// A function of one list returns NULL for a NULL list. With other arguments, a NULL may mean
     /// the same as an argument that is not given.
     fn is_strict(&self) -> bool {

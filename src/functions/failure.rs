@@ -1,10 +1,15 @@
 //! Whether the evaluation of an expression can fail for some values.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::datatypes::FieldRef;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+use datafusion::logical_expr::{Expr, ExprSchemable, ReturnFieldArgs};
 
 use super::def::{Def, Fails};
 use super::harmless::{cast_cannot_fail, is_harmless, is_plain, operator_cannot_fail};
@@ -18,56 +23,137 @@ use crate::array::list_depth;
 /// Serrate that cannot fail and for harmless functions of DataFusion. Nothing is assumed of
 /// anything else. A subquery does not count, because it runs once, whatever the rows.
 pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
-    let alone = match e {
-        Expr::Column(_)
-        | Expr::Literal(..)
-        | Expr::OuterReferenceColumn(..)
-        | Expr::LambdaVariable(_)
-        | Expr::Placeholder(_)
-        | Expr::Alias(_)
-        | Expr::Not(_)
-        | Expr::IsNull(_)
-        | Expr::IsNotNull(_)
-        | Expr::IsTrue(_)
-        | Expr::IsFalse(_)
-        | Expr::IsUnknown(_)
-        | Expr::IsNotTrue(_)
-        | Expr::IsNotFalse(_)
-        | Expr::IsNotUnknown(_)
-        | Expr::Between(_)
-        | Expr::InList(_)
-        | Expr::Case(_)
-        | Expr::TryCast(_)
-        | Expr::ScalarSubquery(_)
-        | Expr::Exists(_)
-        | Expr::InSubquery(_) => true,
-        Expr::BinaryExpr(operation) => operator_cannot_fail(operation, schema)?,
-        Expr::Negative(of) => is_plain(of, schema)?,
-        Expr::Like(like) => matches!(*like.pattern, Expr::Literal(..)),
-        Expr::Cast(cast) => cast_cannot_fail(&cast.expr.get_type(schema)?, cast.field.data_type()),
-        Expr::ScalarFunction(call) => is_fixed_slice(call) || call_cannot_fail(call, schema)?,
-        _ => false,
-    };
-    let mut whole = alone;
-    if alone {
-        e.apply_children(|child| {
-            whole = cannot_fail(child, schema)?;
-            Ok(match whole {
-                true => TreeNodeRecursion::Continue,
-                false => TreeNodeRecursion::Stop,
-            })
-        })?;
-    }
-    Ok(whole)
+    Known { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
 }
 
-fn call_cannot_fail(call: &ScalarFunction, schema: &DFSchema) -> Result<bool> {
-    let Some(def) = our_def(call) else {
-        return Ok(!is_ours(&call.func) && is_harmless(call.name()));
-    };
-    let types = call.args.iter().map(|arg| arg.get_type(schema)).collect::<Result<Vec<_>>>()?;
-    let shapes: Vec<Option<&Column>> = call.args.iter().map(|arg| shape_of(arg, schema)).collect();
-    Ok(!def.can_fail(&types, &shapes, has_written_arguments(call)))
+/// The types and shapes of the parts of an expression, each found once: asked anew at every call of a chain, they
+/// would take the third power of its length.
+struct Known<'a> {
+    schema: &'a DFSchema,
+    types: HashMap<*const Expr, FieldRef>,
+    shapes: HashMap<*const Expr, Option<&'a Column>>,
+}
+
+impl<'a> Known<'a> {
+    fn cannot_fail(&mut self, e: &'a Expr) -> Result<bool> {
+        let schema = self.schema;
+        let alone = match e {
+            Expr::Column(_)
+            | Expr::Literal(..)
+            | Expr::OuterReferenceColumn(..)
+            | Expr::LambdaVariable(_)
+            | Expr::Placeholder(_)
+            | Expr::Alias(_)
+            | Expr::Not(_)
+            | Expr::IsNull(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsUnknown(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsNotFalse(_)
+            | Expr::IsNotUnknown(_)
+            | Expr::Between(_)
+            | Expr::InList(_)
+            | Expr::Case(_)
+            | Expr::TryCast(_)
+            | Expr::ScalarSubquery(_)
+            | Expr::Exists(_)
+            | Expr::InSubquery(_) => true,
+            Expr::BinaryExpr(operation) => operator_cannot_fail(operation, schema)?,
+            Expr::Negative(of) => is_plain(of, schema)?,
+            Expr::Like(like) => matches!(*like.pattern, Expr::Literal(..)),
+            Expr::Cast(cast) => {
+                cast_cannot_fail(self.find_field(&cast.expr)?.data_type(), cast.field.data_type())
+            }
+            Expr::ScalarFunction(call) => is_fixed_slice(call) || self.call_cannot_fail(call)?,
+            _ => false,
+        };
+        let mut whole = alone;
+        if alone {
+            e.apply_children(|child| {
+                whole = self.cannot_fail(child)?;
+                Ok(match whole {
+                    true => TreeNodeRecursion::Continue,
+                    false => TreeNodeRecursion::Stop,
+                })
+            })?;
+        }
+        Ok(whole)
+    }
+
+    fn call_cannot_fail(&mut self, call: &'a ScalarFunction) -> Result<bool> {
+        let Some(def) = our_def(call) else {
+            return Ok(!is_ours(&call.func) && is_harmless(call.name()));
+        };
+        let types = call.args.iter().map(|arg| Ok(self.find_field(arg)?.data_type().clone()));
+        let types = types.collect::<Result<Vec<_>>>()?;
+        let shapes: Vec<Option<&Column>> =
+            call.args.iter().map(|arg| self.find_shape(arg)).collect();
+        Ok(!def.can_fail(&types, &shapes, has_written_arguments(call)))
+    }
+
+    /// The field that an expression has; that of a call of ours is made of those of its arguments.
+    fn find_field(&mut self, e: &'a Expr) -> Result<FieldRef> {
+        if let Some(known) = self.types.get(&std::ptr::from_ref(e)) {
+            return Ok(Arc::clone(known));
+        }
+        let field = match e {
+            Expr::ScalarFunction(call) if our_def(call).is_some() => {
+                let fields = call.args.iter().map(|arg| self.find_field(arg));
+                let fields = fields.collect::<Result<Vec<_>>>()?;
+                let arg_fields = fields_with_udf(&fields, call.func.as_ref())?;
+                let literals = call.args.iter().map(|arg| match arg {
+                    Expr::Literal(value, _) => Some(value),
+                    _ => None,
+                });
+                let scalar_arguments: Vec<Option<&ScalarValue>> = literals.collect();
+                let args = ReturnFieldArgs {
+                    arg_fields: &arg_fields,
+                    scalar_arguments: &scalar_arguments,
+                };
+                call.func.return_field_from_args(args)?
+            }
+            e => e.to_field(self.schema)?.1,
+        };
+        self.types.insert(std::ptr::from_ref(e), Arc::clone(&field));
+        Ok(field)
+    }
+
+    /// The column of whose lists an expression has the lengths.
+    fn find_shape(&mut self, e: &'a Expr) -> Option<&'a Column> {
+        match e {
+            Expr::Column(column) => Some(column),
+            Expr::Alias(alias) => self.find_shape(&alias.expr),
+            Expr::ScalarFunction(call) => {
+                if let Some(known) = self.shapes.get(&std::ptr::from_ref(e)) {
+                    return *known;
+                }
+                let shape = self.shape_of_call(call);
+                self.shapes.insert(std::ptr::from_ref(e), shape);
+                shape
+            }
+            _ => None,
+        }
+    }
+
+    fn shape_of_call(&mut self, call: &'a ScalarFunction) -> Option<&'a Column> {
+        if !our_def(call)?.keeps_lengths() {
+            return None;
+        }
+        let mut shape = None;
+        for arg in &call.args {
+            if !self.find_field(arg).is_ok_and(|field| list_depth(field.data_type()) > 0) {
+                continue;
+            }
+            let own = self.find_shape(arg)?;
+            if shape.is_some_and(|shape| shape != own) {
+                return None;
+            }
+            shape = Some(own);
+        }
+        shape
+    }
 }
 
 /// Whether a function of this name, `array_length` and `cardinality` of DataFusion included, cannot
@@ -96,21 +182,6 @@ fn our_def(call: &ScalarFunction) -> Option<&'static Def> {
     is_ours(&call.func).then_some(*def)
 }
 
-/// Returns the column that has the same list lengths as an expression.
-fn shape_of<'a>(e: &'a Expr, schema: &DFSchema) -> Option<&'a Column> {
-    match e {
-        Expr::Column(column) => Some(column),
-        Expr::Alias(alias) => shape_of(&alias.expr, schema),
-        Expr::ScalarFunction(call) if our_def(call)?.keeps_lengths() => {
-            let is_list = |arg: &&Expr| arg.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
-            let mut lists = call.args.iter().filter(is_list);
-            let first = shape_of(lists.next()?, schema)?;
-            lists.all(|list| shape_of(list, schema) == Some(first)).then_some(first)
-        }
-        _ => None,
-    }
-}
-
 /// Whether a call is DataFusion's `x[a:b]`, `x[a:b:s]` or `x[a]` with integer literals. A step of 0
 /// fails.
 pub(crate) fn is_fixed_slice(call: &ScalarFunction) -> bool {
@@ -136,8 +207,6 @@ pub(crate) fn is_fixed_slice(call: &ScalarFunction) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::array::{ArrayRef, RecordBatch};
     use datafusion::prelude::SessionContext;
 

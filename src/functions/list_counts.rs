@@ -6,18 +6,22 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
+use datafusion::functions_nested::cardinality::cardinality_udf;
+use datafusion::functions_nested::dimension::{array_dims_udf, array_ndims_udf};
 use datafusion::functions_nested::length::array_length_udf;
 use datafusion::functions_nested::position::{array_position_udf, array_positions_udf};
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-/// Returns `array_length`, `array_position` and `array_positions`, which are registered in place of
+/// Functions that count elements, levels or positions, which are registered in place of
 /// DataFusion's. DataFusion returns unsigned numbers, which no list function accepts, as in
 /// `x[list_position(x, 2)]`, and whose difference is a decimal.
 /// `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs` fails once these can be removed.
-pub(crate) fn signed_counts() -> [ScalarUDF; 3] {
-    [array_length_udf(), array_position_udf(), array_positions_udf()]
+pub(crate) fn signed_counts() -> [ScalarUDF; 6] {
+    let lengths = [array_length_udf(), array_dims_udf(), array_ndims_udf(), cardinality_udf()];
+    let [length, dims, levels, elements] = lengths;
+    [length, dims, levels, elements, array_position_udf(), array_positions_udf()]
         .map(|inner| ScalarUDF::new_from_impl(Signed { inner }))
 }
 

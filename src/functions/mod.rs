@@ -26,6 +26,7 @@ mod harmless;
 mod index;
 mod lambda;
 mod list_counts;
+mod list_subsets;
 mod lists;
 mod lookup;
 mod math;
@@ -33,10 +34,12 @@ mod naming;
 mod nested;
 mod normalize;
 mod operators;
+mod over_lists;
 mod planner;
 mod reduce;
 mod reshape;
 mod running;
+mod scalar;
 mod scatter;
 mod shape;
 mod sort;
@@ -44,6 +47,7 @@ mod structs;
 mod take;
 mod text;
 mod timestamps;
+mod unsigned;
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -65,14 +69,18 @@ pub(crate) use dok::{TableNames, with_names};
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use harmless::physical_cannot_fail;
 pub(crate) use list_counts::signed_counts;
+pub(crate) use list_subsets::null_subsets;
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
 pub(crate) use naming::{COMPARISON, literal, loosest_operator, precedence};
 pub(crate) use nested::compare_nested;
+pub(crate) use over_lists::written_call;
 pub(crate) use planner::{
-    FILTER, ON_LISTS, PREDICATES, TESTS, fold_constant, is_constant, plans_predicates,
+    FILTER, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant, plans_predicates,
 };
+pub(crate) use scalar::scalar_functions;
 pub(crate) use shape::{LENGTHS_ONLY, STRUCTURE_ONLY};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
+pub(crate) use unsigned::{is_for_signed, signed_windows, takes_unsigned};
 
 /// Includes the example of a function with its output.
 macro_rules! example {

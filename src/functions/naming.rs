@@ -42,6 +42,33 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
     }
 }
 
+/// Name of calls of operators within one another, the first operand of each being the call before.
+pub(super) fn write_chain_name<'a>(
+    first: &Expr,
+    rest: impl Iterator<Item = (&'static Def, &'a Expr)>,
+) -> Result<String> {
+    let mut name = String::new();
+    let mut first = Some(first);
+    let mut loosest_so_far = None;
+    for (def, operand) in rest {
+        let op = def.infix.unwrap_or(def.name);
+        let own = precedence(op).unwrap_or(COMPARISON);
+        if let Some(first) = first.take() {
+            loosest_so_far = write_operand(first, own, false, &mut name)?;
+        } else if loosest_so_far.is_some_and(|binds| binds < own) {
+            name.insert(0, '(');
+            name.push(')');
+            loosest_so_far = None;
+        }
+        name.push(' ');
+        name.push_str(op);
+        name.push(' ');
+        let second = write_operand(operand, own, true, &mut name)?;
+        loosest_so_far = [precedence(op), loosest_so_far, second].into_iter().flatten().min();
+    }
+    Ok(name)
+}
+
 fn name_expression(expr: &Expr) -> Result<String> {
     Ok(match expr {
         Expr::Literal(value, _) => literal(value),

@@ -5,16 +5,21 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
+use datafusion::functions::unicode::substr;
 use datafusion::functions_nested::make_array::make_array;
 use datafusion::logical_expr::expr::{Cast, InList, Like};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr,
+};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
-use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::chain;
 use super::list_counts::array_length;
+use super::over_lists::map_over_lists;
+use super::unsigned::{plan_quotient, signed_index, signed_operand, takes_unsigned};
 use crate::array::{leaf_type, list_depth};
 use crate::kernels::elementwise::{Op, OperandType, Types};
 
@@ -40,7 +45,10 @@ impl ExprPlanner for LiteralLists {
 pub(crate) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(..) => true,
-        Expr::BinaryExpr(b) => is_constant(&b.left) && is_constant(&b.right),
+        // Floats are compared by their keys, which the optimizer puts in.
+        Expr::BinaryExpr(b) => {
+            b.op.negate().is_none() && is_constant(&b.left) && is_constant(&b.right)
+        }
         Expr::Negative(e) => is_constant(e),
         Expr::Cast(c) => is_constant(&c.expr),
         _ => false,
@@ -76,14 +84,30 @@ impl ExprPlanner for ListOperators {
             }
             _ => expr,
         };
+        if chain::is_too_deep(&expr.left) {
+            return plan_err!(
+                "an expression has more operators in a row than are planned, {} among them: name parts of it in WITH",
+                expr.op
+            );
+        }
+        if chain::is_list_chain(&expr.left)
+            && list_operation(&expr.op).is_some_and(|(op, _)| op.is_arithmetic())
+            && let Some(call) = plan_operator(&expr, schema)
+        {
+            return Ok(PlannerResult::Planned(call));
+        }
         let expr = with_known_type(with_empty_lists(expr, schema), schema);
         let expr = with_time_of_day(expr, schema);
-        if let Some(call) = plan_operator(&expr, schema).or_else(|| plan_test(&expr, schema)) {
+        let call = plan_operator(&expr, schema).or_else(|| plan_test(&expr, schema));
+        if let Some(call) = call.or_else(|| plan_quotient(&expr, schema)) {
             return Ok(PlannerResult::Planned(call));
         }
         match &expr.op {
             BinaryOperator::Custom(word) if word == FILTER => {
                 plan_filter(expr.left, expr.right, schema).map(PlannerResult::Planned)
+            }
+            BinaryOperator::Custom(word) if word == SIGNED => {
+                Ok(PlannerResult::Planned(signed_operand(expr.left, schema)))
             }
             BinaryOperator::Custom(word) if word == ON_LISTS => {
                 Ok(PlannerResult::Planned(on_lists(expr.left, schema)))
@@ -94,6 +118,33 @@ impl ExprPlanner for ListOperators {
             },
             _ => Ok(PlannerResult::Original(expr)),
         }
+    }
+
+    fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        // SQL's `substring(x FROM 2)` is planned as DataFusion's function, whatever is registered.
+        Ok(PlannerResult::Planned(takes_unsigned(substr()).call(args)))
+    }
+
+    fn plan_field_access(
+        &self,
+        access: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let RawFieldAccessExpr { field_access, expr } = access;
+        let signed = |index: Box<Expr>| Box::new(signed_index(*index, schema));
+        let is_list = expr.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+        let field_access = match field_access {
+            GetFieldAccess::ListIndex { key } if is_list => {
+                GetFieldAccess::ListIndex { key: signed(key) }
+            }
+            GetFieldAccess::ListRange { start, stop, stride } => GetFieldAccess::ListRange {
+                start: signed(start),
+                stop: signed(stop),
+                stride: signed(stride),
+            },
+            other => other,
+        };
+        Ok(PlannerResult::Original(RawFieldAccessExpr { field_access, expr }))
     }
 }
 
@@ -131,9 +182,12 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
 /// right side of `IN` is a call of `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// The operator whose left side is a call of one of [`TESTS`], or of `length`; its right side is
-/// ignored.
+/// The operator whose left side is a call that may apply to the values of lists; its right side is
+/// NULL.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
+
+/// The operator whose left side is the operand of a unary minus; its right side is ignored.
+pub(crate) const SIGNED: &str = "SIGNED";
 
 /// The operator that stands for `ragged_mean(x) FILTER (WHERE mask)`; its left side is the call.
 pub(crate) const FILTER: &str = "FILTER";
@@ -166,7 +220,7 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
 }
 
 /// Functions of DataFusion that test one string, and the functions that test the strings of lists.
-pub(crate) const TESTS: [(&str, &str); 2] =
+const TESTS: [(&str, &str); 2] =
     [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
 
 /// Replaces a call by the function on lists if its first argument is a list.
@@ -189,7 +243,7 @@ fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
         Some(test) if function.args.first().is_some_and(is_list) => {
             test.call(function.args.clone())
         }
-        _ => call,
+        _ => map_over_lists(function, schema).unwrap_or(call),
     }
 }
 
@@ -389,6 +443,10 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     // would take time quadratic in its length.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+    if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {
+        let call = super::scalar(name)?.call(vec![expr.left.clone(), expr.right.clone()]);
+        return Some(chain::join_lists(call));
+    }
     if is_single(&expr.left) && (is_single(&expr.right) || !is_list(&expr.right)) {
         return None;
     }
@@ -411,7 +469,7 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
             (narrow_constant(op, &expr.left, &right, true, schema), expr.right.clone())
         }
     };
-    Some(super::scalar(name)?.call(vec![left, right]))
+    Some(chain::join_lists(super::scalar(name)?.call(vec![left, right])))
 }
 
 fn list_operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {

@@ -19,7 +19,8 @@ use crate::sql::exec::guard::NamedFiles;
 use crate::sql::exec::stack::DeepStacks;
 use crate::sql::exec::yielding::YieldingJoins;
 use crate::sql::mends::conditions::{LazyConditions, PushDownFree};
-use crate::sql::mends::float_keys::FloatKeys;
+use crate::sql::mends::equations::PlainEquations;
+use crate::sql::mends::float_keys::{ConstantFloatKeys, FloatKeys};
 use crate::sql::mends::guarded_rules::GuardedRule;
 use crate::sql::mends::lambdas::LambdaParameters;
 use crate::sql::mends::limits::OpaqueLimits;
@@ -59,6 +60,8 @@ pub(in crate::sql) fn guard_logical_rules(rules: &mut Vec<LogicalRule>) {
     }
     // Before expressions are simplified, and before conditions become joins.
     rules.insert(0, Arc::new(LazyConditions));
+    // Before constants are folded.
+    rules.insert(0, Arc::new(ConstantFloatKeys));
 }
 
 pub(in crate::sql) fn logical_rules() -> [LogicalRule; 4] {
@@ -74,10 +77,11 @@ pub(in crate::sql) fn logical_rules() -> [LogicalRule; 4] {
 
 /// Inserts rules among the physical ones of DataFusion.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
-    let first: [PhysicalRule; 6] = [
+    let first: [PhysicalRule; 7] = [
         // Before any rule asks for the type of a parameter.
         Arc::new(LambdaParameters),
         // Before sorts are removed.
+        Arc::new(PlainEquations),
         Arc::new(LostConstants),
         // Before batches of tables in memory are distributed.
         Arc::new(MemoryOrder),

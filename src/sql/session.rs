@@ -20,21 +20,20 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::config::SerrateOptions;
 use crate::functions::{
-    exact_floats, float_extremes, register_functions, register_operators, signed_counts,
+    exact_floats, float_extremes, is_for_signed, null_subsets, register_functions,
+    register_operators, scalar_functions, signed_counts, signed_windows, takes_unsigned,
 };
 use crate::sql::exec::stack::DeepPlanner;
 use crate::sql::mends::changes::PlainChanges;
 use crate::sql::mends::computed_lists::ComputedLists;
-use crate::sql::mends::decimals::StableDecimals;
 use crate::sql::mends::dependencies::{UnnestDependencies, UnnestDependenciesPlanner};
-use crate::sql::mends::duration_windows::DurationWindows;
+use crate::sql::mends::empty_queries::EmptyQueries;
 use crate::sql::mends::multisets::CountedSets;
 use crate::sql::mends::nested_order::NestedOrder;
 use crate::sql::mends::query_values::QueryValues;
-use crate::sql::mends::similar::SimilarPatterns;
+use crate::sql::mends::rules_before_coercion;
 use crate::sql::mends::subqueries::ThreeValuedIn;
-use crate::sql::mends::texts::OneText;
-use crate::sql::mends::times::{ExactTimes, register_wide};
+use crate::sql::mends::times::register_wide;
 use crate::sql::mends::unions::FlatUnions;
 use crate::sql::rules::{
     add_physical_rules, guard_logical_rules, last_physical_rules, logical_rules,
@@ -107,8 +106,17 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
         ctx.register_udaf(aggregate);
     }
     register_wide(&ctx);
-    for count in signed_counts() {
-        ctx.register_udf(count);
+    for function in signed_counts().into_iter().chain(null_subsets()).chain(scalar_functions()) {
+        ctx.register_udf(function);
+    }
+    for window in signed_windows() {
+        ctx.register_udwf(window);
+    }
+    let functions = ctx.state_ref().read().scalar_functions().clone();
+    for (name, function) in functions {
+        if name == function.name() && is_for_signed(&name) {
+            ctx.register_udf(takes_unsigned(function));
+        }
     }
     ctx
 }
@@ -158,11 +166,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let hints: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ListHints);
     let rules = &mut builder.analyzer().get_or_insert_default().rules;
     rules.insert(0, hints);
-    rules.insert(1, Arc::new(ExactTimes));
-    rules.insert(2, Arc::new(OneText));
-    rules.insert(3, Arc::new(StableDecimals));
-    rules.insert(4, Arc::new(SimilarPatterns));
-    rules.insert(5, Arc::new(DurationWindows));
+    rules.splice(1..1, rules_before_coercion());
     let analyzer = builder.analyzer_rules().get_or_insert_default();
     analyzer.push(Arc::new(FromAlone));
     analyzer.push(Arc::new(PlainChanges));
@@ -173,6 +177,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     analyzer.push(Arc::new(NestedOrder));
     analyzer.push(Arc::new(QueryValues));
     analyzer.push(Arc::new(ThreeValuedIn));
+    analyzer.push(Arc::new(EmptyQueries));
     analyzer.push(Arc::new(CountedSets));
     let rules = &mut builder.optimizer().get_or_insert_default().rules;
     remove_logical_rules(rules);

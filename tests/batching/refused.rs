@@ -140,7 +140,10 @@ fn indices_are_checked() {
     refused(batched_indexing_access(&data, &ids, 0, Some(0), &any), "axis 0 is a batch axis");
     refused(batched_indexing_access(&data, &ids, 0, Some(2), &any), "axis 2");
     refused(batched_indexing_access(ints(&[3, 3], &[0; 9]), &ids, 0, None, &any), "batch axes");
-    refused(batched_indexing_access(&data, &ids.float().unwrap(), 0, None, &any), "integers");
+    refused(
+        batched_indexing_access(&data, &ids.to_dtype(DType::F32).unwrap(), 0, None, &any),
+        "integers",
+    );
     refused(batched_indexing_access(&data, &full(&[2, 2, 1], 1), 0, None, &any), "integers");
     refused(batched_indexing_access(&data, &ids, f64::INFINITY, None, &any), "inf");
     let float = DenseTensor::from_vec([2, 2], vec![0.5f32; 4]).unwrap();
@@ -181,7 +184,7 @@ fn masks_of_data_are_checked() {
         batched_bool_indexing_write(&kept, &other, &data),
         "sample 0 has 3 entries to write but 2",
     );
-    let floats = kept.float().unwrap();
+    let floats = kept.to_dtype(DType::F32).unwrap();
     let first = bools(&[2, 3], &[1, 1, 1, 0, 0, 0]);
     refused(batched_bool_indexing_write(&floats, &first, &data), "convert");
     refused(batched_bool_indexing_write(&full(&[3, 1], 1), &first, &data), "batch axes");
@@ -214,4 +217,16 @@ fn samples_to_combine_are_checked() {
     let long = Samples::Tensor(ints(&[1], &[300]));
     let byte = Samples::Tensor(DenseTensor::from_vec([1], vec![1u8]).unwrap());
     refused(combine(vec![byte, long].into(), true), "");
+}
+
+#[test]
+fn axes_are_counted_before_they_are_allocated() {
+    let most = usize::MAX;
+    refused(RaggedBatch::empty(most, 1, None, None), "an empty batch");
+    refused(RaggedBatch::empty(most, 1, Some(most - 1), None), "the batch axes");
+    refused(RaggedBatch::empty(2, 1, None, Some(&[1 << 60])), "sample sizes of shape");
+    let full = ints(&[1 << 60, 0], &[]);
+    refused(RaggedBatch::from_full_tensor(&full, 1, 1), "sample sizes of shape");
+    let mask = bools(&[1 << 60, 0], &[]);
+    refused(RaggedBatch::try_new(&full, Some(&mask), None, None), "sample sizes of shape");
 }

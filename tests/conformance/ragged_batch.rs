@@ -197,13 +197,13 @@ fn method(case: &Case, op: &str) -> Checked<serrate::Result<RaggedBatch>> {
             let data = data(&["method"])?;
             let method = member(&case.args, "method")?.text()?;
             match method {
-                "int" => data.and_then(|d| d.int()),
-                "long" => data.and_then(|d| d.long()),
-                "bool" => data.and_then(|d| d.bool()),
-                "half" => data.and_then(|d| d.half()),
-                "bfloat16" => data.and_then(|d| d.bfloat16()),
-                "float" => data.and_then(|d| d.float()),
-                "double" => data.and_then(|d| d.double()),
+                "int" => data.and_then(|d| d.to_dtype(DType::I32)),
+                "long" => data.and_then(|d| d.to_dtype(DType::I64)),
+                "bool" => data.and_then(|d| d.to_dtype(DType::Bool)),
+                "half" => data.and_then(|d| d.to_dtype(DType::F16)),
+                "bfloat16" => data.and_then(|d| d.to_dtype(DType::BF16)),
+                "float" => data.and_then(|d| d.to_dtype(DType::F32)),
+                "double" => data.and_then(|d| d.to_dtype(DType::F64)),
                 other => return Err(format!("the method {other:?} is unknown")),
             }
         }

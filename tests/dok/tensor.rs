@@ -471,3 +471,92 @@ fn of_sparse_values_for_one_element_the_last_counts_though_it_is_zero() {
         assert_eq!(t.to_dense().unwrap(), by_dense.to_dense().unwrap());
     }
 }
+
+#[test]
+fn rounding_takes_any_number_of_decimals() {
+    let t = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![1234.5f64, -0.25]).unwrap());
+    let t = t.unwrap();
+    for single in [false, true] {
+        let t = if single { t.cast(DType::F32).unwrap() } else { t.try_clone().unwrap() };
+        for (decimals, expected) in
+            [(i32::MIN, [0.0, 0.0]), (-400, [0.0, 0.0]), (i32::MAX, [1234.5, -0.25])]
+        {
+            let rounded = t.round(decimals).unwrap().cast(DType::F64).unwrap().to_dense().unwrap();
+            assert_eq!(rounded.as_slice::<f64>().unwrap(), expected, "{decimals}");
+        }
+    }
+}
+
+#[test]
+fn limits_count_what_is_allocated() {
+    let ones = DenseTensor::from_vec([1000], vec![1i8; 1000]).unwrap();
+    let mut column = DokTensor::from_dense(&ones).unwrap().reshape(&[1000, 1]).unwrap();
+    // A product of bytes is added in 16 bytes per element.
+    let row = ones.reshape([1, 1000]).unwrap();
+    column.set_dense_limit(Some(17_000_000));
+    assert!(column.matmul_dense(&row).is_ok());
+    column.set_dense_limit(Some(16_999_999));
+    assert!(matches!(column.matmul_dense(&row).unwrap_err(), Error::TooLarge { .. }));
+    let mut flat = DokTensor::from_dense(&ones).unwrap();
+    flat.set_dense_limit(Some(16_000));
+    assert_eq!(flat.to_ragged().unwrap().len(), 1000);
+    flat.set_dense_limit(Some(15_999));
+    assert!(matches!(flat.to_ragged().unwrap_err(), Error::TooLarge { .. }));
+    flat.set_dense_limit(Some(2000));
+    assert_eq!(flat.add_dense(&ones).unwrap().as_slice::<i8>().unwrap(), [2; 1000]);
+    flat.set_dense_limit(Some(1999));
+    assert!(matches!(flat.add_dense(&ones).unwrap_err(), Error::TooLarge { .. }));
+}
+
+#[test]
+fn dense_sums_are_the_same_in_any_number_of_blocks() {
+    let n = 3 * (1 << 16) + 5;
+    let values: Vec<i32> = (0..n).map(|i| i % 7 - 3).collect();
+    let d = DenseTensor::from_vec([n as usize], values.clone()).unwrap();
+    let t = DokTensor::from_dense(&d).unwrap();
+    let by = DenseTensor::from_vec([1], vec![0.5f32]).unwrap();
+    let sum = t.add_dense(&by).unwrap();
+    let expected: Vec<f64> = values.iter().map(|v| f64::from(*v) + 0.5).collect();
+    assert_eq!(sum.as_slice::<f64>().unwrap(), expected);
+    let top = DenseTensor::from_vec([1], vec![i32::MAX]).unwrap();
+    assert!(t.add_dense(&top).is_err());
+}
+
+#[test]
+fn repeated_coordinates_are_limited() {
+    let mut t = DokTensor::new([4, 4], DType::I32).unwrap();
+    t.set_at(&[0, 0], 7).unwrap();
+    // 2^40 positions of one entry, of one view or of one index.
+    let zeros = vec![0i64; 1 << 20];
+    let view = t.index_select(0, &zeros).unwrap().index_select(1, &zeros).unwrap();
+    assert_eq!(view.shape(), [1 << 20, 1 << 20]);
+    let index = [Index::from(zeros.clone()), Index::from(zeros)];
+    for e in [
+        view.indices().unwrap_err(),
+        t.get_orthogonal_sparse(&index).unwrap_err(),
+        t.set_orthogonal(&index, 0).unwrap_err(),
+    ] {
+        assert!(matches!(e, Error::TooLarge { .. }), "{e}");
+    }
+    assert_eq!(t.nnz().unwrap(), 1);
+    let column = IndexArray::try_new([1 << 20, 1], vec![0i64; 1 << 20]).unwrap();
+    let index = [Index::Array(column), Index::from(vec![0i64; 1 << 20])];
+    let e = t.get_sparse(&index).unwrap_err();
+    assert!(matches!(e, Error::TooLarge { .. }), "{e}");
+}
+
+#[test]
+fn rows_of_a_matrix_are_integers() {
+    let (rows, columns) = (vec![0.0f64, 1.5, 2.0], vec![0.0f64, 1.0]);
+    let whole = DenseTensor::from_vec([3], vec![0i64, 1, 2]).unwrap();
+    let values = DenseTensor::from_vec([2], vec![1i32, 2]).unwrap();
+    let rows = DenseTensor::from_vec([3], rows).unwrap();
+    let columns = DenseTensor::from_vec([2], columns).unwrap();
+    let few = DenseTensor::from_vec([2], vec![0u8, 1]).unwrap();
+    assert!(DokTensor::from_csr([2, 2], &whole, &few, &values).is_ok());
+    for (rows, columns, name) in [(&rows, &few, "crow_indices"), (&whole, &columns, "col_indices")]
+    {
+        let e = DokTensor::from_csr([2, 2], rows, columns, &values).unwrap_err().to_string();
+        assert!(e.contains(&format!("{name} must be integers, not float64")), "{e}");
+    }
+}

@@ -34,15 +34,12 @@ import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
 
-from duckdb_grammar import Grammar, table
-
-# A value that is a list, as statements have it.
-LIST = r"\(*(r\d+\.l[ifs]\b|q\d+\.c\d|\[[^]]*\]|NULL::\w+\[\]|list_\w+\()"
+from duckdb_grammar import Grammar, spelling, table
 
 # Patterns of the smallest statements on which the two differ on purpose, with the reason.
 EXPLAINED = [
-    (rf"< {LIST}", "a NULL within a list is the least of its elements here, and the greatest in DuckDB"),
     (r"SIMILAR TO", "a dot is itself in patterns of SIMILAR TO, as in the standard; DuckDB takes regular expressions"),
+    (r"array_to_string", "a list of NULL alone is an empty text, as in PostgreSQL, and NULL in DuckDB"),
     (r"= ANY\(", "= ANY over a NULL list is NULL here, as in PostgreSQL, and false in DuckDB"),
 ]
 
@@ -129,6 +126,8 @@ def value(v):
     """A value that compares alike from both: dates as times, times without a zone."""
     if isinstance(v, list):
         return [value(x) for x in v]
+    if isinstance(v, dict):
+        return [value(x) for x in v.values()]
     if isinstance(v, datetime.datetime):
         return v.replace(tzinfo=None)
     if isinstance(v, datetime.date):
@@ -162,6 +161,8 @@ def rows(found):
 def message(error):
     """What errors of one kind have in common."""
     text = error.strip().split("\n")[0]
+    if "Invalid function" in text:
+        return text[:110]
     return re.sub(r"[0-9]+", "N", re.sub(r"^error: line:\d+: |'[^']*'", "", text))[:110]
 
 
@@ -183,7 +184,7 @@ class World:
         self.tables = {f"t{i}": table(rnd, rnd.choice([0, 1, 8, 12, 15])) for i in range(3)}
         self.duck = duck(self.tables)
         self.engine, engine.made = engine, []
-        memory, parts = rnd.random() < 0.4, rnd.choice([1, 3])
+        source, parts = rnd.choice(["memory", "memory", "parquet", "parquet", "arrow"]), rnd.choice([1, 3])
         engine.make(f"SET datafusion.execution.target_partitions = {rnd.choice([1, 2, 4])}")
         engine.make(f"SET datafusion.execution.batch_size = {rnd.choice([1, 3, 8192])}")
         for name, rows in self.tables.items():
@@ -194,29 +195,33 @@ class World:
             n = len(rows)
             for i in range(parts):
                 part = rows.slice(n * i // parts, n * (i + 1) // parts - n * i // parts)
-                pq.write_table(part, at / f"{i}.parquet", row_group_size=5)
+                if source == "arrow":
+                    with pa.ipc.new_file(at / f"{i}.arrow", part.schema) as file:
+                        file.write_table(part, max_chunksize=4)
+                else:
+                    pq.write_table(part, at / f"{i}.parquet", row_group_size=5)
             engine.make(f"DROP TABLE IF EXISTS {name}")
-            if memory:
+            if source == "memory":
                 engine.make(f"CREATE TABLE {name} AS SELECT * FROM '{at}/'")
             else:
-                engine.make(f"CREATE EXTERNAL TABLE {name} STORED AS PARQUET LOCATION '{at}/'")
+                engine.make(f"CREATE EXTERNAL TABLE {name} STORED AS {source.upper()} LOCATION '{at}/'")
         self.grammar = Grammar(seed, list(self.tables))
 
     def compare(self, sql, ordered):
         """What came of a statement, and details."""
         try:
-            theirs = rows(self.duck.execute(sql).to_arrow_table())
+            theirs = rows(self.duck.execute(spelling(sql, True)).to_arrow_table())
         except (duckdb.Error, pa.ArrowInvalid, ValueError, OverflowError) as e:
             return "refused by DuckDB", message(str(e))
-        found = self.engine.run(sql)
+        found = self.engine.run(spelling(sql, False))
         if isinstance(found, str):
             return ("ended" if "process ended" in found else "refused by Serrate"), message(found)
         ours = rows(found)
         a, b = lines(ours, ordered), lines(theirs, ordered)
         return ("same", None) if a == b else ("different", (a, b))
 
-    def smallest(self, statement, ordered, tries=250):
-        """A statement with all left out that the difference does not need."""
+    def smallest(self, statement, ordered, like=("different", None), tries=250):
+        """A statement with all left out that the difference, or the refusal, does not need."""
         found = True
         while found and tries > 0:
             found = False
@@ -224,7 +229,8 @@ class World:
                 tries -= 1
                 if tries <= 0:
                     break
-                if self.compare(str(other), ordered)[0] == "different":
+                what, details = self.compare(str(other), ordered)
+                if what == like[0] and like[1] in (None, details):
                     statement, found = other, True
                     break
         return statement
@@ -240,10 +246,8 @@ class World:
         return "\n".join(out)
 
 
-def explained(sql, rows):
-    """Why a difference is none, by the smallest statement and the rows of both."""
-    if "ORDER BY" in sql and any(re.search(r"\[[^]]*None", row) for row in rows):
-        return EXPLAINED[0][1]
+def explained(sql):
+    """Why a difference is none, by the smallest statement."""
     return next((reason for pattern, reason in EXPLAINED if re.search(pattern, sql)), None)
 
 
@@ -261,18 +265,20 @@ def generate(args):
             if what == "different":
                 small = world.smallest(statement, ordered)
                 _, (ours, theirs) = world.compare(str(small), ordered)
-                reason = explained(str(small), ours + theirs)
+                reason = explained(str(small))
                 what = "explained" if reason else what
                 if reason:
                     refused[f"explained: {reason}"] += 1
                 else:
-                    print(f"-- world {seed}\n{small}\n{world.script(str(small))}")
+                    print(f"-- world {seed}\n{spelling(str(small), False)};\n{spelling(str(small), True)};\n{world.script(str(small))}")
                     print(f"  serrate: {len(ours)} rows {[r for r in ours if r not in theirs][:4] or ours[:6]}")
                     print(f"  duckdb:  {len(theirs)} rows {[r for r in theirs if r not in ours][:4] or theirs[:6]}", flush=True)
                     shown[what] += 1
             elif details:
                 refused[f"{what}: {details}"] += 1
-                example.setdefault(f"{what}: {details}", str(statement))
+                if args.examples and f"{what}: {details}" not in example:
+                    small = world.smallest(statement, ordered, (what, details))
+                    example[f"{what}: {details}"] = spelling(str(small), "DuckDB" in what)
                 if what == "ended":
                     print(f"-- world {seed}: {details}\n{statement}", flush=True)
             counts[what] += 1

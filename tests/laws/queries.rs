@@ -8,6 +8,8 @@ use crate::forms::{Form, Node, Parts, Role};
 use crate::grammar::{LISTS, SINGLE, TEMPLATES, Template, literals, numbered};
 use crate::tables::World;
 
+mod rarer;
+
 /// A column in scope.
 #[derive(Clone, Debug)]
 struct Col {
@@ -202,7 +204,20 @@ impl Queries {
         };
         let made = self.value("b", &inside, 2);
         let w = p.put(made);
-        match self.below(5) {
+        let every = |op: &str, all: bool| {
+            let test = if all { format!("NOT ({o} {op} {i})") } else { format!("{o} {op} {i}") };
+            let (found, rest) = if all { ("false", "true") } else { ("true", "false") };
+            format!(
+                "CASE WHEN (SELECT count(*) FROM {r} WHERE {w} AND {test}) > 0 THEN {found} WHEN (SELECT count(*) FROM {r} WHERE {w} AND ({test}) IS NULL) > 0 THEN NULL ELSE {rest} END"
+            )
+        };
+        match self.below(7) {
+            5 => p
+                .node(role(), every("<", true))
+                .or("ALL is two counts", format!("{o} < ALL (SELECT {i} FROM {r} WHERE {w})")),
+            6 => p
+                .node(role(), every("<>", false))
+                .or("ANY is two counts", format!("{o} <> ANY (SELECT {i} FROM {r} WHERE {w})")),
             0 => p
                 .node(role(), format!("{o} NOT IN (SELECT {i} FROM {r} WHERE {w})"))
                 .or("NOT IN is NOT (IN)", format!("NOT ({o} IN (SELECT {i} FROM {r} WHERE {w}))"))
@@ -411,7 +426,7 @@ impl Queries {
     }
 
     fn query(&mut self, levels: usize) -> (Node, Columns) {
-        match self.below(if levels == 0 { 6 } else { 22 }) {
+        match self.below(if levels == 0 { 6 } else { 28 }) {
             0..=3 => self.plain(levels),
             4..=5 => self.grouped(levels),
             6..=7 => self.limited(levels),
@@ -423,7 +438,8 @@ impl Queries {
             17 => self.qualified(levels),
             18..=19 => self.unnested(levels),
             20 => self.nested(),
-            _ => self.constant_above(levels),
+            21 => self.constant_above(levels),
+            _ => self.make_rarer(),
         }
     }
 

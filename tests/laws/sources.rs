@@ -73,7 +73,12 @@ fn plain() -> SessionContext {
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
     let mut builder = serrate::sql::configure(builder);
-    *builder.analyzer() = Some(Analyzer::new());
+    // Lists with NULL have an order of ours: the reference has to sort them by it.
+    let state = serrate::sql::session().state();
+    let mut analyzer = Analyzer::new();
+    let order = state.analyzer().rules.iter().filter(|r| r.name() == "serrate_nested_order");
+    analyzer.rules.extend(order.cloned());
+    *builder.analyzer() = Some(analyzer);
     *builder.analyzer_rules() = None;
     *builder.optimizer_rules() = None;
     *builder.physical_optimizer_rules() = None;
@@ -88,7 +93,6 @@ fn plain() -> SessionContext {
         Arc::new(ExtractEquijoinPredicate::new()),
     ];
     // Zeros, and NaN of both signs, are one value; the reference must treat them so too.
-    let state = serrate::sql::session().state();
     let keys = state.optimizer().rules.iter().filter(|r| r.name() == "serrate_float_keys");
     let needed = needed.into_iter().chain(keys.cloned()).collect();
     *builder.optimizer() = Some(Optimizer::with_rules(needed));

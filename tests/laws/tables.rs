@@ -89,40 +89,38 @@ const FLOATS: [f64; 9] = [0.0, -0.0, 1.5, -2.25, 0.1, 3.0, f64::NAN, 0.300000000
 
 struct Maker<'a> {
     random: &'a mut ChaCha8Rng,
-    /// Percentage of null values.
-    nulls: u32,
+    /// Percentage of null values, in each third of the rows: three files may differ in nulls.
+    nulls: [u32; 3],
     plain: bool,
 }
 
 impl Maker<'_> {
-    fn null(&mut self) -> bool {
-        self.random.random_range(0..100) < self.nulls
+    /// Whether value `i` of `n` is null.
+    fn null(&mut self, i: usize, n: usize) -> bool {
+        self.random.random_range(0..100) < self.nulls[3 * i / n.max(1)]
     }
 
     fn values(&mut self, leaf: Leaf, n: usize) -> ArrayRef {
         match leaf {
             Leaf::Int => Arc::new(Int64Array::from_iter(
-                (0..n).map(|_| (!self.null()).then(|| self.random.random_range(-3..7))),
+                (0..n).map(|i| (!self.null(i, n)).then(|| self.random.random_range(-3..7))),
             )),
             Leaf::Float => {
                 let of: &[f64] = if self.plain { &FLOATS[..6] } else { &FLOATS };
-                Arc::new(Float64Array::from_iter(
-                    (0..n)
-                        .map(|_| (!self.null()).then(|| of[self.random.random_range(0..of.len())])),
-                ))
-            }
-            Leaf::Bool => Arc::new(BooleanArray::from_iter(
-                (0..n).map(|_| (!self.null()).then(|| self.random.random_range(0..2) == 0)),
-            )),
-            Leaf::Text => {
-                Arc::new(StringArray::from_iter((0..n).map(|_| {
-                    (!self.null()).then(|| TEXTS[self.random.random_range(0..TEXTS.len())])
+                Arc::new(Float64Array::from_iter((0..n).map(|i| {
+                    (!self.null(i, n)).then(|| of[self.random.random_range(0..of.len())])
                 })))
             }
+            Leaf::Bool => Arc::new(BooleanArray::from_iter(
+                (0..n).map(|i| (!self.null(i, n)).then(|| self.random.random_range(0..2) == 0)),
+            )),
+            Leaf::Text => Arc::new(StringArray::from_iter((0..n).map(|i| {
+                (!self.null(i, n)).then(|| TEXTS[self.random.random_range(0..TEXTS.len())])
+            }))),
             Leaf::Time => {
                 let day = 86_400_000_000_i64;
-                Arc::new(TimestampMicrosecondArray::from_iter((0..n).map(|_| {
-                    (!self.null())
+                Arc::new(TimestampMicrosecondArray::from_iter((0..n).map(|i| {
+                    (!self.null(i, n))
                         .then(|| 18_000 * day + self.random.random_range(0..6_i64) * day / 2)
                 })))
             }
@@ -133,8 +131,8 @@ impl Maker<'_> {
     fn lists(&mut self, n: usize) -> (Vec<usize>, Option<NullBuffer>) {
         let mut valid = Vec::with_capacity(n);
         let mut lengths = Vec::with_capacity(n);
-        for _ in 0..n {
-            let null = self.null();
+        for i in 0..n {
+            let null = self.null(i, n);
             valid.push(!null);
             lengths.push(if null { 0 } else { [0, 1, 1, 2, 3, 5][self.random.random_range(0..6)] });
         }
@@ -160,9 +158,20 @@ fn wrapped(
     }
 }
 
+fn nulls(random: &mut ChaCha8Rng, plain: bool) -> [u32; 3] {
+    if plain {
+        return [0; 3];
+    }
+    let all = [0, 15, 15, 40][random.random_range(0..4)];
+    match random.random_range(0..3) {
+        0 => [0; 3].map(|_| [0, 15, 40, 100][random.random_range(0..4)]),
+        _ => [all; 3],
+    }
+}
+
 fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table {
     let n = [0, 1, rows / 2, rows, rows, rows, rows, rows][random.random_range(0..8)];
-    let nulls = if plain { 0 } else { [0, 15, 15, 40][random.random_range(0..4)] };
+    let nulls = nulls(random, plain);
     let large = !plain && random.random_range(0..4) == 0;
     let shuffled = random.random_range(0..3) == 0;
     let key = KEYS[random.random_range(0..KEYS.len())].clone();
@@ -179,7 +188,7 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
     columns.push(("id", one(Leaf::Int), None, Arc::new(Int64Array::from(ids))));
     // Keys are small, not negative, and repeat.
     let k = Int64Array::from_iter(
-        (0..n).map(|_| (!maker.null()).then(|| maker.random.random_range(0..5))),
+        (0..n).map(|i| (!maker.null(i, n)).then(|| maker.random.random_range(0..5))),
     );
     columns.push(("k", one(Leaf::Int), None, cast(&k, &key).unwrap()));
     columns.push(("v", one(Leaf::Int), None, maker.values(Leaf::Int, n)));
@@ -275,7 +284,7 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
 /// Creates a table of [`World::wide`]; the names of columns determine their types.
 fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table {
     let n = [0, 1, rows / 2, rows / 2, rows, rows][random.random_range(0..6)];
-    let nulls = if plain { 0 } else { [0, 15, 30][random.random_range(0..3)] };
+    let nulls = nulls(random, plain);
     let mut ids: Vec<i64> = (0..n as i64).collect();
     if random.random_range(0..3) == 0 {
         for i in (1..n).rev() {
@@ -311,7 +320,9 @@ fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
 
 impl Maker<'_> {
     fn choose<T: Copy>(&mut self, of: &[T], n: usize) -> Vec<Option<T>> {
-        (0..n).map(|_| (!self.null()).then(|| of[self.random.random_range(0..of.len())])).collect()
+        (0..n)
+            .map(|i| (!self.null(i, n)).then(|| of[self.random.random_range(0..of.len())]))
+            .collect()
     }
 
     /// Returns values of a column of [`World::wide`].

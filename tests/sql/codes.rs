@@ -240,3 +240,30 @@ async fn the_documented_query_of_codes_is_answered() {
     // Every patient has a birth event; each row has 256 tokens.
     assert_eq!(answer.lines().count(), 28 + 4, "{answer}");
 }
+
+#[tokio::test]
+async fn a_table_is_looked_into_by_several_calls() {
+    let look = "ragged_lookup(x, 'm', 'k', 's')";
+    expect_rows(
+        &[
+            "CREATE TABLE m AS SELECT * FROM (VALUES (1, 'a', 10), (2, 'b', 20)) v(k, s, n)",
+            "CREATE TABLE t AS SELECT * FROM (VALUES (1, [1, 2]), (2, [2, 3])) v(i, x)",
+        ],
+        &[
+            ("SELECT ragged_lookup([1, 2], 'm', 'k', 's'), ragged_lookup([2], 'm', 'k', 's')", "[a, b] [b]"),
+            (&format!("SELECT {look}, ragged_lookup(ragged_head(x, 1), 'm', 'k', 's') FROM t ORDER BY i"), "[a, b] [a]; [b, ] [b]"),
+            (&format!("SELECT {look}, {look} FROM t ORDER BY i"), "[a, b] [a, b]; [b, ] [b, ]"),
+            (&format!("SELECT {look}, ragged_lookup(x, 'm', 'k', 'n') FROM t WHERE ragged_any({look} == 'a')"), "[a, b] [10, 20]"),
+            (&format!("SELECT {look} AS l, count(*) FROM t GROUP BY {look} HAVING ragged_any({look} == 'a') ORDER BY {look}"), "[a, b] 1"),
+            (&format!("SELECT i FROM t ORDER BY ragged_first({look}) DESC, ragged_last({look})"), "2; 1"),
+        ],
+    )
+    .await;
+    let ctx = four();
+    let sql = "CREATE TABLE m AS SELECT * FROM (VALUES (1, 'a')) v(k, s)";
+    serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+    let sql = "SELECT ragged_lookup([1], 'm', 'k', 's'), ragged_lookup([2], 'm', 'k', 's')";
+    let rows = serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+    let names: Vec<String> = rows[0].schema().fields().iter().map(|f| f.name().clone()).collect();
+    assert_eq!(names, ["ragged_lookup([1], 'm', 'k', 's')", "ragged_lookup([2], 'm', 'k', 's')"]);
+}

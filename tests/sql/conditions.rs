@@ -327,3 +327,76 @@ async fn lambdas_evaluate_operands_where_they_are_asked_for() {
         assert_eq!(cell(found[0].column(0), 0).unwrap(), expected, "{sql}");
     }
 }
+
+#[tokio::test]
+async fn constants_fail_where_they_are_asked_for_alone() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (1), (2)) v(x)"],
+        &[
+            ("SELECT CASE WHEN FALSE THEN CAST('a' AS BIGINT) ELSE 1 END", "1"),
+            ("SELECT CASE 1 WHEN 2 THEN CAST('a' || 'b' AS BIGINT) ELSE 1 END", "1"),
+            ("SELECT CASE WHEN TRUE THEN 1 ELSE CAST('a' AS BIGINT) + 1 END", "1"),
+            ("SELECT coalesce(1, CAST('a' AS BIGINT)), coalesce(NULL, 2, 1 / 0)", "1 2"),
+            ("SELECT FALSE AND CAST('a' AS BIGINT) > 1, TRUE OR CAST('a' AS BIGINT) > 1", "false true"),
+            ("SELECT FALSE AND 1 / 0 > 1, TRUE OR 1 / 0 > 1", "false true"),
+            ("SELECT CASE WHEN x > 5 THEN CAST('a' AS BIGINT) ELSE x END FROM t ORDER BY x", "1; 2"),
+            ("SELECT CASE WHEN x > 5 THEN DATE 'a' END FROM t", "NULL; NULL"),
+            ("SELECT x > 5 AND CAST('a' AS BIGINT) > x FROM t", "false; false"),
+            ("SELECT count(*) FROM t WHERE x > 5 AND CAST('a' AS BIGINT) > x", "0"),
+            ("SELECT count(*) FROM t a JOIN t b ON a.x = b.x + 5 AND CAST('a' AS BIGINT) > a.x", "0"),
+            ("SELECT list_transform([1, 2], v -> CASE WHEN v > 5 THEN CAST('a' AS BIGINT) ELSE v END)", "[1, 2]"),
+            ("SELECT sum(CASE WHEN x > 5 THEN CAST('a' AS BIGINT) ELSE x END) FROM t", "3"),
+            ("SELECT * FROM (VALUES (CASE WHEN false THEN CAST('a' AS BIGINT) ELSE 4 END))", "4"),
+        ],
+    )
+    .await;
+    let ctx = four();
+    for sql in [
+        "SELECT CAST('a' AS BIGINT)",
+        "SELECT CASE WHEN TRUE THEN CAST('a' AS BIGINT) ELSE 1 END",
+        "SELECT TRUE AND CAST('a' AS BIGINT) > 1",
+        "SELECT coalesce(NULL, CAST('a' AS BIGINT))",
+        "SELECT CASE WHEN x > 1 THEN CAST('a' AS BIGINT) ELSE x END FROM (VALUES (1), (2)) t(x)",
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("Cannot cast string 'a' to value of Int64 type"), "{sql}: {e}");
+    }
+}
+
+/// When this fails, the constants of `LazyConditions` can go.
+#[tokio::test]
+async fn stock_constants_fail_where_nothing_asks() {
+    let ctx = SessionContext::new();
+    let e = error(&ctx, "SELECT CASE WHEN FALSE THEN CAST('a' AS BIGINT) ELSE 1 END").await;
+    assert!(e.contains("Cannot cast string 'a'"), "{e}");
+}
+
+#[tokio::test]
+async fn bodies_of_lambdas_evaluate_what_is_asked_for_alone() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES ([0, 1, 2], 0), ([0], 5)) v(x, y)"],
+        &[
+            ("SELECT list_filter(x, v -> v <> 0 AND 10 / v > 1) FROM t ORDER BY y", "[1, 2]; []"),
+            ("SELECT list_filter([0, 1, 2], v -> v <> 0 AND 10 / v > 1)", "[1, 2]"),
+            ("SELECT ragged_map(x, v -> v = 0 OR 10 / v > 5) FROM t ORDER BY y", "[true, true, false]; [true]"),
+            ("SELECT list_transform(x, v -> CASE WHEN v <> 0 THEN 10 / v END) FROM t ORDER BY y", "[, 10, 5]; []"),
+            ("SELECT list_any_match(x, v -> y <> 0 AND 10 / y > v) FROM t ORDER BY y", "false; true"),
+            ("SELECT list_filter(x, v -> v <> 0 AND (v = 1 OR 10 / (v - 1) > 1)) FROM t ORDER BY y", "[1, 2]; []"),
+            ("SELECT list_filter(x, v -> ragged_any(list_transform(x, w -> w <> 0 AND v / w > 1))) FROM t ORDER BY y", "[2]; []"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn parts_of_join_conditions_see_pairs_alone() {
+    expect_rows(
+        &["CREATE TABLE a AS SELECT * FROM (VALUES (0), (1)) v(x)", "CREATE TABLE b AS SELECT * FROM (VALUES (0)) v(y)"],
+        &[
+            ("SELECT * FROM a JOIN (SELECT * FROM b WHERE y > 5) b ON 1 / a.x > b.y", ""),
+            ("SELECT x, y FROM a LEFT JOIN (SELECT * FROM b WHERE y > 5) b ON 1 / a.x > b.y ORDER BY x", "0 NULL; 1 NULL"),
+            ("SELECT * FROM a JOIN b ON a.x > b.y AND 1 / a.x > b.y", "1 0"),
+        ],
+    )
+    .await;
+}

@@ -74,6 +74,12 @@ async fn what_is_too_deep_is_said_with_its_size() {
         (format!("SELECT {}1{}", "(".repeat(5_000), ")".repeat(5_000)), "parentheses"),
         (format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(3_000)), "3000 joins, unions"),
         (format!("SELECT true{}", " = true".repeat(600)), "600 comparisons"),
+        (format!("SELECT 1{}", "::int".repeat(600)), "600 operators"),
+        (format!("SELECT 1{}", " IS NULL".repeat(600)), "600 operators"),
+        (
+            format!("SELECT DATE '2020-01-01'{}", " + INTERVAL '1 day'".repeat(600)),
+            "operators in a row",
+        ),
         (format!("SELECT {}1{}", "CAST(".repeat(80), " AS INT)".repeat(80)), "80 parentheses"),
     ] {
         let message = serrate::sql::sql(&ctx, &statement).await.unwrap_err().to_string();
@@ -292,6 +298,10 @@ fn deep_expressions_are_evaluated_on_small_stacks() {
                 (format!("{}a", "- ".repeat(40)), "5"),
                 (format!("a{}", "::bigint::int".repeat(50)), "5"),
                 (format!("b{}", " = b".repeat(100)), "true"),
+                (format!("a{}", "::bigint".repeat(120)), "5"),
+                (format!("a IS NOT NULL{}", " IS NOT NULL".repeat(60)), "true"),
+                (format!("now(){} IS NULL", " AT TIME ZONE 'UTC'".repeat(60)), "false"),
+                (format!("{} IS NULL", ["l[1]::int"; 300].join(" + ")), "false"),
             ] {
                 let query = format!("SELECT {what} AS v FROM {rows} WHERE a = 5");
                 let frame = serrate::sql::sql(&ctx, &query).await.unwrap();
@@ -334,4 +344,38 @@ async fn unions_of_unions_are_what_they_were() {
     );
     let below = "SELECT count(*) FROM (VALUES (1), (9)) AS t(a) WHERE a IN (SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3)";
     assert_eq!(one(&ctx, below).await, 1);
+}
+
+/// One shape on a stack of one's own, for exploration: `SHAPE='+' SIZE=600 STACK=2 cargo test --test sql
+/// one_shape -- --ignored`.
+#[test]
+#[ignore = "for exploration"]
+fn one_shape() {
+    let of = |name: &str| std::env::var(name).unwrap();
+    let (shape, size) = (of("SHAPE"), of("SIZE").parse().unwrap());
+    let stack = of("STACK").parse::<usize>().unwrap() << 20;
+    let (_, shape) = DEEP.iter().find(|(name, _)| *name == shape).unwrap();
+    let statement = shape(size);
+    let small = std::thread::Builder::new().stack_size(stack).spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let ctx = serrate::sql::session();
+        let start = std::time::Instant::now();
+        runtime.block_on(async {
+            let planned = serrate::sql::sql(&ctx, &statement).await;
+            println!(
+                "planned after {:?}: {:?}",
+                start.elapsed(),
+                planned.as_ref().err().map(|e| e.to_string())
+            );
+            if let Ok(frame) = planned {
+                let rows = frame.collect().await;
+                println!(
+                    "ran after {:?}: {:?}",
+                    start.elapsed(),
+                    rows.as_ref().err().map(|e| e.to_string())
+                );
+            }
+        });
+    });
+    small.unwrap().join().unwrap();
 }

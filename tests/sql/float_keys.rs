@@ -86,6 +86,28 @@ async fn one_zero_and_one_nan() {
 
 /// DataFusion without our rules still fails what [`one_zero_and_one_nan`] checks.
 #[tokio::test]
+async fn rows_nest_by_one_zero_and_one_nan() {
+    let ctx = with_floats().await;
+    let expected = texts(
+        &ctx,
+        "SELECT ragged_nest_agg(id ORDER BY id) FROM t GROUP BY f ORDER BY f NULLS FIRST",
+    )
+    .await;
+    for from in
+        ["t", "(SELECT * FROM t ORDER BY f, id)", "(SELECT * FROM t ORDER BY f NULLS FIRST, id)"]
+    {
+        for leaves in [1, 1_000_000] {
+            let settings = format!("SET serrate.leaf_batch_size = {leaves}");
+            serrate::sql::sql(&ctx, &settings).await.unwrap().collect().await.unwrap();
+            let sql = format!(
+                "SELECT ragged_sort(id) FROM ragged_nest((SELECT f, id FROM {from}), 'f') AS n ORDER BY f NULLS FIRST"
+            );
+            assert_eq!(texts(&ctx, &sql).await, expected, "{sql}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn stock_comparisons_tell_zeros_and_nan_apart() {
     let ctx = SessionContext::new();
     ctx.sql(FLOATS).await.unwrap().collect().await.unwrap();
@@ -171,4 +193,44 @@ async fn literal_zeros_are_one() {
             assert_eq!(one(&ctx, &sql).await, 1, "{zero} {condition}");
         }
     }
+}
+
+#[tokio::test]
+async fn constant_floats_are_compared_by_their_keys() {
+    expect_rows(
+        &[],
+        &[
+            ("SELECT 0.0 IN ('-0.0'::DOUBLE, 7), 0.0 NOT IN (-0.0::DOUBLE, 7)", "true false"),
+            (
+                "SELECT -0.0::DOUBLE < 0.0, -0.0::DOUBLE >= 0.0, 0.0 > -0.0::DOUBLE",
+                "false true false",
+            ),
+            ("SELECT 0.0 BETWEEN 0.0 AND -0.0::DOUBLE, nullif(0.0, -0.0::DOUBLE)", "true NULL"),
+            ("SELECT CASE 0.0 WHEN -0.0::DOUBLE THEN 'same' ELSE 'other' END", "same"),
+            (
+                "SELECT 0.0::DOUBLE / 0.0 = 'NaN'::DOUBLE, 0.0::DOUBLE / 0.0 > 'inf'::DOUBLE",
+                "true true",
+            ),
+            ("SELECT 0.0::DOUBLE / 0.0 IN ('NaN'::DOUBLE, 1)", "true"),
+            ("SELECT [0.0 > -0.0::DOUBLE, 0.0 <= -0.0::DOUBLE]", "[false, true]"),
+            ("SELECT x IN ('-0.0'::DOUBLE, 7) FROM (SELECT 0.0 AS x)", "true"),
+            ("SELECT count(*) FROM (VALUES (0.0), (1.0)) t(x) WHERE 0.0 IN (-0.0::DOUBLE, 7)", "2"),
+            ("SELECT * FROM (VALUES (0.0 IN (-0.0::DOUBLE, 7)))", "true"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn extremes_of_frames_that_rows_leave_know_one_nan() {
+    let frame = "OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
+    let table = "CREATE TABLE t AS SELECT i, v / w AS v FROM (VALUES (1, 0.0::DOUBLE, 0.0::DOUBLE), (2, 1, 1), (3, -1, 1), (4, NULL, 1), (5, NULL, 1)) t(i, v, w)";
+    expect_rows(
+        &[table],
+        &[
+            (&format!("SELECT max(v) {frame} FROM t ORDER BY i"), "NaN; NaN; 1.0; -1.0; NULL"),
+            (&format!("SELECT min(v) {frame} FROM t ORDER BY i"), "NaN; 1.0; -1.0; -1.0; NULL"),
+        ],
+    )
+    .await;
 }

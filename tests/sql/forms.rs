@@ -2,7 +2,7 @@
 
 use super::*;
 
-async fn found(ctx: &SessionContext, sql: &str) -> String {
+pub(super) async fn found(ctx: &SessionContext, sql: &str) -> String {
     let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     let batches = frame.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     let cell = datafusion::arrow::util::display::array_value_to_string;
@@ -13,7 +13,7 @@ async fn found(ctx: &SessionContext, sql: &str) -> String {
     rows.collect::<Vec<_>>().join("; ")
 }
 
-async fn refusal(ctx: &SessionContext, sql: &str) -> String {
+pub(super) async fn refusal(ctx: &SessionContext, sql: &str) -> String {
     match serrate::sql::sql(ctx, sql).await {
         Err(e) => e.strip_backtrace(),
         Ok(frame) => match frame.collect().await {

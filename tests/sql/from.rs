@@ -374,3 +374,22 @@ async fn the_hint_for_a_function_of_single_values_keeps_its_arguments() {
         assert!(e.contains(hint), "{e}");
     }
 }
+
+#[tokio::test]
+async fn types_that_a_query_gets_later_are_those_of_its_rows() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (1, 3), (5, 4), (5, 2)) v(x, y)"],
+        &[
+            ("SELECT k, y FROM ragged_nest('SELECT CASE WHEN x < 5 THEN 1::INT ELSE x END AS k, y FROM t', 'k')", "1 [3]; 5 [4, 2]"),
+            ("SELECT k, y FROM ragged_nest('SELECT coalesce(1::SMALLINT, x) AS k, y FROM t', 'k')", "1 [3, 4, 2]"),
+            ("SELECT k, y FROM ragged_nest('SELECT x AS k, CASE WHEN y < 3 THEN 1::INT ELSE y + 0.5 END AS y FROM t', 'k')", "1 [3.5]; 5 [4.5, 1.0]"),
+            ("SELECT arrow_typeof(k) FROM ragged_nest('SELECT CASE WHEN x < 5 THEN 1::INT ELSE x END AS k, y FROM t', 'k') LIMIT 1", "Int64"),
+            (
+                "SELECT k, y FROM ragged_nest('SELECT 1::INT AS k, y FROM t UNION ALL SELECT x, y FROM t WHERE y < 3', 'k')",
+                "1 [3, 4, 2]; 5 [2]",
+            ),
+            ("SELECT v FROM ragged_explode('SELECT CASE WHEN x < 5 THEN [1::INT] ELSE [x, y] END AS v FROM t') ORDER BY v", "1; 2; 4; 5; 5"),
+        ],
+    )
+    .await;
+}

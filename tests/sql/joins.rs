@@ -323,3 +323,45 @@ async fn stock_merge_joins_still_fail() {
     let message = error(&stock, "SELECT * FROM a FULL JOIN b ON a.id = b.id AND b.y > 5").await;
     assert!(message.contains("non-nullable"), "{message}");
 }
+
+#[tokio::test]
+async fn conditions_of_joins_have_lambdas_over_both_sides() {
+    expect_rows(
+        &[
+            "CREATE TABLE t AS SELECT * FROM (VALUES (1, [1, 2]), (2, [3]), (3, [])) v(z, x)",
+            "CREATE TABLE u AS SELECT * FROM (VALUES (1), (3)) v(y)",
+        ],
+        &[
+            ("SELECT z, y FROM t JOIN u ON list_any_match(x, v -> v = y) ORDER BY z", "1 1; 2 3"),
+            ("SELECT z, y FROM t JOIN u ON ragged_any(ragged_map(x, v -> v = y)) ORDER BY z", "1 1; 2 3"),
+            ("SELECT z, y FROM t JOIN u ON ragged_any(ragged_map(x, v -> v + 1 = y + 1 AND z > 0)) ORDER BY z", "1 1; 2 3"),
+            (
+                "SELECT z, y FROM t LEFT JOIN u ON array_length(list_filter(x, v -> v < y)) > z ORDER BY z",
+                "1 3; 2 NULL; 3 NULL",
+            ),
+            ("SELECT z, y FROM u FULL JOIN t ON list_any_match(x, v -> v = y AND z = 1) ORDER BY z, y", "1 1; 2 NULL; 3 NULL; NULL 3"),
+            ("SELECT z, y FROM t JOIN u ON z = y AND list_any_match(x, v -> v <= y) ORDER BY z", "1 1"),
+            ("SELECT z FROM t WHERE EXISTS (SELECT 1 FROM u WHERE list_any_match(x, v -> v = y)) ORDER BY z", "1; 2"),
+            ("SELECT z FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE list_any_match(x, v -> v = y)) ORDER BY z", "3"),
+            (
+                "SELECT a.z, b.z FROM t a JOIN t b ON list_any_match(a.x, v -> list_any_match(b.x, w -> v > w)) ORDER BY 1, 2",
+                "1 1; 2 1",
+            ),
+        ],
+    )
+    .await;
+}
+
+/// When this fails, nested-loop joins can be seen by `ProjectionPushdown` again.
+#[tokio::test]
+async fn stock_parts_of_join_conditions_still_move() {
+    let config = SessionConfig::new().with_target_partitions(1);
+    let ctx = SessionContext::new_with_config(config);
+    for sql in
+        ["CREATE TABLE a AS VALUES (0), (1)", "CREATE TABLE b AS SELECT 1 AS y WHERE random() > 2"]
+    {
+        batches(&ctx, sql).await.unwrap();
+    }
+    let plan = text(&ctx, "EXPLAIN SELECT * FROM a LEFT JOIN b ON 1 / a.column1 > b.y").await;
+    assert!(plan.contains("join_proj_push_down"), "{plan}");
+}

@@ -181,3 +181,35 @@ async fn three_and_more_tables_are_joined_by_one_column() {
     assert_eq!(names, ["k", "vb", "vc"]);
     assert_eq!(found, ["1,20,30"]);
 }
+
+#[tokio::test]
+async fn joins_in_parentheses_merge_columns() {
+    let ctx = serrate::sql::session();
+    let pair = |join: &str| format!("({LEFT} AS a(id, v) {join} {RIGHT} AS b(id, w) USING (id))");
+    let third = "(VALUES (2), (3), (5)) AS c(k)";
+    let keyed = "(VALUES (1, 7), (3, 8), (9, 9)) AS d(id, x)";
+    let (full, right) = (pair("FULL JOIN"), pair("RIGHT JOIN"));
+    for (query, expected) in [
+        (format!("SELECT * FROM {full}"), vec!["1,10,", "2,20,200", "3,,300"]),
+        (format!("SELECT id FROM {full}"), vec!["1", "2", "3"]),
+        (format!("SELECT id FROM {full} WHERE id > a.id OR id = b.id"), vec!["2", "3"]),
+        (format!("SELECT id, count(*) FROM {right} GROUP BY id"), vec!["2,1", "3,1"]),
+        (format!("SELECT k, id FROM {third} CROSS JOIN {right} WHERE k = 5"), vec!["5,2", "5,3"]),
+        (
+            format!("SELECT * FROM {third} LEFT JOIN {full} ON k = id"),
+            vec!["2,2,20,200", "3,3,,300", "5,,,"],
+        ),
+        (format!("SELECT k, id FROM {full} JOIN {third} ON id + 2 = k"), vec!["3,1", "5,3"]),
+        (
+            format!("SELECT * FROM {keyed} FULL JOIN {full} USING (id)"),
+            vec!["1,7,10,", "2,,20,200", "3,8,,300", "9,9,,"],
+        ),
+        (
+            format!("SELECT id, x, w FROM {right} LEFT JOIN {keyed} USING (id)"),
+            vec!["2,,200", "3,8,300"],
+        ),
+        (format!("SELECT id FROM {keyed} NATURAL JOIN {full}"), vec!["1", "3"]),
+    ] {
+        assert_eq!(rows(&ctx, &query).await.1, expected, "{query}");
+    }
+}

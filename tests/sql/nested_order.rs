@@ -128,3 +128,43 @@ async fn stock_comparisons_of_lists_have_least_nulls() {
     let sql = "SELECT count(*) FROM (SELECT min(x) AS a, max(x) AS b FROM (VALUES (struct(1, NULL)), (struct(1, 5))) t(x)) WHERE a = b";
     assert_eq!(one(&ctx, sql).await, 1);
 }
+
+#[tokio::test]
+async fn extremes_of_lists_leave_a_frame_with_their_rows() {
+    let frame = "OVER (ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)";
+    let after = "OVER (ORDER BY i ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING)";
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (1, [3], {'a': 1}), (2, [1], {'a': NULL}), (3, NULL, NULL), (4, NULL, NULL), (5, [2, 7], {'a': 0})) v(i, x, s)"],
+        &[
+            (&format!("SELECT max(x) {frame} FROM t ORDER BY i"), "[3]; [3]; [1]; NULL; [2, 7]"),
+            (&format!("SELECT min(x) {frame} FROM t ORDER BY i"), "[3]; [1]; [1]; NULL; [2, 7]"),
+            (&format!("SELECT max(x) {after} FROM t ORDER BY i"), "[1]; NULL; [2, 7]; [2, 7]; NULL"),
+            (&format!("SELECT max(s) {frame} FROM t ORDER BY i"), "{a: 1}; {a: }; {a: }; NULL; {a: 0}"),
+            (&format!("SELECT min([x]) {frame} FROM t ORDER BY i"), "[[3]]; [[1]]; [[1]]; []; [[2, 7]]"),
+            (
+                &format!("SELECT max(x) FILTER (WHERE i <> 2) {frame} FROM t ORDER BY i"),
+                "[3]; [3]; NULL; NULL; [2, 7]",
+            ),
+            ("SELECT max(x) OVER (PARTITION BY i % 2 ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t ORDER BY i", "[3]; [1]; [3]; [1]; [2, 7]"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn lists_of_case_compare_as_wholes() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (NULL, NULL)) v(x, s)"],
+        &[
+            ("SELECT ['a'] IS NOT DISTINCT FROM CASE WHEN x > 1 THEN ['a'] END FROM t ORDER BY x", "false; true; false"),
+            ("SELECT CASE WHEN x = 1 THEN [s] END IS DISTINCT FROM ['a'] FROM t ORDER BY x", "false; true; true"),
+            ("SELECT ['a'] IS NOT DISTINCT FROM CASE WHEN x = 1 THEN [s] ELSE [] END FROM t ORDER BY x", "true; false; false"),
+            ("SELECT [1] IS NOT DISTINCT FROM CASE WHEN x > 0 THEN [x] END FROM t ORDER BY x", "true; false; false"),
+            ("SELECT [[1]] IS NOT DISTINCT FROM CASE WHEN x > 0 THEN [[x]] END FROM t ORDER BY x", "true; false; false"),
+            ("SELECT ['a'] IS NOT DISTINCT FROM CASE WHEN x = 1 THEN arrow_cast(['a'], 'LargeList(Utf8View)') END FROM t ORDER BY x", "true; false; false"),
+            ("SELECT count(*) FROM t a JOIN t b ON [a.s] IS NOT DISTINCT FROM CASE WHEN b.x > 0 THEN [b.s] END", "2"),
+            ("SELECT x FROM t WHERE CASE WHEN x > 1 THEN ['a'] END IS NOT DISTINCT FROM ['a']", "2"),
+        ],
+    )
+    .await;
+}

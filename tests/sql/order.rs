@@ -429,6 +429,84 @@ async fn stock_distinct_of_constant_lists_still_fails() {
     assert!(message.contains("Uncomparable values"), "{message}");
 }
 
+const LIMITED_UNIONS: [(&str, [i64; 3]); 4] = [
+    (
+        "SELECT 7 AS a, 0 AS c FROM t UNION ALL SELECT 7, 1 FROM t ORDER BY a, c DESC LIMIT 3",
+        [1, 1, 1],
+    ),
+    (
+        "SELECT id % 2 AS a, 0 AS c FROM t UNION ALL SELECT id % 2, 1 FROM t ORDER BY a, c DESC LIMIT 3",
+        [1, 0, 1],
+    ),
+    (
+        "SELECT * FROM (SELECT id % 2 AS a, 5 AS c FROM t UNION ALL SELECT id % 2, 2 FROM t
+            UNION ALL SELECT 0, 1 FROM t) ORDER BY a, c LIMIT 3",
+        [1, 1, 1],
+    ),
+    (
+        "SELECT id AS a, 1 AS c FROM t UNION ALL SELECT id, 0 FROM t ORDER BY a, c LIMIT 3",
+        [0, 1, 0],
+    ),
+];
+
+#[tokio::test]
+async fn limits_over_unions_take_the_first_rows_of_all_inputs() {
+    for partitions in [1, 4] {
+        let ctx = serrate::sql::session_with(one_row_batches(partitions));
+        batches(&ctx, SMALL).await.unwrap();
+        for (sql, expected) in LIMITED_UNIONS {
+            let rows = batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let rows =
+                datafusion::arrow::compute::concat_batches(&rows[0].schema(), &rows).unwrap();
+            let found = rows.column(1).as_primitive::<Int64Type>();
+            assert_eq!(found.values(), &expected, "{partitions} {sql}");
+        }
+    }
+}
+
+/// DataFusion's own plan still leaves keys out. Once this fails, `sort_by_all_keys` in `sql::sorts` can go.
+#[tokio::test]
+async fn stock_limits_over_unions_still_drop_rows() {
+    let stock = SessionContext::new_with_config(one_row_batches(1));
+    batches(&stock, SMALL).await.unwrap();
+    let plan = stock.sql(LIMITED_UNIONS[1].0).await.unwrap().create_physical_plan().await.unwrap();
+    let plan = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
+    assert!(plan.contains("expr=[a@0 ASC NULLS LAST], preserve_partitioning=[true]"), "{plan}");
+}
+
+const KEYED: &str = "CREATE TABLE t AS SELECT id, id % 2 AS k FROM (VALUES (2), (3), (1)) t(id)";
+
+const EQUATIONS: [&str; 5] = [
+    "SELECT id, row_number() OVER (PARTITION BY id ORDER BY k) FROM t WHERE abs(id) = id",
+    "SELECT id, sum(k) OVER (PARTITION BY id ORDER BY k DESC, id) FROM t WHERE id = coalesce(id, 0)",
+    "SELECT id, rank() OVER (PARTITION BY id ORDER BY k) FROM t WHERE abs(id) = id AND k = k + 0",
+    "SELECT id, count(*) FROM t WHERE (CASE WHEN id > 0 THEN id END) = id GROUP BY id ORDER BY id",
+    "SELECT a.id, row_number() OVER (PARTITION BY a.id ORDER BY b.id) FROM t a JOIN t b ON a.id = b.id
+        WHERE abs(a.id) = b.id",
+];
+
+#[tokio::test]
+async fn a_column_may_equal_an_expression_of_itself() {
+    for partitions in [1, 2] {
+        let ctx = serrate::sql::session_with(one_row_batches(partitions));
+        batches(&ctx, KEYED).await.unwrap();
+        for sql in EQUATIONS {
+            let found = batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let found: usize = found.iter().map(RecordBatch::num_rows).sum();
+            assert_eq!(found, 3, "{sql}");
+        }
+    }
+}
+
+/// DataFusion's own plan still fails. Once this fails, `sql::mends::equations` can go.
+#[tokio::test]
+async fn stock_windows_over_equations_still_fail() {
+    let stock = SessionContext::new_with_config(one_row_batches(2));
+    batches(&stock, KEYED).await.unwrap();
+    let message = error(&stock, EQUATIONS[0]).await;
+    assert!(message.contains("PARTITION BY expression"), "{message}");
+}
+
 /// Keys that are constant, or equal to another key, below grouping sets and outer joins: a key is
 /// NULL in grouping sets without it, and in rows without a partner on its side.
 const LOST_CONSTANTS: [(&str, &str); 9] = [
@@ -508,4 +586,51 @@ async fn stock_constants_are_still_kept_where_they_are_null() {
     let batches = frame.collect().await.unwrap();
     let first = batches.iter().find(|b| b.num_rows() > 0).unwrap();
     assert!(!first.column(0).is_null(0), "the mend can go");
+}
+
+#[tokio::test]
+async fn windows_go_by_lists_of_lists_and_structs() {
+    let sum = |over: &str| format!("SELECT x, sum(x) OVER ({over}) FROM t ORDER BY x");
+    let cases = [
+        (sum("PARTITION BY [[1]] ORDER BY x"), "1 1; 2 3; 3 6"),
+        (sum("PARTITION BY [[1]], x % 2 ORDER BY x"), "1 1; 2 2; 3 4"),
+        (sum("PARTITION BY [[1]]"), "1 6; 2 6; 3 6"),
+        (sum("ORDER BY [[1]], x"), "1 1; 2 3; 3 6"),
+        (sum("ORDER BY [[1]]"), "1 6; 2 6; 3 6"),
+        (sum("PARTITION BY [[x % 2]] ORDER BY [[x]]"), "1 1; 2 2; 3 4"),
+        (sum("PARTITION BY [[x % 2]] ORDER BY [[x]] DESC"), "1 4; 2 2; 3 3"),
+        (sum("ORDER BY {'a': 1}"), "1 6; 2 6; 3 6"),
+        (sum("ORDER BY {'a': [x]}"), "1 1; 2 3; 3 6"),
+        (sum("ORDER BY {'a': [x]} DESC"), "1 6; 2 5; 3 3"),
+        (sum("PARTITION BY {'a': x % 2} ORDER BY x"), "1 1; 2 2; 3 4"),
+        (sum("ORDER BY CASE WHEN x > 1 THEN [[x]] END NULLS FIRST"), "1 1; 2 3; 3 6"),
+        (sum("ORDER BY CASE WHEN x > 1 THEN [[x]] END"), "1 6; 2 2; 3 5"),
+        (sum("ORDER BY [[-x], [NULL]]"), "1 6; 2 5; 3 3"),
+        (
+            "SELECT k, rank() OVER (PARTITION BY k ORDER BY x DESC) FROM (SELECT [[1]] AS k, x FROM t) ORDER BY 2".into(),
+            "[[1]] 1; [[1]] 2; [[1]] 3",
+        ),
+        (
+            "SELECT min([[1]]) OVER (PARTITION BY [[1]] ORDER BY [[1]]), [[1]] FROM t GROUP BY x, [[1]]".into(),
+            "[[1]] [[1]]; [[1]] [[1]]; [[1]] [[1]]",
+        ),
+        ("SELECT x FROM t ORDER BY [[1]], x DESC".into(), "3; 2; 1"),
+        ("SELECT [[1]] AS k, count(*) FROM t GROUP BY [[1]]".into(), "[[1]] 3"),
+        ("SELECT k, x, count(*) FROM (SELECT [[1]] AS k, x FROM t) GROUP BY k, x ORDER BY k, x".into(), "[[1]] 1 1; [[1]] 2 1; [[1]] 3 1"),
+        ("SELECT DISTINCT [[1]] AS k, x FROM t ORDER BY k, x".into(), "[[1]] 1; [[1]] 2; [[1]] 3"),
+        ("SELECT k, count(*) FROM (SELECT [[x % 2]] AS k FROM t ORDER BY [[x % 2]]) GROUP BY k ORDER BY k".into(), "[[0]] 1; [[1]] 2"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&["CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (3)) v(x)"], &cases).await;
+}
+
+/// When this fails, `sql::mends::window_keys` can go.
+#[tokio::test]
+async fn stock_windows_over_lists_of_lists_still_fail() {
+    let config = SessionConfig::new().with_target_partitions(1);
+    let ctx = SessionContext::new_with_config(config);
+    let sql =
+        "SELECT sum(x) OVER (ORDER BY make_array(make_array(x))) FROM (VALUES (1), (1), (2)) t(x)";
+    let e = error(&ctx, sql).await;
+    assert!(e.contains("Uncomparable values"), "{e}");
 }

@@ -72,3 +72,44 @@ async fn stock_any_is_still_two_valued() {
     let batches = batches(&ctx, "SELECT 7 = ANY(make_array(0, 3, NULL))").await.unwrap();
     assert!(batches[0].column(0).is_valid(0));
 }
+
+const SUBSETS: &str =
+    "CREATE TABLE l AS SELECT * FROM (VALUES (1, [1, 2], [1]), (2, [1], NULL), (3, NULL, [1]),
+    (4, NULL, NULL), (5, [1], []), (6, NULL, []), (7, [], [2]), (8, [1], [2])) v(id, x, y)";
+
+#[tokio::test]
+async fn subsets_of_null_are_null_in_any_batch() {
+    for batch in [1, 3, 8192] {
+        let config = SessionConfig::new().with_target_partitions(1).with_batch_size(batch);
+        let ctx = serrate::sql::session_with(config);
+        serrate::sql::sql(&ctx, SUBSETS).await.unwrap().collect().await.unwrap();
+        let yes = |ids: &[i64]| ids.to_vec();
+        for (condition, expected) in [
+            ("array_has_all(x, y)", yes(&[1, 5])),
+            ("list_has_all(x, y) IS NULL", yes(&[2, 3, 4, 6])),
+            ("array_has_any(x, y)", yes(&[1])),
+            ("list_has_any(x, y) IS NULL", yes(&[2, 3, 4, 6])),
+            ("NOT array_has_any(x, y)", yes(&[5, 7, 8])),
+            ("array_has_all(x, [1])", yes(&[1, 2, 5, 8])),
+            ("array_has_any(x, []) IS NULL", yes(&[3, 4, 6])),
+            ("array_has_all(x, NULL) IS NULL", yes(&[1, 2, 3, 4, 5, 6, 7, 8])),
+        ] {
+            let sql = format!("SELECT id FROM l WHERE {condition} ORDER BY id");
+            let rows = serrate::sql::sql(&ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let rows = rows.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let found: Vec<i64> = rows
+                .iter()
+                .flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec())
+                .collect();
+            assert_eq!(found, expected, "{sql}");
+        }
+    }
+}
+
+/// When this fails, `functions::list_subsets` may go.
+#[tokio::test]
+async fn stock_subsets_of_null_are_still_true() {
+    let sql = "SELECT array_has_all(make_array(1), arrow_cast(NULL, 'List(Int64)')) AS a";
+    let rows = SessionContext::new().sql(sql).await.unwrap().collect().await.unwrap();
+    assert!(rows[0].column(0).is_valid(0));
+}

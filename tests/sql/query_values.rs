@@ -164,6 +164,72 @@ async fn windows_are_divided_and_sorted_by_lambdas() {
     .await;
 }
 
+#[tokio::test]
+async fn conditions_of_joins_have_queries() {
+    check(&[
+        (
+            "SELECT id, k, y FROM t JOIN u ON id = k AND EXISTS (SELECT 1 FROM w WHERE w.y = t.x) ORDER BY 1, 3",
+            "1 1 10; 2 2 5; 2 2 20",
+        ),
+        (
+            "SELECT id, y FROM t LEFT JOIN u ON id = k AND EXISTS (SELECT 1 FROM w WHERE w.y = t.x - 15) ORDER BY 1, 2",
+            "1 NULL; 2 5; 2 20; 3 NULL; NULL NULL",
+        ),
+        (
+            "SELECT id, y FROM t LEFT JOIN u ON id = k AND u.y NOT IN (SELECT w.y FROM w WHERE w.k < u.k) ORDER BY 1, 2",
+            "1 10; 2 5; 2 20; 3 NULL; NULL NULL",
+        ),
+        (
+            "SELECT id, y FROM t RIGHT JOIN u ON id = k AND id IN (SELECT k FROM w WHERE y > 10) ORDER BY 2",
+            "2 5; NULL 7; NULL 10; 2 20",
+        ),
+        (
+            "SELECT id, y FROM t FULL JOIN u ON id = k AND x > (SELECT max(y) FROM w WHERE w.k = t.id - 1) ORDER BY 1, 2",
+            "1 NULL; 2 5; 2 20; 3 NULL; NULL 7; NULL 10; NULL NULL",
+        ),
+        (
+            "SELECT id FROM t LEFT SEMI JOIN u ON id = k AND x > (SELECT min(y) FROM w WHERE w.k = t.id) ORDER BY 1",
+            "2",
+        ),
+        ("SELECT id, y FROM t JOIN u ON x = y AND id IN (SELECT k FROM u) ORDER BY 1", "1 10; 2 20"),
+        ("SELECT t.*, u.* FROM t LEFT JOIN u ON id = k AND EXISTS (SELECT 1 FROM z) WHERE id = 1", "1 10 NULL NULL"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn a_scalar_query_without_rows_is_null() {
+    check(&[
+        ("SELECT id FROM t WHERE (SELECT 1 FROM z) IS NULL ORDER BY id", "1; 2; 3; NULL"),
+        ("SELECT id FROM t WHERE (SELECT 1 FROM z) IS NOT NULL", ""),
+        ("SELECT id, (SELECT 'a' FROM z ORDER BY y LIMIT 1) FROM t WHERE id < 3 ORDER BY id", "1 NULL; 2 NULL"),
+        ("SELECT (SELECT 1 FROM z) IS NULL, coalesce((SELECT 1 FROM z), 7)", "true 7"),
+        ("SELECT (SELECT count(*) FROM u HAVING count(*) > 9)", "NULL"),
+        ("SELECT id FROM t WHERE (SELECT count(*) FROM u HAVING count(*) > 9) IS NULL ORDER BY 1", "1; 2; 3; NULL"),
+        ("SELECT id FROM t WHERE (SELECT count(*) FROM u LIMIT 0) IS NULL ORDER BY 1", "1; 2; 3; NULL"),
+        ("SELECT (SELECT count(*) FROM z), (SELECT max(y) FROM z)", "0 NULL"),
+        ("SELECT count((SELECT 2 FROM z)), count(*) FROM t", "0 4"),
+        // Within other queries, as a key and beside lists.
+        ("SELECT a, count(*) FROM (SELECT (SELECT 1 FROM z) AS a FROM t) GROUP BY a", "NULL 4"),
+        ("SELECT id FROM t WHERE x > coalesce((SELECT (SELECT 5 FROM z) + 1), 15) ORDER BY id", "2; 3"),
+        ("SELECT ragged_fill_null([(SELECT 1 FROM z), 2], 0)", "[0, 2]"),
+        // One that has a row is what it was, and one of two rows an error.
+        ("SELECT (SELECT 1 FROM w WHERE y = 10) + 1, (SELECT k FROM w WHERE y = 5)", "2 2"),
+    ])
+    .await;
+    let ctx = with_tables(1).await;
+    error(&ctx, "SELECT (SELECT 1 FROM u)").await;
+}
+
+/// When this fails, `mends::empty_queries` may go.
+#[tokio::test]
+async fn stock_queries_without_rows_are_still_values() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT (SELECT 1 FROM (VALUES (1)) t(k) WHERE k > 9) IS NULL AS a";
+    let batches = ctx.sql(sql).await.unwrap().collect().await.unwrap();
+    assert!(!batches[0].column(0).as_boolean().value(0));
+}
+
 /// When this test fails, `sql::QueryValues` can be removed.
 #[tokio::test]
 async fn stock_queries_are_no_values() {
@@ -173,7 +239,32 @@ async fn stock_queries_are_no_values() {
         "SELECT EXISTS (SELECT 1 FROM (VALUES (1)) u(j) WHERE j = k) FROM (VALUES (1)) t(k)",
         "SELECT (SELECT count(*) FROM (VALUES (1)) u(j) WHERE j < k) FROM (VALUES (1)) t(k)",
         "SELECT k FROM (VALUES (1)) t(k) ORDER BY k IN (SELECT 1)",
+        "SELECT k FROM (VALUES (1)) t(k) JOIN (VALUES (1)) u(j)
+            ON EXISTS (SELECT 1 FROM (VALUES (1)) w(i) WHERE i = k)",
     ] {
         error(&ctx, sql).await;
     }
+}
+
+#[tokio::test]
+async fn rows_are_looked_for_in_queries_about_the_row_around() {
+    check(&[
+        ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u WHERE u.k = t.id) ORDER BY id", "1; 2"),
+        ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u WHERE u.y < t.x + 1) ORDER BY id", "1; 2"),
+        ("SELECT id FROM t WHERE (id, x) NOT IN (SELECT k, y FROM w WHERE w.k = t.id) ORDER BY id", "3; NULL"),
+        ("SELECT id FROM t WHERE (id, x) NOT IN (SELECT k, y FROM u WHERE u.y > t.x) ORDER BY id", "1; 2; 3; NULL"),
+        (
+            "SELECT id, (id, x) IN (SELECT k, y FROM u WHERE u.y <= t.x) FROM t ORDER BY id",
+            "1 true; 2 true; 3 false; NULL NULL",
+        ),
+        ("SELECT id, (id, x) NOT IN (SELECT k, y FROM u) FROM t ORDER BY id", "1 false; 2 false; 3 true; NULL NULL"),
+        ("SELECT id FROM t WHERE (id + 1, 'a') IN (SELECT k AS a, 'a' AS b FROM u WHERE u.y < t.x + 11) ORDER BY id", "1"),
+        ("SELECT id FROM t WHERE (id, 2) IN (SELECT k, count(*) FROM u WHERE u.k = t.id GROUP BY k) ORDER BY id", "2"),
+        ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u) OR id = 3 ORDER BY id", "1; 2; 3"),
+        ("SELECT id FROM t WHERE (id, x) IN (SELECT * FROM u) ORDER BY id", "1; 2"),
+        ("SELECT id FROM t WHERE (id, x) IN (VALUES (1, 10), (2, 21)) ORDER BY id", "1"),
+        ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u UNION SELECT 3, 30) ORDER BY id", "1; 2; 3"),
+        ("SELECT id FROM t WHERE (id, x, 1) IN (SELECT DISTINCT k, y, 1 FROM u JOIN t v ON v.id = u.k WHERE t.id = v.id) ORDER BY id", "1; 2"),
+    ])
+    .await;
 }

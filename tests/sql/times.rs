@@ -496,6 +496,15 @@ async fn windows_are_ordered_by_durations() {
         ),
         ("row_number() OVER (PARTITION BY g ORDER BY g)", "1 1 1 1 2"),
         ("row_number() OVER (ORDER BY t, g)", "1 2 3 4 5"),
+        // Frames of every unit in one order.
+        (
+            "10 * row_number() OVER (ORDER BY g) + count(*) OVER (ORDER BY g ROWS 1 PRECEDING)",
+            "11 22 32 42 52",
+        ),
+        (
+            "count(*) OVER (ORDER BY g GROUPS 1 PRECEDING) + 10 * rank() OVER (ORDER BY g)",
+            "11 23 23 43 52",
+        ),
     ] {
         let sql = format!("SELECT {call} AS n FROM {of} ORDER BY n");
         assert_eq!(rows(&ctx, &sql).await.replace(';', ""), expected, "{call}");
@@ -641,4 +650,62 @@ async fn a_date_and_a_duration_make_a_time() {
     ];
     let from = "(VALUES (DATE '2020-01-01', TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-03 06:00:00')) t(d, a, b)";
     assert_eq!(wrong(&ctx, from, &expected).await, "");
+}
+
+#[tokio::test]
+async fn unions_of_dates_with_hours_and_timestamps_are_of_all_years() {
+    let ctx = four();
+    let dates = "(VALUES (DATE '1600-01-01')) t(d)";
+    let expected = "1600-01-01T05:00:00; 2999-12-31T00:00:00";
+    for sql in [
+        format!(
+            "SELECT d + INTERVAL '5 hours' AS c FROM {dates} UNION ALL SELECT TIMESTAMP '2999-12-31' ORDER BY 1"
+        ),
+        format!(
+            "SELECT d + INTERVAL '5 hours' AS c FROM {dates} UNION SELECT DATE '2999-12-31' ORDER BY 1"
+        ),
+        format!(
+            "SELECT d + INTERVAL '5 hours' AS c FROM {dates} UNION ALL BY NAME SELECT TIMESTAMP '2999-12-31' AS c ORDER BY 1"
+        ),
+        format!(
+            "SELECT c FROM (SELECT TIMESTAMP '2999-12-31' AS c UNION ALL SELECT d + INTERVAL '5 hours' FROM {dates}) GROUP BY c ORDER BY c"
+        ),
+        format!(
+            "SELECT c FROM (SELECT DATE '2999-12-31' AS c UNION ALL SELECT d + INTERVAL '5 hours' FROM {dates}) ORDER BY c"
+        ),
+    ] {
+        assert_eq!(rows(&ctx, &sql).await, expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn functions_take_dates_of_all_years() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (1, DATE '0001-05-17'), (2, DATE '2024-02-29'), (3, DATE '9999-12-31'), (4, NULL)) v(i, d)"],
+        &[
+            (
+                "SELECT date_trunc('month', d) FROM t ORDER BY i",
+                "0001-05-01T00:00:00; 2024-02-01T00:00:00; 9999-12-01T00:00:00; NULL",
+            ),
+            (
+                "SELECT date_trunc('week', d), date_trunc('quarter', d) FROM t ORDER BY i",
+                "0001-05-14T00:00:00 0001-04-01T00:00:00; 2024-02-26T00:00:00 2024-01-01T00:00:00; 9999-12-27T00:00:00 9999-10-01T00:00:00; NULL NULL",
+            ),
+            ("SELECT date_trunc('year', DATE '1066-10-14'), date_trunc('day', '2999-10-14')", "1066-01-01T00:00:00 2999-10-14T00:00:00"),
+            ("SELECT date_bin(INTERVAL '1 month', DATE '2999-05-17'), date_bin(INTERVAL '1 day', d) FROM t WHERE i = 3", "2999-05-01T00:00:00 9999-12-31T00:00:00"),
+            ("SELECT arrow_typeof(date_trunc('month', d)) FROM t WHERE i = 1", "Timestamp(\u{b5}s)"),
+            (
+                "SELECT date_part('year', d), extract(month FROM d), extract(dow FROM d), extract(doy FROM d) FROM t WHERE i <> 2 ORDER BY i",
+                "1 5 4 137; 9999 12 5 365; NULL NULL NULL NULL",
+            ),
+            ("SELECT extract(epoch FROM d) FROM t WHERE i < 4 ORDER BY i", "-62123846400.0; 1709164800.0; 253402214400.0"),
+            ("SELECT d - 1, d + 1, d - INTERVAL '1 month' FROM t WHERE i = 3", "9999-12-30 +10000-01-01 9999-11-30"),
+            ("SELECT d + INTERVAL '1 year', d - DATE '9999-12-31' FROM t WHERE i = 1", "0002-05-17 -3651922"),
+            (
+                "SELECT generate_series(TIMESTAMP '2999-01-01', TIMESTAMP '2999-01-02', INTERVAL '1 day')[2], range(DATE '0001-01-01', DATE '0001-01-03', INTERVAL '1 day')",
+                "2999-01-02T00:00:00 [0001-01-01, 0001-01-02]",
+            ),
+        ],
+    )
+    .await;
 }

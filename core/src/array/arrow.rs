@@ -187,7 +187,8 @@ fn drop_null_children(
     Ok((ListAxis::try_new(offsets, Some(nulls.clone()))?, child))
 }
 
-fn to_fixed_size(size: usize) -> Result<i32> {
+/// Converts the size of lists to that of a `FixedSizeList`.
+pub(crate) fn to_fixed_size(size: usize) -> Result<i32> {
     i32::try_from(size).map_err(|_| {
         Error::invalid(format!(
             "a FixedSizeList holds at most 2^31 - 1 elements per list, not {size}"

@@ -41,6 +41,19 @@ impl Layout {
         }
     }
 
+    /// Number of children, or an error if the sizes of uniform lists exceed a `usize` in total;
+    /// `axis` names the axis in it.
+    pub(crate) fn checked_children(&self, axis: usize) -> Result<usize> {
+        match self {
+            Self::Uniform { size, lists } if size.checked_mul(*lists).is_none() => {
+                Err(Error::invalid(format!(
+                    "axis {axis} has {lists} lists of {size} elements each, and their total exceeds 64 bits"
+                )))
+            }
+            layout => Ok(layout.children()),
+        }
+    }
+
     /// Children of list `i`.
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
@@ -142,6 +155,18 @@ impl From<Offsets> for Layout {
     }
 }
 
+/// Returns ragged lists of these lengths, with offsets at least as wide as those of `like`.
+pub(crate) fn lists_like(
+    like: &Layout,
+    lengths: impl IntoIterator<Item = usize>,
+) -> Result<Layout> {
+    let offsets = Offsets::from_lengths(lengths)?;
+    Ok(Layout::Ragged(match like {
+        Layout::Ragged(Offsets::I64(_)) => Offsets::I64(offsets.to_i64()),
+        _ => offsets,
+    }))
+}
+
 /// Resolves axis number `axis` of something with `ndim` axes; negatives count from the innermost.
 ///
 /// ```
@@ -177,5 +202,15 @@ mod tests {
         let uniform = Layout::Uniform { size: 2, lists: 3 };
         assert_eq!((uniform.list_of(3), uniform.list_of(6)), (1, 3));
         assert_eq!(Layout::Uniform { size: 0, lists: 4 }.list_of(0), 4);
+    }
+
+    #[test]
+    fn uniform_lists_have_at_most_as_many_children_as_can_be_counted() {
+        let leaves = arrow::array::new_empty_array(&arrow::datatypes::DataType::Int8);
+        for (size, lists) in [(1 << 63, 2), (usize::MAX, usize::MAX)] {
+            let axes = vec![Layout::Uniform { size, lists }.into()];
+            let e = super::super::RaggedArray::try_new(lists, axes, leaves.clone()).unwrap_err();
+            assert!(e.to_string().contains("exceeds 64 bits"), "{e}");
+        }
     }
 }

@@ -20,6 +20,21 @@ pub(crate) enum Inexact {
     Cast(ArrowError),
 }
 
+/// Returns the smallest and the largest value of an integer type; `None` for other types.
+pub(crate) fn int_range(of: &DataType) -> Option<(i128, i128)> {
+    Some(match of {
+        DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
+        DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
+        DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
+        DataType::Int64 => (i64::MIN.into(), i64::MAX.into()),
+        DataType::UInt8 => (0, u8::MAX.into()),
+        DataType::UInt16 => (0, u16::MAX.into()),
+        DataType::UInt32 => (0, u32::MAX.into()),
+        DataType::UInt64 => (0, u64::MAX.into()),
+        _ => return None,
+    })
+}
+
 /// Returns the position of the first NULL.
 pub(crate) fn first_null(values: &dyn Array) -> Option<usize> {
     let nulls = values.nulls().filter(|n| n.null_count() > 0)?;

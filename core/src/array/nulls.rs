@@ -1,7 +1,7 @@
-//! Replacement of validity.
+//! Validity: its replacement, and masks whose nulls are false.
 
-use arrow::array::{Array, ArrayRef, make_array};
-use arrow::buffer::NullBuffer;
+use arrow::array::{Array, ArrayRef, BooleanArray, make_array};
+use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::DataType;
 
 use crate::error::{Error, Result};
@@ -29,11 +29,19 @@ pub fn with_nulls(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayR
     Ok(make_array(unsafe { data.build_unchecked() }))
 }
 
+/// Returns the bits where a mask is true and not null.
+pub fn true_bits(mask: &BooleanArray) -> BooleanBuffer {
+    match mask.nulls() {
+        Some(nulls) => mask.values() & nulls.inner(),
+        None => mask.values().clone(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{BooleanArray, Int32Array, NullArray, StringArray};
+    use arrow::array::{Int32Array, NullArray, StringArray};
 
     use super::*;
 

@@ -121,7 +121,7 @@ impl RaggedArray {
                     axis.layout.lists()
                 )));
             }
-            expected = axis.layout.children();
+            expected = axis.layout.checked_children(i + 1)?;
         }
         if leaves.len() != expected {
             return Err(Error::invalid(format!(

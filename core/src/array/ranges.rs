@@ -7,12 +7,14 @@ use std::sync::Arc;
 #[cfg(feature = "parquet")]
 use arrow::array::AsArray;
 use arrow::array::{
-    Array, ArrayData, ArrayRef, BooleanBufferBuilder, MutableArrayData, make_array,
+    Array, ArrayData, ArrayRef, BooleanBufferBuilder, MutableArrayData, OffsetSizeTrait, make_array,
 };
-use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer};
+use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer, OffsetBuffer};
 
 use super::ahead::ask_ahead;
+use super::{Layout, Offsets};
 use crate::error::{Error, Result};
+use crate::with_offsets;
 
 /// Drops empty ranges and merges adjacent ones.
 pub(crate) fn joined(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
@@ -44,6 +46,45 @@ pub(crate) fn gather_bits(
         out.append_packed_range(r.start + bits.offset()..r.end + bits.offset(), bits.values());
     }
     out.finish()
+}
+
+/// Returns the layout of the lists of `lists`, whose children are `children`, merged like the lists.
+/// A single range is not copied.
+pub(crate) fn gather_layout(
+    layout: &Layout,
+    lists: &[Range<usize>],
+    children: &[Range<usize>],
+) -> Result<Layout> {
+    fn gather_offsets<O: OffsetSizeTrait>(
+        o: &[O],
+        ranges: &[Range<usize>],
+        lists: usize,
+    ) -> OffsetBuffer<O> {
+        let mut out = Vec::with_capacity(lists + 1);
+        let mut end = O::zero();
+        out.push(end);
+        for r in ranges {
+            let shift = end - o[r.start];
+            out.extend(o[r.start + 1..=r.end].iter().map(|x| *x + shift));
+            end = o[r.end] + shift;
+        }
+        OffsetBuffer::new(out.into())
+    }
+    match lists {
+        [] => return Ok(layout.slice(0, 0)),
+        [r] => return Ok(layout.slice(r.start, r.len())),
+        _ => {}
+    }
+    let (count, children) = (total(lists)?, total(children)?);
+    let offsets = match layout {
+        Layout::Uniform { size, .. } => return Ok(Layout::Uniform { size: *size, lists: count }),
+        Layout::Ragged(offsets) => offsets,
+    };
+    if matches!(offsets, Offsets::I32(_)) && i32::try_from(children).is_err() {
+        let lengths = lists.iter().flat_map(|r| r.clone()).map(|i| offsets.length(i));
+        return Ok(Offsets::from_lengths(lengths)?.into());
+    }
+    Ok(with_offsets!(offsets, o => Offsets::from(gather_offsets(o, lists, count)).into()))
 }
 
 /// Concatenates the values at `ranges`.

@@ -12,7 +12,7 @@ use super::{Audit, Log, ShardFacts, ShardPlace, error_text, format_time, list_na
 use crate::error::Result;
 use crate::io::meds::file::{Source, files};
 use crate::io::meds::{TRAIN, Vocabulary, delta_days};
-use crate::io::meds_torch::{CohortShard, CohortTables, SCHEMAS, TENSORS};
+use crate::io::meds_torch::{CohortShard, CohortTables, Mismatch, SCHEMAS, TENSORS};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
 
@@ -113,19 +113,20 @@ fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
         }
     }
     check_row_count(shard, &file, log);
-    match shard.read() {
+    let mut mismatch = None;
+    match shard.read_noting(&mut mismatch) {
         Ok(tables) => Some(tables),
         Err(e) => {
             // Skip what was already reported as a number of rows or a missing column.
             let reported = log.has("rows", path) || log.has("columns", path);
             if !reported {
-                let text = error_text(&e);
-                let check = match () {
-                    () if text.contains(" measurements") => "measurements",
-                    () if text.contains(" events; row") => "events",
-                    () => "unreadable",
+                let check = match mismatch {
+                    Some(Mismatch::Measurements) => "measurements",
+                    Some(Mismatch::Events) => "events",
+                    None => "unreadable",
                 };
-                log.error(check, path, String::new, text, "the contents of the schema file");
+                let found = error_text(&e);
+                log.error(check, path, String::new, found, "the contents of the schema file");
             }
             None
         }
@@ -201,7 +202,9 @@ fn check_contents(
         seen.entry(token).or_default()[elsewhere] += 1;
     };
     if let Some(codes) = events.column("code")?.values().as_primitive_opt::<Int64Type>() {
-        let mut counts: Vec<u64> = vec![0; size.and_then(|s| usize::try_from(s).ok()).unwrap_or(0)];
+        // Codes without a slot are counted one by one.
+        let mut counts: Vec<u64> =
+            vec![0; vocabulary.and_then(Vocabulary::dense_size).unwrap_or(0)];
         for (i, code) in codes.values().iter().enumerate() {
             match usize::try_from(*code).ok().and_then(|c| counts.get_mut(c)) {
                 Some(n) if *code != 0 => *n += 1,

@@ -10,6 +10,7 @@ use crate::array::Offsets;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 use crate::index::resolve;
+use crate::limit::check_size;
 
 /// Sample sizes from the arguments of a constructor.
 struct SampleSizes {
@@ -216,8 +217,10 @@ impl RaggedBatch {
                     "give the number of batch axes or their shape, not both",
                 ));
             }
-            // More batch axes than axes are refused below; this avoids allocating them first.
-            (Some(n), None) => vec![0; n.min(num_dims)],
+            (Some(n), None) => {
+                check_size("the batch axes", n, 64)?;
+                vec![0; n]
+            }
             (None, Some(shape)) => shape.to_vec(),
             (None, None) => vec![0],
         };
@@ -228,6 +231,7 @@ impl RaggedBatch {
             )));
         }
         check_dim(non_uniform_dim, batch, num_dims)?;
+        check_size("an empty batch", num_dims, 64)?;
         let samples = count_samples(&batch_shape)?;
         let offsets = Offsets::from_lengths(std::iter::repeat_n(0, samples))?;
         let structure = Structure::try_new(batch_shape, offsets, Some(0), DType::I64)?;

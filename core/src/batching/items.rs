@@ -9,12 +9,10 @@ use super::combine::Samples;
 use super::entries::{fill_buffer, transpose_entries, with_entry};
 use super::pad::convert_fill;
 use super::structure::saturating_product;
-use crate::dense::{
-    DType, DenseOptions, DenseTensor, Fill, Selection, broadcast, broadcast_positions,
-    element_count,
-};
+use crate::dense::{DType, DenseOptions, DenseTensor, Fill, Selection, element_count};
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::index::broadcast::{broadcast, for_each_broadcast};
 
 impl RaggedBatch {
     /// Returns 1 for entries of the padded tensor and 0 for filler, in any type (for example
@@ -81,62 +79,6 @@ impl RaggedBatch {
         let made = self.with_values(self.values().cast(dtype)?, self.non_uniform_dim())?;
         let filler = self.filler().map(|f| f.cast(dtype)).transpose()?;
         Ok(made.with_filler(filler))
-    }
-
-    /// Converts to int32.
-    ///
-    /// # Errors
-    /// Same as [`to_dtype`](Self::to_dtype).
-    pub fn int(&self) -> Result<Self> {
-        self.to_dtype(DType::I32)
-    }
-
-    /// Converts to int64.
-    ///
-    /// # Errors
-    /// Same as [`to_dtype`](Self::to_dtype).
-    pub fn long(&self) -> Result<Self> {
-        self.to_dtype(DType::I64)
-    }
-
-    /// Converts to booleans: nonzero values are true.
-    ///
-    /// # Errors
-    /// Same as [`to_dtype`](Self::to_dtype).
-    pub fn bool(&self) -> Result<Self> {
-        self.to_dtype(DType::Bool)
-    }
-
-    /// Converts to float16.
-    ///
-    /// # Errors
-    /// Same as [`to_dtype`](Self::to_dtype).
-    pub fn half(&self) -> Result<Self> {
-        self.to_dtype(DType::F16)
-    }
-
-    /// Converts to bfloat16.
-    ///
-    /// # Errors
-    /// Same as [`to_dtype`](Self::to_dtype).
-    pub fn bfloat16(&self) -> Result<Self> {
-        self.to_dtype(DType::BF16)
-    }
-
-    /// Converts to float32.
-    ///
-    /// # Errors
-    /// Same as [`to_dtype`](Self::to_dtype).
-    pub fn float(&self) -> Result<Self> {
-        self.to_dtype(DType::F32)
-    }
-
-    /// Converts to float64.
-    ///
-    /// # Errors
-    /// Same as [`to_dtype`](Self::to_dtype).
-    pub fn double(&self) -> Result<Self> {
-        self.to_dtype(DType::F64)
     }
 
     /// Returns sample `i`, row-major over the batch axes, as a tensor of its own size. Shares the
@@ -268,13 +210,13 @@ impl RaggedBatch {
         let (made, filler) = (self.values().shape().to_vec(), self.filler().cloned());
         let structure = Arc::clone(self.structure());
         let mut bytes = self.take_bytes();
-        let sources = broadcast_positions(own, selection.shape());
-        for (p, source) in selection.positions().zip(sources) {
-            if let Some(at) = place(p) {
+        let mut positions = selection.positions();
+        for_each_broadcast(own, selection.shape(), |source| {
+            if let Some(at) = positions.next().and_then(place) {
                 bytes[at * size..(at + 1) * size]
                     .copy_from_slice(&from[source * size..(source + 1) * size]);
             }
-        }
+        });
         let values = DenseTensor::try_new_trusted(dtype, made, bytes.into())?;
         *self = Self::from_parts(structure, values, dim)?.with_filler(filler);
         Ok(())

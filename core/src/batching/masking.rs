@@ -12,8 +12,9 @@ use super::pad::convert_fill;
 use super::structure::{Structure, saturating_product};
 use super::{AnyBatch, RaggedBatch};
 use crate::array::{Layout, Offsets};
-use crate::dense::{DType, DenseTensor, Fill, broadcast, broadcast_positions};
+use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
+use crate::index::broadcast::{broadcast, for_each_broadcast};
 
 struct MaskedData {
     entries: EntryView,
@@ -282,12 +283,12 @@ pub fn apply_mask_to_tensor(
         if out.is_empty() {
             return Ok(());
         }
-        let places = broadcast_positions(mask.shape(), own);
-        for (out, place) in out.chunks_exact_mut(run).zip(places) {
-            if flags[place] == 0 {
+        let mut runs = out.chunks_exact_mut(run);
+        for_each_broadcast(mask.shape(), own, |place| {
+            if let Some(out) = runs.next().filter(|_| flags[place] == 0) {
                 repeat_value(out, value.as_bytes());
             }
-        }
+        });
         Ok(())
     })?;
     DenseTensor::try_new_trusted(data.dtype(), data.shape().to_vec(), buffer)

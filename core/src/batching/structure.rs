@@ -231,7 +231,7 @@ pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
             "a mask needs batch axes and the non-uniform axis, but has no axes",
         ));
     };
-    let samples = element_count(batch).unwrap_or(0);
+    let samples = count_samples(batch)?;
     let all = mask.as_bytes();
     (0..samples)
         .map(|i| {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::DenseTensor;
+use super::tensor::SHORT;
 
 /// Number of rows shown per tensor.
 const SHOWN: usize = 4;
@@ -52,7 +53,7 @@ impl fmt::Display for DenseDisplay<'_> {
             let (rows, strides) = (tensor.shape()[0], tensor.strides());
             for row in 0..rows.min(SHOWN) {
                 f.write_str("\n  ")?;
-                tensor.format_axis(f, 1, row * strides[0], &strides)?;
+                tensor.format_axis(f, 1, row * strides[0], &strides, SHORT)?;
             }
             if rows > SHOWN {
                 write!(f, "\n  … {} more", rows - SHOWN)?;

@@ -5,7 +5,9 @@ use std::ops::Range;
 use super::DenseTensor;
 use super::tensor::element_count;
 use crate::error::{Error, Result};
+use crate::index::broadcast::{broadcast, for_each_broadcast, strides};
 use crate::index::{Index, Span, resolve};
+use crate::limit::check_size;
 
 /// The elements that an index selects: the shape of the result, and runs of adjacent elements.
 #[derive(Debug)]
@@ -53,7 +55,8 @@ impl Selection {
     /// `n` axes consumes `n` axes and acts like the index arrays of its true positions.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
-        let strides = row_major_strides(shape);
+        let strides = element_strides(shape);
+        let empty = shape.contains(&0);
         let mut base = 0usize;
         let mut dims = Vec::with_capacity(items.len());
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
@@ -77,7 +80,10 @@ impl Selection {
                 IndexItem::At { stride, position } => base += stride * position,
                 IndexItem::Span { axis, stride, span } => dims.push(ResultAxis {
                     shape: vec![span.count],
-                    offsets: span.positions().map(|p| p * stride).collect(),
+                    offsets: match empty {
+                        true => Vec::new(),
+                        false => span.positions().map(|p| p * stride).collect(),
+                    },
                     whole: span.is_whole(shape[axis]).then_some(axis),
                 }),
                 IndexItem::NewAxis => {
@@ -87,11 +93,7 @@ impl Selection {
             }
         }
         let out: Vec<usize> = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
-        let Some(count) = element_count(&out) else {
-            return Err(Error::invalid(format!(
-                "the index selects a result of shape {out:?}, which has more elements than memory can hold"
-            )));
-        };
+        let count = element_count(&out).unwrap_or(usize::MAX);
         // Trailing axes that are selected whole form the runs.
         let (mut run, mut axis) = (1usize, shape.len());
         while let Some(dim) = dims.last()
@@ -102,9 +104,13 @@ impl Selection {
             run *= shape[axis];
             dims.pop();
         }
+        // Only repeats and broadcasts select more elements than the tensor has.
+        if count > element_count(shape).unwrap_or(usize::MAX) {
+            check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
+        }
         let mut starts = vec![base];
         if count == 0 {
-            starts.clear();
+            return Ok(Self { shape: out, starts: Vec::new(), run });
         }
         for dim in &dims {
             let mut next = Vec::with_capacity(starts.len() * dim.offsets.len());
@@ -131,41 +137,18 @@ impl Selection {
     }
 }
 
-/// Returns the row-major strides of the shape of a tensor, whose element count fits a `usize`.
-fn row_major_strides(shape: &[usize]) -> Vec<usize> {
-    let mut strides = vec![1usize; shape.len()];
-    for i in (1..shape.len()).rev() {
-        strides[i - 1] = strides[i].saturating_mul(shape[i]);
-    }
-    strides
+/// Returns the row-major strides of the shape of a tensor, whose element count fits a `usize`; 0 for
+/// shapes without elements, whose other sizes may be anything.
+fn element_strides(shape: &[usize]) -> Vec<usize> {
+    if shape.contains(&0) { vec![0; shape.len()] } else { strides(shape) }
 }
 
 fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
-    let takes = |i: &Index| match i {
-        Index::Mask(m) => m.shape().len(),
-        i => usize::from(i.takes_axis()),
-    };
-    let given: usize = index.iter().map(takes).sum();
-    let Some(left) = shape.len().checked_sub(given) else {
-        return Err(Error::invalid(format!(
-            "the index covers {given} axes, but the tensor has only {}",
-            shape.len()
-        )));
-    };
-    if index.iter().filter(|i| **i == Index::Rest).count() > 1 {
-        return Err(Error::invalid("an index may contain ... only once"));
-    }
-    let strides = row_major_strides(shape);
+    let index = Index::expand(index, shape.len(), &format!("a tensor with {} axes", shape.len()))?;
+    let strides = element_strides(shape);
     let mut items = Vec::with_capacity(shape.len());
     let mut axis = 0;
-    let whole = |items: &mut Vec<IndexItem>, axis: &mut usize| {
-        for _ in 0..left {
-            let span = Span::new(None, None, 1, shape[*axis]);
-            items.push(IndexItem::Span { axis: *axis, stride: strides[*axis], span });
-            *axis += 1;
-        }
-    };
-    for item in index {
+    for item in &index {
         match item {
             Index::At(i) => {
                 let size = shape[axis];
@@ -175,11 +158,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                 axis += 1;
             }
             Index::Slice { start, stop, step } => {
-                let step = step.unwrap_or(1);
-                if step == 0 {
-                    return Err(Error::invalid("the step of a slice must not be 0"));
-                }
-                let span = Span::new(*start, *stop, step, shape[axis]);
+                let span = Span::new(*start, *stop, step.unwrap_or(1), shape[axis]);
                 items.push(IndexItem::Span { axis, stride: strides[axis], span });
                 axis += 1;
             }
@@ -205,7 +184,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                         &shape[axis..axis + own.len()]
                     )));
                 }
-                let inner = self::row_major_strides(own);
+                let inner = self::element_strides(own);
                 let taken: Vec<usize> =
                     (0..mask.values().len()).filter(|i| mask.values()[*i]).collect();
                 for (size, by) in own.iter().zip(inner) {
@@ -215,13 +194,10 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                     axis += 1;
                 }
             }
-            Index::Rest if left == 0 => items.push(IndexItem::Nothing),
-            Index::Rest => whole(&mut items, &mut axis),
+            // Only one that covers no axis is left.
+            Index::Rest => items.push(IndexItem::Nothing),
             Index::NewAxis => items.push(IndexItem::NewAxis),
         }
-    }
-    if !index.contains(&Index::Rest) {
-        whole(&mut items, &mut axis);
     }
     Ok(items)
 }
@@ -237,9 +213,8 @@ fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
             ))
         })?;
     }
-    let count = element_count(&shape).ok_or_else(|| {
-        Error::invalid("the index arrays broadcast to more elements than memory can hold")
-    })?;
+    let count = element_count(&shape).unwrap_or(usize::MAX);
+    check_size(&format!("index arrays that broadcast to the shape {shape:?}"), count, 64)?;
     let mut offsets = vec![0usize; count];
     for item in items {
         match item {
@@ -247,53 +222,17 @@ fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
                 offsets.iter_mut().for_each(|p| *p += stride * position);
             }
             IndexItem::Array { stride, shape: own, positions } => {
-                let from = broadcast_positions(own, &shape);
-                for (place, from) in offsets.iter_mut().zip(from) {
-                    *place += stride * positions[from];
-                }
+                let mut places = offsets.iter_mut();
+                for_each_broadcast(own, &shape, |from| {
+                    if let Some(place) = places.next() {
+                        *place += stride * positions[from];
+                    }
+                });
             }
             _ => {}
         }
     }
     Ok(ResultAxis { shape, offsets, whole: None })
-}
-
-/// Returns the shape that both broadcast to, aligned at the last axis; `None` if they do not
-/// broadcast.
-pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
-    let ndim = a.len().max(b.len());
-    let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
-    (0..ndim)
-        .map(|i| match (size(a, i), size(b, i)) {
-            (x, y) if x == y => Some(x),
-            (1, y) => Some(y),
-            (x, 1) => Some(x),
-            _ => None,
-        })
-        .collect()
-}
-
-/// Returns, for every element of `to` in row-major order, the element of `from` that broadcasts to
-/// it. `from` must broadcast to `to`.
-pub(crate) fn broadcast_positions<'a>(
-    from: &'a [usize],
-    to: &'a [usize],
-) -> impl Iterator<Item = usize> + 'a {
-    let missing = to.len() - from.len();
-    let mut by = row_major_strides(from);
-    for (by, size) in by.iter_mut().zip(from) {
-        if *size == 1 {
-            *by = 0;
-        }
-    }
-    let outer = row_major_strides(to);
-    (0..element_count(to).unwrap_or(0)).map(move |i| {
-        by.iter()
-            .zip(&outer[missing..])
-            .zip(&to[missing..])
-            .map(|((by, outer), size)| i / outer % size * by)
-            .sum()
-    })
 }
 
 impl DenseTensor {
@@ -387,11 +326,20 @@ mod tests {
     }
 
     #[test]
-    fn shapes_broadcast() {
-        assert_eq!(broadcast(&[2, 1], &[3]), Some(vec![2, 3]));
-        assert_eq!(broadcast(&[], &[0, 1]), Some(vec![0, 1]));
-        assert_eq!(broadcast(&[2], &[3]), None);
-        let from: Vec<usize> = broadcast_positions(&[2, 1], &[3, 2, 2]).collect();
-        assert_eq!(from, [0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1]);
+    fn results_are_limited_before_they_are_allocated() {
+        let t = DenseTensor::from_vec([4], vec![1i32, 2, 3, 4]).unwrap();
+        let column = IndexArray::try_new([1 << 20, 1], vec![0i64; 1 << 20]).unwrap();
+        let t2 = t.reshape([2, 2]).unwrap();
+        let e = t2.index(&[Index::Array(column.clone()), vec![0i64; 1 << 20].into()]).unwrap_err();
+        assert!(matches!(e, Error::TooLarge { .. }), "{e}");
+        let wide = DenseTensor::from_vec([1, 1 << 11], vec![0u8; 1 << 11]).unwrap();
+        let e = wide.index(&[vec![0i64; 1 << 20].into(), parse_index("::2").unwrap().remove(0)]);
+        assert!(e.is_err());
+        // Sizes beside one of 0 may be anything.
+        let none = DenseTensor::from_vec([0, 1 << 40, 1 << 40], Vec::<u8>::new()).unwrap();
+        let index = [Index::ALL, (1 << 39).into(), 1.into()];
+        assert_eq!(none.index(&index).unwrap().shape(), [0]);
+        let none = none.reshape([1 << 60, 0]).unwrap();
+        assert_eq!(none.index(&parse_index("1:").unwrap()).unwrap().shape(), [(1 << 60) - 1, 0]);
     }
 }

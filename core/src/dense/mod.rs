@@ -18,7 +18,7 @@ pub use convert::tensor_field;
 pub(crate) use convert::unpack;
 pub use display::DenseDisplay;
 pub use dtype::{DType, Element};
-pub(crate) use index::{Selection, broadcast, broadcast_positions};
+pub(crate) use index::Selection;
 pub use options::{DenseOptions, Fill};
 pub use table::{DenseSpec, Size, TableDenseOptions};
 pub use tensor::DenseTensor;

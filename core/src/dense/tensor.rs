@@ -6,6 +6,7 @@ use arrow::buffer::Buffer;
 
 use super::{DType, Element};
 use crate::error::{Error, Result};
+use crate::index::broadcast::strides;
 
 /// Elements of one type in a row-major block of a given shape.
 ///
@@ -119,12 +120,7 @@ impl DenseTensor {
 
     /// Returns the row-major strides, in elements.
     pub fn strides(&self) -> Vec<usize> {
-        let mut strides = vec![1usize; self.shape.len()];
-        for i in (1..self.shape.len()).rev() {
-            // Saturates only if some axis has size 0, where strides have no meaning.
-            strides[i - 1] = strides[i].saturating_mul(self.shape[i]);
-        }
-        strides
+        strides(&self.shape)
     }
 
     /// Returns the buffer of the elements, row-major.
@@ -254,67 +250,45 @@ impl DenseTensor {
         }
     }
 
-    /// Writes one axis in short form: the first elements, `…`, and the last one.
+    /// Writes every element, as nested lists.
+    pub(crate) fn format_whole(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.format_axis(f, 0, 0, &self.strides(), usize::MAX)
+    }
+
+    /// Writes one axis; of more than `shown + 1` elements the first ones, `…`, and the last one.
     pub(super) fn format_axis(
         &self,
         f: &mut fmt::Formatter<'_>,
         axis: usize,
         first: usize,
         strides: &[usize],
+        shown: usize,
     ) -> fmt::Result {
-        const SHOWN: usize = 4;
         let Some(size) = self.shape.get(axis).copied() else {
             return f.write_str(&self.format_element(first));
         };
+        let short = size > shown.saturating_add(1);
+        let head = if short { shown - 1 } else { size };
         f.write_str("[")?;
-        for k in 0..size {
-            if size > SHOWN + 1 && (SHOWN - 1..size - 1).contains(&k) {
-                if k == SHOWN - 1 {
-                    f.write_str(", …")?;
-                }
-                continue;
-            }
+        for k in (0..head).chain(short.then(|| size - 1)) {
             if k > 0 {
-                f.write_str(", ")?;
+                f.write_str(if k > head { ", …, " } else { ", " })?;
             }
-            self.format_axis(f, axis + 1, first + k * strides[axis], strides)?;
+            let first = first.saturating_add(k.saturating_mul(strides[axis]));
+            self.format_axis(f, axis + 1, first, strides, shown)?;
         }
         f.write_str("]")
     }
 }
 
-impl DenseTensor {
-    /// Writes every element, as nested lists.
-    pub(crate) fn format_whole(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.format_nested(f, 0, 0, &self.strides())
-    }
-
-    fn format_nested(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        axis: usize,
-        first: usize,
-        strides: &[usize],
-    ) -> fmt::Result {
-        let Some(size) = self.shape.get(axis).copied() else {
-            return f.write_str(&self.format_element(first));
-        };
-        f.write_str("[")?;
-        for k in 0..size {
-            if k > 0 {
-                f.write_str(", ")?;
-            }
-            self.format_nested(f, axis + 1, first + k * strides[axis], strides)?;
-        }
-        f.write_str("]")
-    }
-}
+/// Elements of an axis that are displayed.
+pub(super) const SHORT: usize = 4;
 
 /// Writes type, shape and the first elements: `float32[2, 900] [[1.5, 0.0, 2.0, …, 0.0], …]`.
 impl fmt::Display for DenseTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{:?} ", self.dtype, self.shape)?;
-        self.format_axis(f, 0, 0, &self.strides())
+        self.format_axis(f, 0, 0, &self.strides(), SHORT)
     }
 }
 

@@ -5,11 +5,11 @@ use arrow::compute::cast;
 
 use super::promote::{arrow_type, promote_dtypes};
 use super::{HetTensor, HetValue};
-use crate::array::{ListAxis, RaggedArray, resolve_axis};
+use crate::array::{ListAxis, RaggedArray, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 use crate::kernels::align::aligned;
 use crate::kernels::concat::concat;
-use crate::kernels::gather::{lists_like, take_ranges, with_axis};
+use crate::kernels::gather::{take_ranges, with_axis};
 use crate::kernels::index::new_axis;
 use crate::kernels::reshape::squeeze;
 

@@ -3,11 +3,11 @@
 use arrow::array::UInt64Array;
 
 use super::{HetTensor, HetValue};
-use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::index::{Index, resolve};
 use crate::kernels::filter::filter;
-use crate::kernels::gather::{lists_like, take_rows, with_axis};
+use crate::kernels::gather::{take_rows, with_axis};
 use crate::kernels::index::{new_axis, slice};
 
 impl HetTensor {

@@ -12,6 +12,7 @@ use super::promote::promote_dtypes;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
+use crate::limit::check_size;
 
 /// A nested list of tensors.
 #[derive(Clone, Debug, PartialEq)]
@@ -182,6 +183,9 @@ impl ListBuilder {
                 let mut lists = 1usize;
                 for (axis, size) in tensor.shape().iter().enumerate() {
                     let lengths = &mut self.lengths[level + axis];
+                    // A tensor without elements may have any sizes.
+                    let total = lengths.len().saturating_add(lists);
+                    check_size(&format!("axis {} of a nested list", level + axis), total, 64)?;
                     lengths.resize(lengths.len() + lists, *size);
                     let valid = &mut self.valid[level + axis];
                     valid.resize(valid.len() + lists, true);

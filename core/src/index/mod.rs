@@ -3,6 +3,7 @@
 //! This module does not depend on arrays: [`kernels::index`](crate::kernels::index) and
 //! [`RaggedTable::index`](crate::table::RaggedTable::index) apply these expressions to their data.
 
+pub(crate) mod broadcast;
 pub(crate) mod parse;
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
@@ -54,6 +55,14 @@ impl Index {
         !matches!(self, Self::Rest | Self::NewAxis)
     }
 
+    /// Number of existing axes that the item applies to: those of its shape for a mask.
+    pub(crate) fn count_axes(&self) -> usize {
+        match self {
+            Self::Mask(mask) => mask.shape().len(),
+            item => usize::from(item.takes_axis()),
+        }
+    }
+
     /// Replaces [`Rest`](Self::Rest) by whole axes and appends those after the last item, so that
     /// each of the `ndim` axes has an item. A `Rest` of zero axes stays: it still separates its
     /// neighbours.
@@ -62,7 +71,7 @@ impl Index {
     /// For more items than axes (`what`, such as `a table with 2 axes`, names them), a second
     /// `...`, or a step of 0.
     pub(crate) fn expand(index: &[Self], ndim: usize, what: &str) -> Result<Vec<Self>> {
-        let given = index.iter().filter(|i| i.takes_axis()).count();
+        let given: usize = index.iter().map(Self::count_axes).sum();
         let Some(left) = ndim.checked_sub(given) else {
             return Err(Error::invalid(format!("{given} indices are too many for {what}")));
         };

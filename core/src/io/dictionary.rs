@@ -24,6 +24,20 @@ use crate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
 /// Value of `format` in the metadata of a dictionary file.
 pub const FORMAT: &str = "serrate.dictionary";
 
+/// Parses the name of an Arrow type.
+///
+/// # Errors
+/// If it is not one, or is nested so deep that Arrow's parser, which is recursive, would exhaust
+/// the stack.
+pub(crate) fn parse_type(text: &str) -> Result<DataType> {
+    const MAX_NESTED: usize = 32;
+    if text.bytes().filter(|b| *b == b'(').count() > MAX_NESTED {
+        let start: String = text.chars().take(40).collect();
+        return Err(Error::invalid(format!("the type {start:?}.. is nested too deep")));
+    }
+    text.parse().map_err(|e| Error::invalid(format!("{text:?} is not an Arrow type: {e}")))
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Declared {
@@ -134,10 +148,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     let mut known = Vec::new();
     for (i, column) in declared.iter().enumerate() {
         let name = tensor_name(&column.name, i, declared.len());
-        let data_type: DataType = column
-            .r#type
-            .parse()
-            .map_err(|e| wrong(format!("{:?} is not an Arrow type: {e}", column.r#type)))?;
+        let data_type = parse_type(&column.r#type).map_err(|e| wrong(e.to_string()))?;
         let values = dense::read_one(file, file.tensor(&name)?)?;
         if values.ndim() != 1 || rows.is_some_and(|rows| rows != values.num_elements()) {
             return Err(wrong(format!(

@@ -2,8 +2,8 @@
 
 use arrow::buffer::NullBuffer;
 
-use super::gather::{lists_like, row_of_list, take_ranges, with_axis};
-use crate::array::{ListAxis, RaggedArray};
+use super::gather::{row_of_list, take_ranges, with_axis};
+use crate::array::{ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 
 /// Returns both arrays with the same list lengths on the first `levels` levels.

@@ -2,16 +2,36 @@
 
 use std::sync::OnceLock;
 
-use arrow::array::{Array, BooleanArray, OffsetSizeTrait};
+use arrow::array::OffsetSizeTrait;
 use arrow::buffer::{BooleanBuffer, MutableBuffer, ScalarBuffer};
 
-/// Returns the bits where a mask is true and not null.
-pub fn true_bits(mask: &BooleanArray) -> BooleanBuffer {
-    match mask.nulls() {
-        Some(nulls) => mask.values() & nulls.inner(),
-        None => mask.values().clone(),
-    }
+/// Evaluates an expression in a function that is compiled for AVX2 if the CPU has it, otherwise in
+/// place. The expression calls `#[inline(always)]` functions, which are compiled once for each.
+///
+/// `fn[generics](arguments) -> result = expression` names what the expression uses. After `else`
+/// stands the expression for other CPUs if it differs.
+macro_rules! for_avx2 {
+    (fn[$($g:tt)*]($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? = $body:expr) => {
+        $crate::kernels::bits::for_avx2!(
+            fn[$($g)*]($($a: $t),*) $(-> $r)? = $body, else $body
+        )
+    };
+    (fn[$($g:tt)*]($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? = $wide:expr, else $other:expr) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn run_avx2<$($g)*>($($a: $t),*) $(-> $r)? {
+                $wide
+            }
+            if $crate::kernels::bits::has_avx2() {
+                // SAFETY: `has_avx2` checked the enabled features.
+                return unsafe { run_avx2($($a),*) };
+            }
+        }
+        $other
+    }};
 }
+pub(crate) use for_avx2;
 
 /// A bitmap with the number of set bits before each of its words.
 #[derive(Debug)]
@@ -78,22 +98,9 @@ impl Rank {
             }
             out
         }
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-            fn wide<O: OffsetSizeTrait>(
-                words: &[u64],
-                before: &[usize],
-                positions: &[O],
-            ) -> Vec<O> {
-                each(words, before, positions)
-            }
-            if has_avx2() {
-                // SAFETY: `has_avx2` checked the enabled features.
-                return unsafe { wide(self.words(), self.before(), positions) };
-            }
-        }
-        each(self.words(), self.before(), positions)
+        let (words, before) = (self.words(), self.before());
+        for_avx2!(fn[O: OffsetSizeTrait](words: &[u64], before: &[usize], positions: &[O]) -> Vec<O>
+            = each(words, before, positions))
     }
 }
 
@@ -217,18 +224,7 @@ pub(crate) fn count_ones(words: &[u64]) -> usize {
     fn count(words: &[u64]) -> usize {
         words.iter().map(|word| word.count_ones() as usize).sum()
     }
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn wide(words: &[u64]) -> usize {
-            count(words)
-        }
-        if has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
-            return unsafe { wide(words) };
-        }
-    }
-    count(words)
+    for_avx2!(fn[](words: &[u64]) -> usize = count(words))
 }
 
 fn count_before_words(words: &[u64]) -> Vec<usize> {
@@ -243,18 +239,7 @@ fn count_before_words(words: &[u64]) -> Vec<usize> {
         out.push(sum);
         out
     }
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn wide(words: &[u64]) -> Vec<usize> {
-            count(words)
-        }
-        if has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
-            return unsafe { wide(words) };
-        }
-    }
-    count(words)
+    for_avx2!(fn[](words: &[u64]) -> Vec<usize> = count(words))
 }
 
 /// Whether the CPU has AVX2 and the bit instructions that came with it.

@@ -6,10 +6,10 @@ use arrow::datatypes::DataType;
 
 use super::align::aligned;
 use super::bits::Rank;
-use super::bits::true_bits;
 use super::gather::{filter_rows, with_axis};
 use super::kept::filter_values_by_rank;
 use super::reshape::flatten_all;
+use crate::array::nulls::true_bits;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 

@@ -2,6 +2,8 @@
 
 use arrow::buffer::{BooleanBuffer, Buffer};
 
+use super::bits::for_avx2;
+
 pub(super) const WORD: usize = 64;
 
 /// A predicate on values. (A closure may stay a call in functions compiled for wider registers.)
@@ -18,23 +20,16 @@ pub(super) fn collect_flags<T: Copy + Default, Q: Predicate<T>>(
 }
 
 fn dispatch_words<T: Copy + Default, Q: Predicate<T>>(values: &[T], predicate: Q) -> Vec<u64> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn collect_words_avx2<T: Copy + Default, Q: Predicate<T>>(
-            values: &[T],
-            predicate: Q,
-        ) -> Vec<u64> {
+    for_avx2!(
+        fn[T: Copy + Default, Q: Predicate<T>](values: &[T], predicate: Q) -> Vec<u64> = {
             // SAFETY: this function is compiled with AVX2.
             unsafe { collect_words::<T, Q, true>(values, predicate) }
+        },
+        else {
+            // SAFETY: without `WIDE` the function needs no CPU features.
+            unsafe { collect_words::<T, Q, false>(values, predicate) }
         }
-        if super::bits::has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
-            return unsafe { collect_words_avx2(values, predicate) };
-        }
-    }
-    // SAFETY: without `WIDE` the function needs no CPU features.
-    unsafe { collect_words::<T, Q, false>(values, predicate) }
+    )
 }
 
 /// # Safety

@@ -5,17 +5,16 @@
 
 use std::ops::Range;
 
-use arrow::array::{Array, BooleanArray, OffsetSizeTrait, UInt64Array};
-use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::array::{Array, BooleanArray, UInt64Array};
+use arrow::buffer::NullBuffer;
 use arrow::compute::take;
 use arrow::util::bit_iterator::BitSliceIterator;
 
-use super::bits::true_bits;
 use super::kept::filter_values;
-use crate::array::ranges::{gather_bits, gather_values, joined, total};
-use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::array::nulls::true_bits;
+use crate::array::ranges::{gather_bits, gather_layout, gather_values, joined, total};
+use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
-use crate::with_offsets;
 
 /// Returns the rows of `ranges`, one range after the other; a row may occur more than once.
 ///
@@ -132,18 +131,6 @@ pub(crate) fn with_axis(
     RaggedArray::try_new(rows, axes, leaves)
 }
 
-/// Returns ragged lists of these lengths, with offsets at least as wide as those of `like`.
-pub(crate) fn lists_like(
-    like: &Layout,
-    lengths: impl IntoIterator<Item = usize>,
-) -> Result<Layout> {
-    let offsets = Offsets::from_lengths(lengths)?;
-    Ok(Layout::Ragged(match like {
-        Layout::Ragged(Offsets::I64(_)) => Offsets::I64(offsets.to_i64()),
-        _ => offsets,
-    }))
-}
-
 pub(crate) fn rows_of_lists(array: &RaggedArray, axis: usize) -> Vec<usize> {
     let mut rows: Vec<usize> = (0..array.len()).collect();
     for level in &array.axes()[..axis - 1] {
@@ -174,44 +161,10 @@ pub(super) fn gather(array: &RaggedArray, mut ranges: Vec<Range<usize>>) -> Resu
         let lists = total(&ranges)?;
         let nulls = axis.nulls().map(|n| NullBuffer::new(gather_bits(n.inner(), &ranges, lists)));
         let below = joined(ranges.iter().map(|r| axis.layout().ranges(r.clone())));
-        let layout = match axis.layout() {
-            Layout::Uniform { size, .. } => Layout::Uniform { size: *size, lists },
-            Layout::Ragged(offsets) => gather_offsets(offsets, &ranges, lists, total(&below)?)?,
-        };
+        let layout = gather_layout(axis.layout(), &ranges, &below)?;
         axes.push(ListAxis::try_new(layout, nulls)?);
         ranges = below;
     }
     let leaves = gather_values(array.leaves(), &ranges)?;
     RaggedArray::try_new(rows, axes, leaves)
-}
-
-fn gather_offsets(
-    offsets: &Offsets,
-    ranges: &[Range<usize>],
-    lists: usize,
-    children: usize,
-) -> Result<Layout> {
-    fn gather_ragged_offsets<O: OffsetSizeTrait>(
-        o: &[O],
-        ranges: &[Range<usize>],
-        lists: usize,
-    ) -> Vec<O> {
-        let mut out = Vec::with_capacity(lists + 1);
-        let mut end = O::zero();
-        out.push(end);
-        for r in ranges {
-            let shift = end - o[r.start];
-            out.extend(o[r.start + 1..=r.end].iter().map(|x| *x + shift));
-            end = o[r.end] + shift;
-        }
-        out
-    }
-    let fits = matches!(offsets, Offsets::I64(_)) || i32::try_from(children).is_ok();
-    if !fits {
-        let lengths = ranges.iter().flat_map(|r| r.clone()).map(|i| offsets.length(i));
-        return Ok(Offsets::from_lengths(lengths)?.into());
-    }
-    Ok(with_offsets!(offsets, o => {
-        Offsets::from(OffsetBuffer::new(gather_ragged_offsets(o, ranges, lists).into())).into()
-    }))
 }

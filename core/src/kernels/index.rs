@@ -6,11 +6,9 @@ use arrow::array::{OffsetSizeTrait, UInt64Array};
 use arrow::buffer::OffsetBuffer;
 
 use super::RowArg;
-use super::gather::{
-    gather, lists_like, row_of_list, rows_of_lists, take_ranges, take_rows, with_axis,
-};
+use super::gather::{gather, row_of_list, rows_of_lists, take_ranges, take_rows, with_axis};
 use super::shape::list_axis;
-use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::index::{Index, Span, positions_of, resolve};
 use crate::with_offsets;

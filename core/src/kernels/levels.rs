@@ -4,8 +4,7 @@ use arrow::array::OffsetSizeTrait;
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::ArrowNativeType;
 
-use super::gather::lists_like;
-use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::Result;
 use crate::with_offsets;
 

@@ -99,7 +99,7 @@ impl Needle {
                 dictionary.values().clone(),
             )?;
             let found = isin(&found, values)?;
-            let found = super::bits::true_bits(found.leaves().as_boolean());
+            let found = crate::array::nulls::true_bits(found.leaves().as_boolean());
             return Ok(match found.count_set_bits() {
                 1 => found.set_indices().next().map(|key| Self { bits: key as u64 }),
                 _ => None,

@@ -7,8 +7,7 @@ use arrow::datatypes::DataType;
 
 use super::RowArg;
 use super::args::cast_exactly;
-use super::gather::lists_like;
-use crate::array::{ListAxis, RaggedArray};
+use crate::array::{ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::kernels::side::Side;
 use crate::limit::{DEFAULT_LIMIT, check_bytes};

@@ -5,9 +5,9 @@ use arrow::array::UInt64Array;
 use super::Count;
 use super::args::bits_of;
 use super::elementwise::repeat_values;
-use super::gather::{lists_like, take_rows, with_axis};
+use super::gather::{take_rows, with_axis};
 use super::shape::list_axis;
-use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::Result;
 use crate::limit::check_size;
 

@@ -1,10 +1,10 @@
 //! Merging, adding and dropping levels of lists.
 
-use super::gather::{lists_like, row_of_list};
+use super::gather::row_of_list;
 use super::index::{new_axis, pick};
 use super::levels::{leaf_lists, merge_levels};
 use super::shape::list_axis;
-use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
+use crate::array::{Layout, ListAxis, RaggedArray, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
 /// Merges axis `axis` (2 or more, negative axes count from the innermost) into the level above it:

@@ -5,9 +5,9 @@ use arrow::compute::kernels::zip::zip;
 use arrow::compute::{CastOptions, cast_with_options, is_not_null};
 use arrow::datatypes::DataType;
 
-use super::bits::true_bits;
 use super::elementwise::{Op, Operand, OperandType, Pair, Types, pair};
 use crate::array::RaggedArray;
+use crate::array::nulls::true_bits;
 use crate::error::{Error, Result};
 
 /// Returns the common type of two sides for [`where_`] and [`fill_null`].

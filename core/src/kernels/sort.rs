@@ -20,9 +20,9 @@ use arrow::datatypes::{
 };
 
 use super::align::aligned;
-use super::gather::{lists_like, take_rows, with_axis};
+use super::gather::{take_rows, with_axis};
 use super::native::{native_int, reinterpret};
-use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 
 /// Sort order. The default is ascending with nulls last, as in DuckDB.

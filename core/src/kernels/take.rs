@@ -9,11 +9,11 @@ use arrow::downcast_primitive_array;
 use super::RowArg;
 use super::align::aligned;
 use super::args::integers;
-use super::gather::{lists_like, row_of_list, take_rows, with_axis};
+use super::gather::{row_of_list, take_rows, with_axis};
 use super::index::slice;
 use super::room::allocate_values;
 use super::shape::list_axis;
-use crate::array::{Layout, ListAxis, RaggedArray};
+use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::index::resolve;
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::frame::Frame;
+use crate::array::ahead::prefetch_for_write;
 use crate::dense::{Side, Size};
 
 /// Offsets and sizes of all axes, which determine the slots of every tensor of a batch. Kept with a
@@ -173,24 +174,3 @@ impl Slots<'_> {
 
 /// Prefetch distance, in lists.
 const AHEAD: usize = 4;
-
-/// Prefetches these bytes for writing. Lists lie far apart in no pattern that the hardware
-/// prefetcher could predict; without this, waiting for one after the other takes most of the time.
-#[inline(always)]
-fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        const LINE: usize = 64;
-        let first = bytes.as_ptr().wrapping_add(range.start);
-        let lead = first.addr() % LINE;
-        for at in (0..range.len() + lead).step_by(LINE) {
-            // SAFETY: a prefetch reads and writes nothing and accepts any address.
-            unsafe {
-                _mm_prefetch::<_MM_HINT_ET0>(first.wrapping_add(at).wrapping_sub(lead).cast())
-            };
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, range);
-}

@@ -11,6 +11,7 @@ use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
 use super::{Column, RaggedTable};
+use crate::array::arrow::to_fixed_size;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, leaf_type, list_depth};
 use crate::error::{Error, Result};
 
@@ -198,14 +199,6 @@ impl AxisOffsets {
             )?),
         })
     }
-}
-
-fn to_fixed_size(size: usize) -> Result<i32> {
-    i32::try_from(size).map_err(|_| {
-        Error::invalid(format!(
-            "a FixedSizeList holds at most 2^31 - 1 elements per list, not {size}"
-        ))
-    })
 }
 
 fn make_list_type(layout: &Layout, item: FieldRef) -> Result<DataType> {

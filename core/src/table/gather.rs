@@ -4,17 +4,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, BooleanBufferBuilder, MutableArrayData, OffsetSizeTrait, UInt64Array,
-    make_array,
-};
-use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::array::{Array, ArrayRef, UInt64Array};
+use arrow::buffer::NullBuffer;
 use arrow::compute::take;
 
 use super::{Axis, Column, RaggedTable};
-use crate::array::{Layout, Offsets};
-use crate::error::{Error, Result};
-use crate::with_offsets;
+use crate::array::ranges::{self, gather_bits, gather_layout, joined};
+use crate::array::{Layout, lists_like};
+use crate::error::Result;
 
 /// Elements selected from an axis, in order; elements may repeat.
 #[derive(Clone, Debug)]
@@ -27,7 +24,7 @@ pub(super) enum Picks {
 
 impl Picks {
     pub(super) fn ranges(ranges: impl Iterator<Item = Range<usize>>) -> Self {
-        Self::Ranges(merge_ranges(ranges))
+        Self::Ranges(joined(ranges))
     }
 
     pub(super) fn positions(positions: Vec<Option<usize>>) -> Self {
@@ -52,13 +49,18 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists; holes become empty lists.
-    fn layout(&self, layout: &Layout) -> Result<Layout> {
-        let positions = match self {
-            Self::Ranges(r) => return gather_layout(layout, r),
-            Self::Holes(p) => p,
-        };
-        lists_like(layout, positions.iter().map(|p| p.map_or(0, |p| layout.length(p))))
+    /// Returns the layout of the selected lists, whose children are `children`; holes become empty
+    /// lists.
+    fn layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
+        match (self, children) {
+            (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
+            (Self::Ranges(r), Self::Holes(_)) => {
+                lists_like(layout, r.iter().cloned().flatten().map(|i| layout.length(i)))
+            }
+            (Self::Holes(p), _) => {
+                lists_like(layout, p.iter().map(|p| p.map_or(0, |p| layout.length(p))))
+            }
+        }
     }
 
     fn values(&self, values: &ArrayRef) -> Result<ArrayRef> {
@@ -74,7 +76,10 @@ impl Picks {
     /// Returns the validity of the selected lists; holes are null.
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
-            Self::Ranges(r) => nulls.map(|n| gather_nulls(n, r)),
+            Self::Ranges(r) => nulls.map(|n| match &r[..] {
+                [one] => n.slice(one.start, one.len()),
+                _ => NullBuffer::new(gather_bits(n.inner(), r, self.len())),
+            }),
             Self::Holes(p) => Some(NullBuffer::from_iter(
                 p.iter().map(|p| p.is_some_and(|p| nulls.is_none_or(|n| n.is_valid(p)))),
             )),
@@ -124,8 +129,8 @@ impl RaggedTable {
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];
-            let layout = lists.layout(&inner.layout)?;
             let next = lists.children(&inner.layout);
+            let layout = lists.layout(&inner.layout, &next)?;
             axes.push(Axis { name: inner.name.clone(), parent: axes.len(), layout });
             below.push(next);
         }
@@ -152,81 +157,6 @@ impl RaggedTable {
     }
 }
 
-/// Builds lists of these lengths, with offsets at least as wide as those of `like`.
-pub(super) fn lists_like(
-    like: &Layout,
-    lengths: impl IntoIterator<Item = usize>,
-) -> Result<Layout> {
-    let offsets = Offsets::from_lengths(lengths)?;
-    Ok(match like {
-        Layout::Ragged(Offsets::I64(_)) => Offsets::I64(offsets.to_i64()).into(),
-        _ => offsets.into(),
-    })
-}
-
-/// Drops empty ranges and merges adjacent ones.
-fn merge_ranges(ranges: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
-    let mut out: Vec<Range<usize>> = Vec::new();
-    for range in ranges.filter(|r| !r.is_empty()) {
-        match out.last_mut() {
-            Some(last) if last.end == range.start => last.end = range.end,
-            _ => out.push(range),
-        }
-    }
-    out
-}
-
-fn gather_layout(layout: &Layout, lists: &[Range<usize>]) -> Result<Layout> {
-    match lists {
-        [] => return Ok(layout.slice(0, 0)),
-        [one] => return Ok(layout.slice(one.start, one.len())),
-        _ => {}
-    }
-    let number: usize = lists.iter().map(Range::len).sum();
-    let offsets = match layout {
-        Layout::Uniform { size, .. } => {
-            size.checked_mul(number).ok_or_else(|| too_many_elements(number))?;
-            return Ok(Layout::Uniform { size: *size, lists: number });
-        }
-        Layout::Ragged(offsets) => offsets,
-    };
-    let total = lists
-        .iter()
-        .try_fold(0usize, |sum, r| sum.checked_add(offsets.ranges(r.clone()).len()))
-        .filter(|t| i64::try_from(*t).is_ok())
-        .ok_or_else(|| too_many_elements(number))?;
-    // Keep the width of the offsets unless the elements outgrow it.
-    let narrow = matches!(offsets, Offsets::I32(_)) && i32::try_from(total).is_ok();
-    Ok(if narrow {
-        with_offsets!(offsets, o => Offsets::I32(shift_offsets::<_, i32>(o, lists, number))).into()
-    } else {
-        with_offsets!(offsets, o => Offsets::I64(shift_offsets::<_, i64>(o, lists, number))).into()
-    })
-}
-
-fn too_many_elements(lists: usize) -> Error {
-    Error::invalid(format!("the {lists} selected lists have more elements than fit 63 bits"))
-}
-
-/// Returns the offsets of the selected lists, from zero. The caller has checked that the last one
-/// fits `B`.
-fn shift_offsets<A: OffsetSizeTrait, B: OffsetSizeTrait>(
-    offsets: &[A],
-    lists: &[Range<usize>],
-    number: usize,
-) -> OffsetBuffer<B> {
-    let mut out: Vec<B> = Vec::with_capacity(number + 1);
-    let mut end = 0;
-    out.push(B::usize_as(0));
-    for range in lists {
-        let base = offsets[range.start].as_usize();
-        let ends = &offsets[range.start + 1..=range.end];
-        out.extend(ends.iter().map(|o| B::usize_as(end + o.as_usize() - base)));
-        end += offsets[range.end].as_usize() - base;
-    }
-    OffsetBuffer::new(out.into())
-}
-
 /// Concatenates the elements of these ranges.
 fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Result<ArrayRef> {
     match ranges {
@@ -240,21 +170,5 @@ fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Result<ArrayRef>
         let indices: UInt64Array = ranges.iter().cloned().flatten().map(|i| i as u64).collect();
         return Ok(take(values, &indices, None)?);
     }
-    let data = values.to_data();
-    let mut out = MutableArrayData::new(vec![&data], false, total);
-    for range in ranges {
-        out.try_extend(0, range.start, range.end)?;
-    }
-    Ok(make_array(out.freeze()))
-}
-
-fn gather_nulls(nulls: &NullBuffer, ranges: &[Range<usize>]) -> NullBuffer {
-    if let [one] = ranges {
-        return nulls.slice(one.start, one.len());
-    }
-    let mut bits = BooleanBufferBuilder::new(ranges.iter().map(Range::len).sum());
-    for range in ranges {
-        bits.append_buffer(&nulls.inner().slice(range.start, range.len()));
-    }
-    NullBuffer::new(bits.finish())
+    ranges::gather_values(values, ranges)
 }

@@ -11,7 +11,7 @@ use arrow::compute::take;
 use arrow::datatypes::{ArrowNativeType, Field, FieldRef, Schema};
 
 use super::runs::{KeyRuns, ORDER, describe_descent, find_runs};
-use super::sort::sort_rows;
+use super::sort::{canonicalize_keys, sort_rows};
 use super::{Column, RaggedTable};
 use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
@@ -52,8 +52,8 @@ impl RaggedTable {
     /// below.
     ///
     /// Keys must ascend, each within equal values of the keys before it. A null sorts before all
-    /// values and equals any other null. Floats are in the total order of IEEE 754 (-0 before 0,
-    /// NaN last and equal to itself), dictionaries in that of their values.
+    /// values and equals any other null. Of floats -0 equals 0 and NaN is last and equal to itself,
+    /// whatever its sign; dictionaries are in the order of their values.
     ///
     /// # Errors
     /// When a key is not a column or is a list, or rows are out of order and [`Unsorted::Refuse`]
@@ -119,7 +119,7 @@ impl RaggedTable {
         options: &NestOptions,
     ) -> Result<Self> {
         let columns = self.key_columns(keys)?;
-        match find_runs::<O>(&columns)? {
+        match find_runs::<O>(&canonicalize_keys(&columns))? {
             Ok(found) => self.add_key_axes(keys, &columns, found),
             Err(at) if options.unsorted == Unsorted::Refuse => {
                 Err(describe_descent(&columns, keys, at))
@@ -127,7 +127,7 @@ impl RaggedTable {
             Err(_) => {
                 let sorted = self.take(&sort_rows(&columns, &vec![ORDER; columns.len()])?)?;
                 let columns = sorted.key_columns(keys)?;
-                match find_runs::<O>(&columns)? {
+                match find_runs::<O>(&canonicalize_keys(&columns))? {
                     Ok(found) => sorted.add_key_axes(keys, &columns, found),
                     Err(at) => Err(describe_descent(&columns, keys, at)),
                 }

@@ -134,15 +134,7 @@ impl RaggedTable {
                     ),
                 });
             }
-            if let Layout::Uniform { size, lists } = layout
-                && size.checked_mul(*lists).is_none()
-            {
-                return Err(Error::invalid(format!(
-                    "axis {} has {lists} lists of {size} elements each, and their total exceeds 64 bits",
-                    i + 1
-                )));
-            }
-            expected = layout.children();
+            expected = layout.checked_children(i + 1)?;
         }
         let axes = axes
             .into_iter()

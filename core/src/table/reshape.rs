@@ -7,9 +7,9 @@ use arrow::compute::kernels::zip::zip;
 use arrow::compute::take;
 use arrow::datatypes::DataType;
 
-use super::gather::{Parents, Picks, lists_like};
+use super::gather::{Parents, Picks};
 use super::{Axis, Column, RaggedTable};
-use crate::array::{Layout, Offsets, resolve_axis};
+use crate::array::{Layout, Offsets, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
 /// Value of a column in the slots added by flattening the axis below it: all but the first of each

@@ -95,11 +95,15 @@ pub(super) fn sort_rows(keys: &[ArrayRef], options: &[SortOptions]) -> Result<Ve
         .zip(options)
         .map(|(k, o)| SortField::new_with_options(k.data_type().clone(), *o))
         .collect();
-    let keys: Vec<ArrayRef> = keys.iter().map(canonicalize_floats).collect();
-    let converted = RowConverter::new(fields)?.convert_columns(&keys)?;
+    let converted = RowConverter::new(fields)?.convert_columns(&canonicalize_keys(keys))?;
     let mut rows: Vec<usize> = (0..converted.num_rows()).collect();
     rows.par_sort_by(|a, b| converted.row(*a).cmp(&converted.row(*b)));
     Ok(rows)
+}
+
+/// Canonicalizes the keys by which rows are ordered or told apart.
+pub(super) fn canonicalize_keys(keys: &[ArrayRef]) -> Vec<ArrayRef> {
+    keys.iter().map(canonicalize_floats).collect()
 }
 
 /// Canonicalizes floats for the row format: -0 becomes 0, and every NaN becomes the one that sorts

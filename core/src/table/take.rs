@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use arrow::array::{Array, BooleanArray};
-use arrow::buffer::BooleanBuffer;
+use arrow::array::BooleanArray;
 
 use super::RaggedTable;
-use super::gather::{Parents, Picks, lists_like};
+use super::gather::{Parents, Picks};
+use crate::array::lists_like;
+use crate::array::nulls::true_bits;
 use crate::error::{Error, Result};
 
 impl RaggedTable {
@@ -109,12 +110,5 @@ impl RaggedTable {
     /// Concatenates the rows of these ranges, which must be within the table.
     pub(super) fn gather_rows(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<Self> {
         self.gather(0, Parents::Rows, &[Picks::ranges(ranges)])
-    }
-}
-
-fn true_bits(keep: &BooleanArray) -> BooleanBuffer {
-    match keep.nulls() {
-        None => keep.values().clone(),
-        Some(n) => keep.values() & n.inner(),
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, PrimitiveArray};
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
-use datafusion::common::{ScalarValue, not_impl_err};
+use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::function::AccumulatorArgs;
@@ -28,6 +28,7 @@ use half::f16;
 use super::Fold;
 use super::adapter::{Grouped, Single};
 use super::nested_extremes::NestedExtremes;
+use super::sliding_extremes::SlidingExtreme;
 use crate::error::{Error, Result};
 
 /// Returns `min` and `max`, which are registered in place of DataFusion's.
@@ -96,13 +97,11 @@ impl AggregateUDFImpl for FloatExtreme {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
-        // The stock aggregate compares scalars, but neither structs nor lists of lists.
-        if args.return_field.data_type().is_nested() {
-            return not_impl_err!(
-                "{} of {} over a window frame that rows leave is not supported; use a frame that starts with UNBOUNDED PRECEDING",
-                self.name(),
-                args.return_field.data_type()
-            );
+        // The stock aggregate compares scalars: it cannot order structs and lists of lists, and a NaN
+        // with a negative sign is its least float.
+        let data_type = args.return_field.data_type();
+        if data_type.is_nested() || data_type.is_floating() {
+            return Ok(Box::new(SlidingExtreme::new(data_type, self.wanted)));
         }
         self.stock.create_sliding_accumulator(args)
     }

@@ -15,6 +15,7 @@ mod moments;
 mod nest;
 mod nested_extremes;
 mod rows;
+mod sliding_extremes;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

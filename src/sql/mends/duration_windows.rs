@@ -49,9 +49,9 @@ fn ordered_by_numbers(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
         WindowFrameBound::CurrentRow => true,
         WindowFrameBound::Preceding(n) | WindowFrameBound::Following(n) => n.is_null(),
     };
-    if frame.units != WindowFrameUnits::Range
-        || !is_end(&frame.start_bound)
-        || !is_end(&frame.end_bound)
+    // Frames of other units have the keys of the ranges beside them: all windows of a node have the same.
+    if frame.units == WindowFrameUnits::Range
+        && !(is_end(&frame.start_bound) && is_end(&frame.end_bound))
     {
         return Transformed::no(e);
     }

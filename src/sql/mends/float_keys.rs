@@ -90,6 +90,72 @@ impl OptimizerRule for FloatKeys {
     }
 }
 
+/// Logical optimizer rule, before constants are folded: constant floats are compared by their [`float_key`].
+///
+/// [`FloatKeys`] comes after the rules that look at comparisons, and what has no columns is a literal by then:
+/// `0.0 IN (-0.0)` has been found to be false. `stock_comparisons_tell_zeros_and_nan_apart` fails once this
+/// rule can go, too.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct ConstantFloatKeys;
+
+impl OptimizerRule for ConstantFloatKeys {
+    fn name(&self) -> &str {
+        "serrate_constant_float_keys"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        if !has_constant_comparison(&plan)? {
+            return Ok(Transformed::no(plan));
+        }
+        let schema = DFSchema::empty();
+        let names = NamePreserver::new(&plan);
+        plan.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let keyed = expr.transform_up(|mut expr| {
+                let changed =
+                    is_constant_comparison(&expr) && key_compared_parts(&mut expr, &schema)?;
+                Ok(Transformed::new_transformed(expr, changed))
+            })?;
+            Ok(keyed.update_data(|expr| name.restore(expr)))
+        })
+    }
+}
+
+fn has_constant_comparison(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_expressions(|expr| {
+        found = found || expr.exists(|e| Ok(is_constant_comparison(e)))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+/// Whether an expression compares, and has nothing in it that depends on rows.
+fn is_constant_comparison(expr: &Expr) -> bool {
+    let is_row_based = |e: &Expr| {
+        matches!(
+            e,
+            Expr::Column(_)
+                | Expr::OuterReferenceColumn(..)
+                | Expr::LambdaVariable(_)
+                | Expr::AggregateFunction(_)
+                | Expr::WindowFunction(_)
+                | Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::Exists(_)
+        )
+    };
+    is_comparison(expr) && !expr.exists(|e| Ok(is_row_based(e))).unwrap_or(true)
+}
+
 /// Whether a node compares values of any type.
 fn has_comparison(plan: &LogicalPlan) -> Result<bool> {
     if matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_)) {

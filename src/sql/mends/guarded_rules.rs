@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::datatypes::Schema;
 use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
@@ -18,10 +18,13 @@ use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
-use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::union::UnionExec;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
+    ReplaceChildrenOptions,
+};
 
 use crate::functions::physical_cannot_fail;
 use crate::sql::exec::one_input;
@@ -57,7 +60,10 @@ impl GuardedRule {
     ///
     /// `ProjectionPushdown` moves a projection below a `FilterExec` that itself projects as if both
     /// had the same columns. `stock_projections_of_filters_still_fail` in `tests/sql/joins.rs`
-    /// fails once this is fixed upstream.
+    /// fails once this is fixed upstream. It also moves parts of the condition of a nested-loop join
+    /// below the join, where they are evaluated for rows without a partner on the other side, and
+    /// out of the bodies of lambdas, where they cannot be evaluated.
+    /// `stock_parts_of_join_conditions_still_move` fails once this is fixed upstream.
     pub(in crate::sql) fn guard(rule: PhysicalRule) -> PhysicalRule {
         let resolves_rightly = match rule.name() {
             "FilterPushdown" => resolves_filters_rightly,
@@ -75,8 +81,12 @@ impl PhysicalOptimizerRule for GuardedRule {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let moves_parts = self.name() == "ProjectionPushdown";
         let guarded = plan.transform_up(|node| {
             Ok(match (self.resolves_rightly)(&node) {
+                true if moves_parts && has_fallible_condition(&node) => {
+                    Transformed::yes(Arc::new(OpaqueJoinExec { join: node }) as _)
+                }
                 true => Transformed::no(node),
                 false => Transformed::yes(Arc::new(BarrierExec { input: node }) as _),
             })
@@ -88,7 +98,10 @@ impl PhysicalOptimizerRule for GuardedRule {
         let bare = plan.transform_up(|node| {
             Ok(match node.downcast_ref::<BarrierExec>() {
                 Some(barrier) => Transformed::yes(Arc::clone(&barrier.input)),
-                None => Transformed::no(node),
+                None => match node.downcast_ref::<OpaqueJoinExec>() {
+                    Some(opaque) => Transformed::yes(Arc::clone(&opaque.join)),
+                    None => Transformed::no(node),
+                },
             })
         })?;
         Ok(bare.data)
@@ -106,6 +119,13 @@ impl PhysicalOptimizerRule for GuardedRule {
 /// Whether a projection above a node refers to the same columns below it.
 fn takes_projections_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<FilterExec>().is_none_or(|filter| filter.projection().is_none())
+}
+
+/// Whether a node is a nested-loop join whose condition can fail over some pair of rows.
+fn has_fallible_condition(node: &Arc<dyn ExecutionPlan>) -> bool {
+    node.downcast_ref::<NestedLoopJoinExec>()
+        .and_then(NestedLoopJoinExec::filter)
+        .is_some_and(|filter| !physical_cannot_fail(filter.expression(), filter.schema()))
 }
 
 /// Whether a filter over the columns of a node refers to the same columns after the node has passed
@@ -226,5 +246,74 @@ impl ExecutionPlan for BarrierExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         self.input.execute(partition, context)
+    }
+}
+
+/// A join that no rule finds; present only while a [`GuardedRule`] runs. Projections above go into it.
+#[derive(Debug)]
+struct OpaqueJoinExec {
+    join: Arc<dyn ExecutionPlan>,
+}
+
+impl DisplayAs for OpaqueJoinExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OpaqueJoinExec")
+    }
+}
+
+impl ExecutionPlan for OpaqueJoinExec {
+    fn name(&self) -> &str {
+        "OpaqueJoinExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.join.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        self.join.maintains_input_order()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.join.children()
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        options: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let join = Arc::clone(&self.join).replace_children(children, options)?;
+        Ok(Arc::new(Self { join }))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        self.replace_children(children, options)
+    }
+
+    fn try_swapping_with_projection(
+        &self,
+        projection: &ProjectionExec,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        self.join.try_swapping_with_projection(projection)
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        self.join.execute(partition, context)
     }
 }

@@ -16,6 +16,10 @@ use datafusion::physical_expr::expressions::LambdaVariable;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{
+    HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
+};
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::sql::statement::predicates::make_array;
@@ -162,6 +166,16 @@ impl PhysicalOptimizerRule for LambdaParameters {
                         Arc::new(filter.build()?) as Arc<dyn ExecutionPlan>
                     ));
                 }
+            } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+                if let Some(filter) = renumber_filter(join.filter())? {
+                    let join = NestedLoopJoinExecBuilder::from(join).with_filter(Some(filter));
+                    return Ok(Transformed::yes(Arc::new(join.build()?) as Arc<dyn ExecutionPlan>));
+                }
+            } else if let Some(join) = node.downcast_ref::<HashJoinExec>()
+                && let Some(filter) = renumber_filter(join.filter())?
+            {
+                let join = HashJoinExecBuilder::from(join).with_filter(Some(filter));
+                return Ok(Transformed::yes(Arc::new(join.build()?) as Arc<dyn ExecutionPlan>));
             }
             Ok(Transformed::no(node))
         })?;
@@ -175,6 +189,15 @@ impl PhysicalOptimizerRule for LambdaParameters {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// Gives the parameters of the condition of a join indices of their own, if it has any.
+fn renumber_filter(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
+    let Some(filter) = filter else { return Ok(None) };
+    let moved = renumber_parameters(filter.expression())?;
+    Ok(moved.transformed.then(|| {
+        JoinFilter::new(moved.data, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+    }))
 }
 
 /// Gives the parameters of an expression indices of their own. Their order, which expresses how

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Column;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, JoinType};
 use datafusion::error::Result;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Subquery,
+    Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery,
 };
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::correlated::{Names, is_equation, join_values, keep_name};
-use crate::sql::mends::subqueries::{as_value, has_query};
+use crate::sql::mends::subqueries::{as_value, has_query, query_of};
 
 /// Analyzer rule, after type coercion: `x IN (query)` and `EXISTS (query)` as values, and
 /// correlated scalar subqueries with any condition.
@@ -21,6 +22,7 @@ use crate::sql::mends::subqueries::{as_value, has_query};
 /// only if their condition equates a column of each query. Here
 ///
 /// * IN and EXISTS outside WHERE become scalar subqueries that count, NULL where SQL requires it;
+/// * queries in the condition of a join are computed for the rows of the side that they name;
 /// * queries in ORDER BY, GROUP BY, aggregates and window functions, and lambdas in the last of
 ///   these, are computed in a projection below;
 /// * a correlated scalar subquery with another condition is computed once per distinct combination
@@ -80,6 +82,7 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
         node @ (LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_)) => {
             hoist_queries(node, names)
         }
+        LogicalPlan::Join(join) => of_join(join, names),
         node => Ok(Transformed::no(node)),
     }
 }
@@ -94,6 +97,83 @@ fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed<LogicalPla
     }
     let columns: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
     LogicalPlanBuilder::from(filtered).project(columns)?.build().map(Transformed::yes)
+}
+
+/// A join whose condition has the values of its queries as columns, or those queries in a filter above it.
+///
+/// DataFusion plans those alone that its rules move below the join.
+fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+    let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
+    let sides = [&join.left, &join.right];
+    let mut below =
+        sides.map(|side| side.schema().columns().into_iter().map(Expr::Column).collect::<Vec<_>>());
+    let (mut above, mut within) = (Vec::new(), Vec::new());
+    let conditions = join.filter.clone().map(split_conjunction_owned).unwrap_or_default();
+    for condition in conditions {
+        let named = match condition.exists(|e| Ok(query_of(e).is_some()))? {
+            true if !condition.contains_outer() => named_columns(&condition)?,
+            _ => {
+                within.push(condition);
+                continue;
+            }
+        };
+        let is_of = |side: &&Arc<LogicalPlan>| {
+            named.iter().all(|column| side.schema().maybe_index_of_column(column).is_some())
+        };
+        match sides.iter().position(is_of) {
+            _ if join.join_type == JoinType::Inner => above.push(condition),
+            Some(side) => {
+                let name = names.next("value");
+                within.push(Expr::Column(Column::new_unqualified(name.clone())));
+                below[side].push(condition.alias(name));
+            }
+            None => within.push(condition),
+        }
+    }
+    let [left_below, right_below] = below;
+    let with_values = |side: Arc<LogicalPlan>, exprs: Vec<Expr>, names: &mut Names| match exprs
+        .len()
+        == side.schema().fields().len()
+    {
+        true => Ok(side),
+        false => project_values(exprs, side, names).map(Arc::new),
+    };
+    let Join { left, right, on, join_type, join_constraint, null_equality, null_aware, .. } = join;
+    let left = with_values(left, left_below, names)?;
+    let right = with_values(right, right_below, names)?;
+    let filter = conjunction(within);
+    let joined = Join::try_new(
+        left,
+        right,
+        on,
+        filter,
+        join_type,
+        join_constraint,
+        null_equality,
+        null_aware,
+    )?;
+    let mut plan = LogicalPlan::Join(joined);
+    if let Some(predicate) = conjunction(above) {
+        plan = of_filter(Filter::try_new(predicate, Arc::new(plan))?, names)?.data;
+    }
+    if plan.schema().fields().len() > columns.len() {
+        plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
+    }
+    Ok(Transformed::yes(plan))
+}
+
+/// The columns that an expression and the queries in it name.
+fn named_columns(e: &Expr) -> Result<Vec<Column>> {
+    let mut found: Vec<Column> = e.column_refs().into_iter().cloned().collect();
+    e.apply(|e| {
+        let outer = query_of(e).map_or(&[][..], |query| &query.outer_ref_columns);
+        found.extend(outer.iter().filter_map(|e| match e {
+            Expr::OuterReferenceColumn(_, column) => Some(column.clone()),
+            _ => None,
+        }));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
 }
 
 /// Rewrites a projection so that DataFusion can plan its queries as values.

@@ -90,7 +90,7 @@ pub(super) fn has_query(node: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-fn query_of(expr: &Expr) -> Option<&Subquery> {
+pub(super) fn query_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::InSubquery(test) => Some(&test.subquery),
         Expr::Exists(test) => Some(&test.subquery),
@@ -348,7 +348,7 @@ impl Tested {
 }
 
 /// Whether a query has exactly one row for every outer row: an aggregate without GROUP BY.
-fn has_one_row(plan: &LogicalPlan) -> bool {
+pub(super) fn has_one_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(node) => has_one_row(&node.input),
         LogicalPlan::SubqueryAlias(node) => has_one_row(&node.input),

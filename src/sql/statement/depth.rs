@@ -9,8 +9,14 @@ use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 
 /// Maximum number of consecutive operators. The parser nests a chain without recursion, but
-/// planners and destructors of expressions recurse as deep as it is long.
+/// planners and destructors of expressions recurse as deep as it is long. Chains of arithmetic become single
+/// calls.
 const OPERATORS: usize = 2_500;
+
+/// Maximum number of consecutive casts, subscripts and predicates, each nested in the next. The
+/// optimizer copies and compares expressions on the stack of its caller: without optimization, 300
+/// fill the 2 MiB that a thread has by default.
+const NESTED: usize = 128;
 
 /// Maximum number of consecutive AND, OR and `||`, which are balanced before they are planned.
 const BALANCED: usize = 50_000;
@@ -20,12 +26,16 @@ const RELATIONS: usize = 1_000;
 
 /// Maximum number of consecutive comparisons without AND or OR between them, as in `a = b = c`.
 /// Planning time is quadratic in their number.
-const COMPARISONS: usize = 256;
+const COMPARISONS: usize = 200;
 
 /// Consecutive operators on one level of parentheses.
 #[derive(Clone, Copy, Default)]
 struct Level {
     operators: usize,
+    /// Casts and subscripts, of one operand of arithmetic.
+    tight: usize,
+    /// Predicates, which bind less than arithmetic.
+    loose: usize,
     comparisons: usize,
     balanced: usize,
     relations: usize,
@@ -67,9 +77,8 @@ pub(in crate::sql) fn check_depth(
             Token::Comma => *level = Level { relations: level.relations, ..Level::default() },
             Token::StringConcat => level.balanced += 1,
             Token::VerticalBarRightAngleBracket => level.relations += 1,
-            Token::DoubleColon
-            | Token::LBracket
-            | Token::Plus
+            Token::DoubleColon | Token::LBracket => level.tight += 1,
+            Token::Plus
             | Token::Minus
             | Token::Mul
             | Token::Div
@@ -79,8 +88,11 @@ pub(in crate::sql) fn check_depth(
             | Token::Pipe
             | Token::Ampersand
             | Token::ShiftLeft
-            | Token::ShiftRight
-            | Token::Tilde
+            | Token::ShiftRight => {
+                level.operators += 1;
+                level.tight = 0;
+            }
+            Token::Tilde
             | Token::TildeAsterisk
             | Token::ExclamationMarkTilde
             | Token::ExclamationMarkTildeAsterisk
@@ -91,7 +103,7 @@ pub(in crate::sql) fn check_depth(
             | Token::HashLongArrow
             | Token::AtArrow
             | Token::ArrowAt
-            | Token::Overlap => level.operators += 1,
+            | Token::Overlap => level.loose += 1,
             Token::Eq
             | Token::DoubleEq
             | Token::Neq
@@ -102,6 +114,7 @@ pub(in crate::sql) fn check_depth(
             | Token::Spaceship => {
                 level.operators += 1;
                 level.comparisons += 1;
+                level.tight = 0;
             }
             Token::Word(word) if word.quote_style.is_none() => match word.keyword {
                 Keyword::CASE => cases += 1,
@@ -111,18 +124,18 @@ pub(in crate::sql) fn check_depth(
                     // The parts that it separates are siblings.
                     level.operators = 0;
                     level.comparisons = 0;
+                    level.tight = 0;
+                    level.loose = 0;
                 }
+                Keyword::AT | Keyword::COLLATE => level.tight += 1,
+                Keyword::XOR | Keyword::EXPLAIN => level.operators += 1,
                 Keyword::NOT
                 | Keyword::IS
                 | Keyword::LIKE
                 | Keyword::ILIKE
                 | Keyword::IN
                 | Keyword::BETWEEN
-                | Keyword::SIMILAR
-                | Keyword::AT
-                | Keyword::COLLATE
-                | Keyword::XOR
-                | Keyword::EXPLAIN => level.operators += 1,
+                | Keyword::SIMILAR => level.loose += 1,
                 Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::JOIN => {
                     *level = Level { relations: level.relations + 1, ..Level::default() };
                 }
@@ -144,6 +157,7 @@ pub(in crate::sql) fn check_depth(
             _ => {}
         }
         most.operators = most.operators.max(level.operators);
+        most.tight = most.tight.max(level.tight.saturating_add(level.loose));
         most.comparisons = most.comparisons.max(level.comparisons);
         most.balanced = most.balanced.max(level.balanced);
         most.relations = most.relations.max(level.relations);
@@ -154,6 +168,12 @@ pub(in crate::sql) fn check_depth(
             OPERATORS,
             "operators in a row",
             "add the values as a list, as in ragged_sum([a, b, ..])",
+        ),
+        (
+            most.tight,
+            NESTED,
+            "operators in a row that are no arithmetic",
+            "name parts of it in WITH, or write AND between them",
         ),
         (
             most.balanced,

@@ -6,7 +6,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::functions::{COMPARISON, definition, is_chain, literal, loosest_operator, precedence};
+use crate::functions::{
+    COMPARISON, definition, is_chain, literal, loosest_operator, precedence, written_call,
+};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
@@ -189,6 +191,10 @@ fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan) -> String 
 fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
+        let e = match &e {
+            Expr::HigherOrderFunction(map) => written_call(map).unwrap_or(e),
+            _ => e,
+        };
         Ok(match e {
             // These functions write their literal arguments themselves; the encoded operators of a
             // chain are not a literal.

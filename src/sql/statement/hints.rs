@@ -388,29 +388,12 @@ fn about_call(message: &str) -> Option<String> {
     if !is_list || name.starts_with("ragged_") || name.starts_with("array_") {
         return None;
     }
-    let mut lists = 0usize;
-    let args: Vec<&str> = top_level(types.strip_suffix(')').unwrap_or(types))
-        .into_iter()
-        .map(|argument| {
-            let is_list =
-                ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| argument.starts_with(l));
-            lists += usize::from(is_list);
-            match (is_list, lists) {
-                (true, 1) => "v",
-                (true, 2) => "w",
-                _ => "..",
-            }
-        })
-        .collect();
     Some(match ours(name) {
         Some(ours) => format!(
             "{name} takes scalars, but its argument is a list ({call}); {ours}(..) is the function for lists"
         ),
         None => format!(
-            "{name} takes scalars, but its argument is a list ({call}); ragged_map({}, lambda {}: {name}({})) applies it to each value",
-            if lists > 1 { "x, y" } else { "x" },
-            if lists > 1 { "v, w" } else { "v" },
-            args.join(", ")
+            "{name} accepts neither these lists nor their values ({call}); cast the values first, as in ragged_cast(x, 'DOUBLE')"
         ),
     })
 }

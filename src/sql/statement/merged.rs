@@ -14,7 +14,7 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Cte, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, JoinConstraint, JoinOperator, ObjectName,
+    FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
     OrderBy, Query, ReplaceSelectElement, ReplaceSelectItem, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
     TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions, With,
@@ -53,10 +53,26 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     Ok(())
 }
 
-async fn names(state: &SessionState, query: Query) -> Option<Vec<String>> {
+/// The names of the columns of a query.
+pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
     let plan = state.statement_to_plan(statement).await.ok()?;
     Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
+}
+
+/// A query of its own with the queries of WITH that are in sight.
+pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Query {
+    let mut ctes: Vec<Cte> = Vec::new();
+    for cte in scopes.in_sight() {
+        ctes.retain(|known| known.alias.name.value != cte.alias.name.value);
+        ctes.push(cte.clone());
+    }
+    if !ctes.is_empty() {
+        let recursive = scopes.recursive();
+        let with_token = AttachedToken::empty();
+        query.with = Some(With { with_token, recursive, cte_tables: ctes });
+    }
+    query
 }
 
 /// Whether there is a NATURAL join: without one, nothing is copied.
@@ -102,17 +118,7 @@ impl Natural {
         let mut query = crate::sql::sources::from::parse_query("SELECT * FROM t").ok()?;
         let SetExpr::Select(select) = query.body.as_mut() else { return None };
         select.from = vec![from];
-        let mut ctes: Vec<Cte> = Vec::new();
-        for cte in self.scopes.in_sight() {
-            ctes.retain(|known| known.alias.name.value != cte.alias.name.value);
-            ctes.push(cte.clone());
-        }
-        if !ctes.is_empty() {
-            let recursive = self.scopes.recursive();
-            let with_token = AttachedToken::empty();
-            query.with = Some(With { with_token, recursive, cte_tables: ctes });
-        }
-        Some(query)
+        Some(with_queries(query, &self.scopes))
     }
 
     fn joins(&mut self, from: &mut TableWithJoins) {
@@ -208,11 +214,7 @@ impl VisitorMut for Merge {
 }
 
 fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
-    let merges = select
-        .from
-        .iter()
-        .any(|from| from.joins.iter().any(|join| !using(&join.join_operator).is_empty()));
-    if !merges {
+    if !select.from.iter().any(has_using) {
         return;
     }
     let mut unnamed = 0;
@@ -346,6 +348,16 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     let _ = select.group_by.visit(&mut bare);
 }
 
+/// Whether USING stands in a FROM, in joins in parentheses too.
+fn has_using(from: &TableWithJoins) -> bool {
+    let within = |factor: &TableFactor| match factor {
+        TableFactor::NestedJoin { table_with_joins, .. } => has_using(table_with_joins),
+        _ => false,
+    };
+    let of_join = |join: &Join| !using(&join.join_operator).is_empty() || within(&join.relation);
+    within(&from.relation) || from.joins.iter().any(of_join)
+}
+
 /// Whether a `*` has no options.
 fn is_bare(options: &WildcardAdditionalOptions) -> bool {
     options.opt_ilike.is_none()
@@ -394,12 +406,20 @@ fn merge_tables(
                 by_position = true;
                 continue;
             }
-            let [right_table] = &out[before..] else { return None };
-            let right = qualify(&right_table.name, &name);
-            let right_name = right_table.name.clone();
             // The column is at the position of an earlier table: one that merges it already, or the
             // only one.
             let merges = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, &name));
+            let right_at = match out[before..].iter().position(merges) {
+                Some(at) => before + at,
+                None if out.len() - before == 1 => before,
+                None => return None,
+            };
+            let right_table = &mut out[right_at];
+            let plain = qualify(&right_table.name, &name);
+            // A column that joins in parentheses merge goes into the column of this join.
+            let own = right_table.own.iter().position(|(own, _)| same_name(own, &name));
+            let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
+            changed |= right != plain;
             let holder = match out[first..before].iter().position(merges) {
                 Some(at) => first + at,
                 None if before - first == 1 => first,
@@ -439,8 +459,14 @@ fn merge_tables(
                 }
                 None => holder.own.push((name.clone(), merged)),
             }
-            let right_table = out.iter_mut().find(|table| table.name == right_name)?;
-            right_table.merged.push(ObjectName::from(vec![name]));
+            out[right_at].merged.push(ObjectName::from(vec![name]));
+        }
+        if columns.is_empty() {
+            let names: Vec<_> = out[first..].iter().flat_map(|t| t.own.iter().cloned()).collect();
+            if let Some(JoinConstraint::On(on)) = constraint_mut(&mut join.join_operator) {
+                let mut bare = BareNames { names: &names, queries: 0, parameters: Vec::new() };
+                let _ = on.visit(&mut bare);
+            }
         }
         // A join by an already merged column becomes a join by an expression.
         if changed

@@ -6,6 +6,7 @@ pub(in crate::sql) mod depth;
 pub(in crate::sql) mod dialect;
 pub(in crate::sql) mod errors;
 pub(in crate::sql) mod forms;
+pub(in crate::sql) mod grouping;
 pub(in crate::sql) mod headings;
 pub(in crate::sql) mod hints;
 pub(in crate::sql) mod merged;
@@ -18,6 +19,8 @@ pub(in crate::sql) mod quantified;
 pub(in crate::sql) mod repeated_keys;
 pub(in crate::sql) mod scopes;
 pub(in crate::sql) mod set_names;
+pub(in crate::sql) mod shorthands;
+pub(in crate::sql) mod star_names;
 pub(in crate::sql) mod tuples;
 pub(in crate::sql) mod unnest_names;
 pub(in crate::sql) mod windows;
@@ -58,11 +61,13 @@ use crate::sql::statement::depth::{balance, check_depth, deep, run_deep};
 use crate::sql::statement::dialect::parser_dialect;
 use crate::sql::statement::errors::of_statement;
 use crate::sql::statement::forms::{known_forms, semi_joins};
+use crate::sql::statement::grouping::write_out_sets;
 use crate::sql::statement::headings::with_headings;
 use crate::sql::statement::hints::{check, conditions, explained};
 use crate::sql::statement::precedence::regroup_distinct;
 use crate::sql::statement::quantified::{find_in_lists, name_any, negate_all};
-use crate::sql::statement::set_names::name_apart;
+use crate::sql::statement::set_names::{name_apart, name_repeated};
+use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
 use crate::sql::statement::tuples::{rewrite_condition, rewrite_tuples};
 use crate::sql::statement::unnest_names::separate_names;
 use crate::sql::statement::windows::write_out_windows;
@@ -78,7 +83,8 @@ use crate::sql::statement::written::rewrite_expr;
 /// * `TIMESTAMP` is in microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in
 ///   2262;
 /// * columns that USING and NATURAL merge take the value of the side that has one;
-/// * `LIKE`, `ILIKE`, `IN`, `starts_with` and `regexp_like` test the values of lists;
+/// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists;
+/// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other names of DuckDB are accepted;
 /// * `ragged_mean(x) FILTER (WHERE x > 3)`, and likewise any reduction of a list, reduces the
 ///   values for which the mask is true;
 /// * clauses that DataFusion's planner ignores (TABLESAMPLE, `upper(x) FILTER (..)`, FOR UPDATE and
@@ -220,6 +226,7 @@ async fn plan_here(
     let state = ctx.state();
     clauses::check(&state, &statement)?;
     write_out_merged(&state, &mut statement).await?;
+    name_stars_apart(&state, &mut statement).await?;
     add_positions(ctx, &mut statement).await?;
     rewrite_lambdas(&state, &mut statement)?;
     as_operators(&state, &mut statement);
@@ -285,6 +292,27 @@ async fn write_out_merged(state: &SessionState, mut statement: &mut Statement) -
             Statement::CopyTo(copy) => {
                 return match &mut copy.source {
                     CopyToSource::Query(query) => merged::write_out(state, query.as_mut()).await,
+                    CopyToSource::Relation(_) => Ok(()),
+                };
+            }
+            Statement::Explain(explain) => statement = explain.statement.as_mut(),
+            Statement::CreateExternalTable(_) | Statement::Reset(_) => return Ok(()),
+        }
+    }
+}
+
+/// Columns of one name behind `*`, under names of their own.
+async fn name_stars_apart(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
+    loop {
+        match statement {
+            Statement::Statement(inner) => {
+                return star_names::name_apart(state, inner.as_mut()).await;
+            }
+            Statement::CopyTo(copy) => {
+                return match &mut copy.source {
+                    CopyToSource::Query(query) => {
+                        star_names::name_apart(state, query.as_mut()).await
+                    }
                     CopyToSource::Relation(_) => Ok(()),
                 };
             }
@@ -455,6 +483,10 @@ impl VisitorMut for Rewrite {
         }
         select.from.iter_mut().for_each(semi_joins);
         select.projection.iter_mut().for_each(name_any);
+        name_repeated(select);
+        if let Err(e) = write_out_sets(select) {
+            return ControlFlow::Break(e);
+        }
         if let Some(condition) = &mut select.selection {
             find_in_lists(condition);
             return as_flow(rewrite_condition(condition));
@@ -484,10 +516,12 @@ impl VisitorMut for Rewrite {
         balance(expr);
         repeated_keys::drop_in_call(expr);
         negate_all(expr);
+        expand_shorthand(expr);
         as_flow(rewrite_tuples(expr).and_then(|()| rewrite_expr(expr)))
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        name_shorthands(query);
         let mut bodies = vec![query.body.as_mut()];
         while let Some(body) = bodies.pop() {
             name_apart(body);

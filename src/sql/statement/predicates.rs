@@ -1,30 +1,51 @@
-//! LIKE, ILIKE, IN, `starts_with`, `regexp_like` and `length` on lists, and FILTER on reductions of
-//! lists.
+//! LIKE, ILIKE, IN and functions of scalars on lists, FILTER on reductions of lists, and unary minus
+//! of unsigned integers.
 //!
 //! DataFusion plans them without calling a planner, with the fixed result type boolean. Statements
 //! are therefore rewritten to operators, for which planners are called; if the left side is not a
 //! list, ours returns what DataFusion plans.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Value, VisitMut, VisitorMut,
+    FunctionArguments, Ident, ObjectName, UnaryOperator, Value, VisitMut, VisitorMut,
 };
 
-use crate::functions::{FILTER, ON_LISTS, PREDICATES, TESTS, is_reduction, plans_predicates};
+use crate::functions::{
+    FILTER, ON_LISTS, PREDICATES, SIGNED, is_ours, is_reduction, plans_predicates,
+};
 
 /// Rewrites the predicates of a statement to operators, in sessions that have operators on lists.
 pub(in crate::sql) fn as_operators<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
-        let _ = statement.visit(&mut Predicates);
+        let _ = statement.visit(&mut Predicates { functions: state.scalar_functions() });
     }
 }
 
-struct Predicates;
+struct Predicates<'a> {
+    functions: &'a HashMap<String, Arc<ScalarUDF>>,
+}
 
-impl VisitorMut for Predicates {
+impl Predicates<'_> {
+    /// Whether a call is of a function of single values, which may stand for one over the values of lists.
+    fn is_of_values(&self, call: &Function) -> bool {
+        let [name] = call.name.0.as_slice() else { return false };
+        let Some(name) = name.as_ident() else { return false };
+        let function = self.functions.get(&name.value.to_ascii_lowercase());
+        let has_arguments = match &call.args {
+            FunctionArguments::List(list) => !list.args.is_empty(),
+            FunctionArguments::None | FunctionArguments::Subquery(_) => false,
+        };
+        has_arguments && function.is_some_and(|f| !is_ours(f))
+    }
+}
+
+impl VisitorMut for Predicates<'_> {
     type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
@@ -33,8 +54,26 @@ impl VisitorMut for Predicates {
             Expr::Like { negated, any: false, escape_char: None, .. } => (like, *negated),
             Expr::ILike { negated, any: false, escape_char: None, .. } => (ilike, *negated),
             Expr::InList { negated, .. } => (isin, *negated),
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand }
+                if !matches!(**operand, Expr::Value(_) | Expr::Interval(_)) =>
+            {
+                let taken = std::mem::replace(&mut **operand, Expr::value(Value::Null));
+                **operand = Expr::BinaryOp {
+                    left: Box::new(taken),
+                    op: BinaryOperator::Custom(SIGNED.to_owned()),
+                    right: Box::new(Expr::value(Value::Null)),
+                };
+                return ControlFlow::Continue(());
+            }
             Expr::Function(call) if is_filtered(call) => (FILTER, false),
-            Expr::Function(call) if is_test(call) || is_length(call) => (ON_LISTS, false),
+            Expr::Function(call) if is_length(call) || self.is_of_values(call) => (ON_LISTS, false),
+            Expr::Extract { .. }
+            | Expr::Substring { .. }
+            | Expr::Trim { .. }
+            | Expr::Position { .. }
+            | Expr::Overlay { .. }
+            | Expr::Ceil { .. }
+            | Expr::Floor { .. } => (ON_LISTS, false),
             _ => return ControlFlow::Continue(()),
         };
         // A placeholder while the expression is taken apart.
@@ -52,10 +91,7 @@ impl VisitorMut for Predicates {
                 }
                 (Box::new(Expr::Function(call)), Box::new(Expr::value(Value::Null)))
             }
-            other => {
-                *expr = other;
-                return ControlFlow::Continue(());
-            }
+            call => (Box::new(call), Box::new(Expr::value(Value::Null))),
         };
         let word = if negated { format!("NOT {word}") } else { word.to_owned() };
         *expr = Expr::BinaryOp { left, op: BinaryOperator::Custom(word), right };
@@ -82,13 +118,6 @@ fn is_filtered(call: &Function) -> bool {
 fn filter_operator(call: Function, mask: Box<Expr>) -> Expr {
     let left = Box::new(Expr::Function(call));
     Expr::BinaryOp { left, op: BinaryOperator::Custom(FILTER.to_owned()), right: mask }
-}
-
-/// Whether a call is of one of [`TESTS`].
-fn is_test(call: &Function) -> bool {
-    let [name] = call.name.0.as_slice() else { return false };
-    let name = name.as_ident().map(|name| name.value.as_str()).unwrap_or_default();
-    TESTS.iter().any(|(test, _)| test.eq_ignore_ascii_case(name))
 }
 
 /// Returns `make_array(item, ..)`, which carries several expressions as one operand.

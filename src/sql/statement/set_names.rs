@@ -1,8 +1,11 @@
-//! Inputs of set operations with two columns of the same name.
+//! Columns of the same name, in a SELECT and in the inputs of set operations.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
-use datafusion::logical_expr::sqlparser::ast::{Expr, Ident, Select, SelectItem, SetExpr};
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, Ident, Select, SelectItem, SetExpr, visit_expressions,
+};
 
 /// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and
 /// INTERSECT, because DataFusion looks their columns up by name, although set operations match
@@ -24,13 +27,100 @@ fn name_input(input: &mut SetExpr) {
     }
 }
 
-fn name_columns(select: &mut Select) {
-    let mut used: HashSet<String> = HashSet::new();
+fn find_aliases(select: &Select) -> HashSet<String> {
+    let aliases = select.projection.iter().filter_map(|item| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.to_lowercase()),
+        _ => None,
+    });
+    aliases.collect()
+}
+
+/// A name that is not used yet: the given one, or else with a number behind.
+pub(in crate::sql) fn unused_name(name: &str, used: &mut HashSet<String>) -> String {
+    let mut number = 1usize;
+    let mut other = name.to_owned();
+    while !used.insert(other.to_lowercase()) {
+        other = format!("{name}_{number}");
+        number = number.saturating_add(1);
+    }
+    other
+}
+
+/// Names the columns of a SELECT that DataFusion would give one name and refuse: those that are written
+/// alike, the second as `x_1`, and those with queries, which it calls `<subquery>` whatever they are.
+pub(in crate::sql) fn name_repeated(select: &mut Select) {
+    let is_query = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(e) if has_query(e));
+    let several_queries = select.projection.iter().filter(|item| is_query(item)).count() > 1;
+    // Over one table a bare name and one with the table are one column.
+    let one_table = matches!(select.from.as_slice(), [from] if from.joins.is_empty());
+    let plain = |name: &Ident| match name.quote_style {
+        Some(_) => name.value.clone(),
+        None => name.value.to_lowercase(),
+    };
+    let key = |expr: &Expr| match expr {
+        Expr::Identifier(name) => plain(name),
+        Expr::CompoundIdentifier(parts) if one_table && parts.len() == 2 => {
+            parts.last().map(plain).unwrap_or_default()
+        }
+        // Both are planned as one operator.
+        other => other.to_string().replace(" // ", " / "),
+    };
+    let mut seen: HashSet<String> = HashSet::new();
+    let mut repeated = Vec::with_capacity(select.projection.len());
     for item in &select.projection {
-        if let SelectItem::ExprWithAlias { alias, .. } = item {
-            used.insert(alias.value.to_lowercase());
+        repeated.push(match item {
+            SelectItem::UnnamedExpr(expr) => !seen.insert(key(expr)),
+            _ => false,
+        });
+    }
+    if !several_queries && !repeated.contains(&true) {
+        return;
+    }
+    let mut used = find_aliases(select);
+    for (item, repeated) in select.projection.iter().zip(&repeated) {
+        if let SelectItem::UnnamedExpr(expr) = item
+            && !repeated
+            && !(several_queries && is_query(item))
+        {
+            used.insert(name_of(expr).to_lowercase());
         }
     }
+    for (item, repeated) in select.projection.iter_mut().zip(repeated) {
+        let named = repeated || several_queries && is_query(item);
+        let SelectItem::UnnamedExpr(expr) = item else { continue };
+        if named {
+            let alias = Ident::with_quote('"', unused_name(&name_of(expr), &mut used));
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
+}
+
+/// Whether there is a query in an expression.
+fn has_query(expr: &Expr) -> bool {
+    let mut found = false;
+    let _ = visit_expressions(expr, |e| {
+        found |= matches!(e, Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. });
+        match found {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    found
+}
+
+/// The name of a column that none is given to.
+fn name_of(expr: &Expr) -> String {
+    match expr {
+        Expr::Identifier(name) => name.value.clone(),
+        Expr::CompoundIdentifier(parts) => {
+            parts.last().map(|last| last.value.clone()).unwrap_or_default()
+        }
+        other => other.to_string(),
+    }
+}
+
+fn name_columns(select: &mut Select) {
+    let mut used = find_aliases(select);
     for item in &mut select.projection {
         let SelectItem::UnnamedExpr(expr) = item else { continue };
         let name = match &*expr {
@@ -44,12 +134,7 @@ fn name_columns(select: &mut Select) {
         if used.insert(name.to_lowercase()) {
             continue;
         }
-        let mut number = 1usize;
-        let mut other = format!("{name}_{number}");
-        while !used.insert(other.to_lowercase()) {
-            number = number.saturating_add(1);
-            other = format!("{name}_{number}");
-        }
+        let other = unused_name(&name, &mut used);
         let alias = Ident::with_quote('"', other);
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
     }

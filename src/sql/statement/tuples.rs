@@ -4,8 +4,12 @@ use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Query, SetExpr, TableFactor, Value,
+    FunctionArguments, GroupByExpr, Ident, ObjectName, Query, SelectItem, SetExpr, TableFactor,
+    Value,
 };
+
+use crate::sql::mends::rows_in::ROW_FIELD;
+use crate::sql::statement::predicates::call_function;
 
 /// Rewrites compared tuples to structs, and a tuple before IN (query) to a test of rows.
 ///
@@ -23,7 +27,9 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
             list.iter_mut().for_each(as_struct);
         }
         Expr::InSubquery { expr: tuple, subquery, negated } => {
-            if let Some(values) = values_of(tuple) {
+            if let Some(values) = values_of(tuple)
+                && !compare_structs(&values, tuple, subquery)
+            {
                 *expr = test_rows(&values, subquery, *negated)?;
             }
         }
@@ -42,7 +48,9 @@ pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
         }
         Expr::Nested(inner) => rewrite_condition(inner),
         Expr::InSubquery { expr: tuple, subquery, negated: false } => {
-            if let Some(values) = values_of(tuple) {
+            if let Some(values) = values_of(tuple)
+                && !compare_structs(&values, tuple, subquery)
+            {
                 *expr = rows_where(&values, subquery, |equal| equal)?;
             }
             Ok(())
@@ -56,6 +64,40 @@ fn values_of(expr: &Expr) -> Option<Vec<Expr>> {
         Expr::Tuple(values) if values.len() > 1 => Some(values.clone()),
         _ => None,
     }
+}
+
+/// Rewrites a tuple and the columns of the query after IN to structs, which a rule of the plan
+/// takes apart ([`RowsIn`](crate::sql::mends::rows_in::RowsIn)): the query may be correlated.
+///
+/// Returns whether it could: the columns of a star, of a set operation and of VALUES are unknown
+/// here, and the query itself may use the aliases of its columns.
+fn compare_structs(values: &[Expr], tuple: &mut Expr, query: &mut Query) -> bool {
+    let is_ordered = query.order_by.is_some();
+    let SetExpr::Select(select) = query.body.as_mut() else { return false };
+    let plain = !is_ordered
+        && select.having.is_none()
+        && select.qualify.is_none()
+        && matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if groups.is_empty());
+    let columns = select.projection.iter().map(|item| match item {
+        SelectItem::UnnamedExpr(e) => Some(e.clone()),
+        SelectItem::ExprWithAlias { expr, .. } if plain => Some(expr.clone()),
+        _ => None,
+    });
+    let Some(columns) = columns.collect::<Option<Vec<_>>>() else { return false };
+    if columns.len() != values.len() {
+        return false;
+    }
+    *tuple = row_of(values.to_vec());
+    select.projection = vec![SelectItem::UnnamedExpr(row_of(columns))];
+    true
+}
+
+/// `named_struct('__serrate_row_0', value, ..)`.
+fn row_of(values: Vec<Expr>) -> Expr {
+    let args = values.into_iter().enumerate().flat_map(|(at, value)| {
+        [Expr::value(Value::SingleQuotedString(format!("{ROW_FIELD}{at}"))), value]
+    });
+    call_function("named_struct", args.collect())
 }
 
 fn as_struct(expr: &mut Expr) {

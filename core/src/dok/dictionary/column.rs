@@ -200,7 +200,8 @@ impl DictionaryColumn {
             (ColumnKind::Fixed(_), None) => {}
             (ColumnKind::Strings(vocabulary), Some(texts)) => {
                 for (i, text) in texts.iter().enumerate() {
-                    let number = vocabulary.insert_string(text.unwrap_or_default())?;
+                    let text = text.ok_or_else(|| wrong(format!("string {i} is NULL")))?;
+                    let number = vocabulary.insert_string(text)?;
                     if usize::try_from(number).ok() != Some(i) {
                         return Err(wrong(format!(
                             "string {i} of the vocabulary repeats an earlier one"

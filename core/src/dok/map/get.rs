@@ -28,8 +28,7 @@ use super::rows::{RowType, Width, copy_row, with_key_width, with_value_width};
 use super::table::{LINE, hash_tag, home_bucket, next_bucket};
 use crate::dense::{DenseTensor, Fill, Memory};
 use crate::error::{Error, Result};
-#[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::has_avx2;
+use crate::kernels::bits::for_avx2;
 
 /// Keys per pipeline stage: enough to cover the latency of memory, and to amortize a loop.
 const BLOCK: usize = 16;
@@ -265,24 +264,19 @@ impl<K: Width, P: Probe, V: LookupVisitor> Search<'_, K, P, V> {
 impl<K: Width> KeyReader<'_, K> {
     /// Looks up all of `queries`, as the module documentation describes.
     fn visit_keys(&self, queries: &[u8], count: usize, visit: &mut impl LookupVisitor) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-            fn visit_avx2<K: Width>(
+        let reader = self;
+        for_avx2!(
+            fn[K: Width](
                 reader: &KeyReader<'_, K>,
                 queries: &[u8],
                 count: usize,
                 visit: &mut impl LookupVisitor,
-            ) {
+            ) = {
                 // SAFETY: this function is compiled for AVX2 and called only if the CPU has it.
-                reader.run_pipeline(unsafe { Avx2Probe::new() }, queries, count, visit);
-            }
-            if has_avx2() {
-                // SAFETY: the CPU has the features that the function is compiled for.
-                return unsafe { visit_avx2(self, queries, count, visit) };
-            }
-        }
-        self.run_pipeline(ScalarProbe, queries, count, visit);
+                reader.run_pipeline(unsafe { Avx2Probe::new() }, queries, count, visit)
+            },
+            else reader.run_pipeline(ScalarProbe, queries, count, visit)
+        );
     }
 
     #[inline(always)]

@@ -1,6 +1,7 @@
 //! The keyed hash of a row; both its high and its low bits are well distributed.
 
 use super::rows::{Width, copy_row};
+pub(super) use crate::array::ahead::ask as prefetch;
 use crate::kernels::seeded::{fold, mix};
 
 /// Secret state of the hashes of one map.
@@ -53,19 +54,6 @@ impl Hashing {
     fn fold_pair(&self, state: u64, a: u64, b: u64) -> u64 {
         fold(state ^ a, self.step ^ b)
     }
-}
-
-/// Prefetches the cache line of element `i`; does nothing if `i` is out of bounds.
-#[inline(always)]
-pub(super) fn prefetch<T>(slice: &[T], i: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(element) = slice.get(i) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: the address is that of an element, and a prefetch has no visible effect.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(element).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (slice, i);
 }
 
 /// Prefetches a whole row, which may span two cache lines.

@@ -137,11 +137,6 @@ impl HashMap {
         self.len == 0
     }
 
-    /// Returns the number of keys, same as [`len`](Self::len).
-    pub fn n_elements(&self) -> usize {
-        self.len
-    }
-
     /// Returns the number of buckets of the index table.
     pub fn n_buckets(&self) -> usize {
         self.table.len()

@@ -12,8 +12,7 @@ use super::table::{
 use super::{Fallback, Fetched, HashMap, RowTypes};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
-#[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::has_avx2;
+use crate::kernels::bits::for_avx2;
 
 /// Keys inserted between checks of the remaining capacity.
 const STEP: usize = 4096;
@@ -139,25 +138,16 @@ impl HashMap {
         new: &mut [bool],
         replace: bool,
     ) -> Result<()> {
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-            fn put_avx2<W: Width>(
-                map: &mut HashMap,
-                width: W,
-                rows: (&[u8], &[u8]),
-                new: &mut [bool],
-                replace: bool,
-            ) -> Result<()> {
+        let (map, rows) = (self, (keys, values));
+        for_avx2!(
+            fn[W: Width](
+                map: &mut HashMap, width: W, rows: (&[u8], &[u8]), new: &mut [bool], replace: bool,
+            ) -> Result<()> = {
                 // SAFETY: this function is compiled for AVX2 and called only if the CPU has it.
                 map.put_with_probe(unsafe { Avx2Probe::new() }, width, rows, new, replace)
-            }
-            if has_avx2() {
-                // SAFETY: the CPU has the features that the function is compiled for.
-                return unsafe { put_avx2(self, width, (keys, values), new, replace) };
-            }
-        }
-        self.put_with_probe(ScalarProbe, width, (keys, values), new, replace)
+            },
+            else map.put_with_probe(ScalarProbe, width, rows, new, replace)
+        )
     }
 
     #[inline(always)]

@@ -1,12 +1,17 @@
 //! Elementwise sums, differences and products.
 
+use arrow::buffer::MutableBuffer;
+
 use super::DokTensor;
 use super::entries::Entries;
 use super::numbers::{Numbers, promote_types};
-use super::selection::{broadcast_shapes, broadcast_strides};
-use super::storage::{compute_strides, from_place, to_coordinate, unravel};
+use super::storage::{compute_strides, count_elements, from_place, to_coordinate, unravel};
 use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
+use crate::index::broadcast::{broadcast, broadcast_strides, try_for_each_broadcast};
+
+/// Number of elements that a dense sum computes at a time.
+const BLOCK: usize = 1 << 16;
 
 #[derive(Clone, Copy)]
 enum BinaryOp {
@@ -59,7 +64,7 @@ impl BinaryOp {
 }
 
 /// Returns the common type of two types. Two booleans compute as int64.
-fn common_type(a: DType, b: DType) -> DType {
+pub(super) fn common_type(a: DType, b: DType) -> DType {
     match promote_types(a, b) {
         DType::Bool => DType::I64,
         other => other,
@@ -193,15 +198,33 @@ impl DokTensor {
     /// integer does not fit.
     pub fn add_dense(&self, other: &DenseTensor) -> Result<DenseTensor> {
         let shape = self.shape();
-        let steps = self.broadcast_steps(other, &shape, BinaryOp::Add)?;
-        let dense = self.to_dense()?;
-        let mut at = Vec::with_capacity(dense.num_elements());
-        super::selection::walk_shape(&shape, &steps, |i| at.push(i as u64));
-        let flat = other.reshape([other.num_elements()])?;
-        let other = super::entries::take_rows(&flat, &at)?;
-        let dtype = common_type(dense.dtype(), other.dtype());
-        let flat = dense.reshape([dense.num_elements()])?.cast(dtype)?;
-        BinaryOp::Add.apply_all(&flat, &other.cast(dtype)?)?.reshape(shape)
+        check_broadcast(other, &shape, BinaryOp::Add)?;
+        let own = other.shape().to_vec();
+        let dtype = common_type(self.dtype(), other.dtype());
+        let elements = count_elements(&shape)?;
+        // This tensor as a dense one, and the sum.
+        let each = self.dtype().size() + dtype.size();
+        let bytes = self.check_bytes(elements, each, &format!("a dense sum of shape {shape:?}"))?;
+        let dense = self.to_dense()?.reshape([to_coordinate(elements)])?;
+        let other = other.reshape([other.num_elements()])?;
+        let mut sum = MutableBuffer::with_capacity(bytes / each * dtype.size());
+        let mut first = 0;
+        // The operands are widened a block at a time, so that they take little memory.
+        let mut add_block = |at: &mut Vec<u64>| -> Result<()> {
+            let part = dense.slice(first, at.len())?.cast(dtype)?;
+            let by = super::entries::take_rows(&other, at)?.cast(dtype)?;
+            sum.extend_from_slice(BinaryOp::Add.apply_all(&part, &by)?.as_bytes());
+            first += at.len();
+            at.clear();
+            Ok(())
+        };
+        let mut at = Vec::with_capacity(BLOCK);
+        try_for_each_broadcast(&own, &shape, |i| {
+            at.push(i as u64);
+            if at.len() < BLOCK { Ok(()) } else { add_block(&mut at) }
+        })?;
+        add_block(&mut at)?;
+        DenseTensor::try_new_trusted(dtype, shape, sum.into())
     }
 
     /// Returns the elementwise product with a dense tensor that broadcasts to this shape, as a
@@ -211,7 +234,8 @@ impl DokTensor {
     /// If it does not broadcast, or an integer does not fit.
     pub fn multiply_dense(&self, other: &DenseTensor) -> Result<Self> {
         let entries = self.collect_entries()?;
-        let steps = self.broadcast_steps(other, &entries.shape, BinaryOp::Mul)?;
+        check_broadcast(other, &entries.shape, BinaryOp::Mul)?;
+        let steps = broadcast_strides(other.shape(), &entries.shape);
         let own = compute_strides(&entries.shape);
         let mut at = vec![0; own.len()];
         let rows: Vec<u64> = entries
@@ -228,23 +252,17 @@ impl DokTensor {
         let values = BinaryOp::Mul.apply_all(&entries.values.cast(dtype)?, &other.cast(dtype)?)?;
         self.with_values(Entries { values, ..entries })
     }
+}
 
-    fn broadcast_steps(
-        &self,
-        other: &DenseTensor,
-        shape: &[usize],
-        op: BinaryOp,
-    ) -> Result<Vec<usize>> {
-        let shapes = [other.shape(), shape];
-        if broadcast_shapes(shapes.into_iter()).is_none_or(|s| s != shape) {
-            return Err(Error::invalid(format!(
-                "{} of a sparse tensor of shape {shape:?} needs a dense one that broadcasts to it, not one of shape {:?}",
-                op.name(),
-                other.shape()
-            )));
-        }
-        Ok(broadcast_strides(other.shape(), shape))
+fn check_broadcast(dense: &DenseTensor, shape: &[usize], op: BinaryOp) -> Result<()> {
+    if broadcast(dense.shape(), shape).is_some_and(|s| s == shape) {
+        return Ok(());
     }
+    Err(Error::invalid(format!(
+        "{} of a sparse tensor of shape {shape:?} needs a dense one that broadcasts to it, not one of shape {:?}",
+        op.name(),
+        dense.shape()
+    )))
 }
 
 /// Splits a place of a matrix into row and column.

@@ -202,13 +202,22 @@ impl DokTensor {
     /// wins.
     ///
     /// # Errors
-    /// If the row starts do not ascend from 0 to the number of values, or a column does not exist.
+    /// If the row starts or columns are not integers, the row starts do not ascend from 0 to the
+    /// number of values, or a column does not exist.
     pub fn from_csr(
         shape: [usize; 2],
         crow_indices: &DenseTensor,
         col_indices: &DenseTensor,
         values: &DenseTensor,
     ) -> Result<Self> {
+        for (what, indices) in [("crow_indices", crow_indices), ("col_indices", col_indices)] {
+            if !indices.dtype().is_integer() {
+                return Err(Error::invalid(format!(
+                    "{what} must be integers, not {}",
+                    indices.dtype()
+                )));
+            }
+        }
         let crow = crow_indices.cast(DType::I64)?;
         let crow = crow.as_slice::<i64>()?;
         let count = to_place(values.num_elements() as u64);

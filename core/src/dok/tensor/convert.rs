@@ -1,6 +1,7 @@
 //! Conversion of tensors to other forms.
 
-use arrow::array::{ArrayRef, UInt64Array};
+use arrow::array::{ArrayRef, BooleanBufferBuilder, UInt64Array};
+use arrow::buffer::NullBuffer;
 use arrow::compute::take as take_array;
 
 use super::storage::{compute_strides, to_coordinate};
@@ -99,7 +100,8 @@ impl DokTensor {
             });
             each.collect()
         };
-        self.check_dense_bytes(rows as u64, DType::I64, "the rows")?;
+        // Two numbers of 8 bytes per list: its length and its offset.
+        self.check_bytes(rows as u64, 16, "the rows")?;
         // For each entry, its element at the level above.
         let mut parents = coordinates(steps[0]);
         let mut elements = rows as u64;
@@ -113,36 +115,26 @@ impl DokTensor {
             }
             let total: u128 = lengths.iter().map(|n| *n as u128).sum();
             elements = u64::try_from(total).unwrap_or(u64::MAX);
-            self.check_dense_bytes(elements, DType::I64, "the elements up to the last entries")?;
-            let mut firsts = Vec::with_capacity(lengths.len());
-            let mut sum = 0u64;
-            for length in &lengths {
-                firsts.push(sum);
-                sum += *length as u64;
-            }
+            self.check_bytes(elements, 16, "the elements up to the last entries")?;
+            let offsets = Offsets::from_lengths(lengths)?;
             for (parent, at) in parents.iter_mut().zip(&at) {
-                *parent = firsts[to_coordinate(*parent)] + at;
+                *parent = offsets.at(to_coordinate(*parent)) as u64 + at;
             }
-            axes.push(ListAxis::from(crate::array::Layout::from(Offsets::from_lengths(lengths)?)));
+            axes.push(ListAxis::from(offsets));
         }
-        let mut source: Vec<Option<u64>> = vec![None; to_coordinate(elements)];
+        // Per element the row of its entry, a bit for whether there is one, and the value.
+        let size = 8 + 1 + entries.values.dtype().size();
+        self.check_bytes(elements, size, "the elements up to the last entries")?;
+        let mut source = vec![0u64; to_coordinate(elements)];
+        let mut stored = BooleanBufferBuilder::new(source.len());
+        stored.append_n(source.len(), false);
         for (entry, at) in (0u64..).zip(&parents) {
-            source[to_coordinate(*at)] = Some(entry);
+            source[to_coordinate(*at)] = entry;
+            stored.set_bit(to_coordinate(*at), true);
         }
+        let stored = NullBuffer::new(stored.finish());
         let values: ArrayRef = entries.values.to_flat()?;
-        let leaves = take_array(&values, &UInt64Array::from(source), None)?;
+        let leaves = take_array(&values, &UInt64Array::new(source.into(), Some(stored)), None)?;
         RaggedArray::try_new(rows, axes, leaves)
-    }
-
-    /// Returns the entries as Arrow columns in the order of [`indices`](Self::indices): one int64
-    /// column per axis, then the values.
-    ///
-    /// # Errors
-    /// If memory cannot be allocated.
-    pub fn to_columns(&self) -> Result<(Vec<ArrayRef>, ArrayRef)> {
-        let entries = self.collect_entries()?;
-        let indices = entries.to_indices()?;
-        let axes = (0..self.ndim()).map(|axis| indices.row(axis)?.to_flat());
-        Ok((axes.collect::<Result<_>>()?, entries.values.to_flat()?))
     }
 }

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::DokTensor;
+use super::selection::check_positions;
 use super::storage::{
     compute_strides, count_elements, from_place, to_coordinate, to_place, unravel,
 };
@@ -158,6 +159,8 @@ impl DokTensor {
                     Some(shown) => {
                         let from = shown.partition_point(|(c, _)| *c < at);
                         let to = shown.partition_point(|(c, _)| *c <= at);
+                        let known = out.len() as u64;
+                        check_positions(self.limit, known, partial.len(), to - from)?;
                         next.clear();
                         for p in &partial {
                             next.extend(shown[from..to].iter().map(|(_, here)| p + here * own));

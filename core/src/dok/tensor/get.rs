@@ -241,10 +241,11 @@ impl DokTensor {
         if elements / PER_ENTRY > storage.map.len() as u64 {
             let (places, values) = (storage.map.keys()?, storage.map.values()?);
             let (values, size) = (values.as_bytes(), dtype.size());
-            selection.for_each_stored(places.as_slice::<i64>()?, |at, row| {
+            // The result holds every position, and its size was checked.
+            selection.for_each_stored(places.as_slice::<i64>()?, None, |at, row| {
                 out[to_coordinate(at) * size..][..size]
                     .copy_from_slice(&values[row * size..][..size]);
-            });
+            })?;
         } else {
             let size = dtype.size();
             let mut found = vec![false; to_coordinate(elements).min(BLOCK)];
@@ -265,10 +266,10 @@ impl DokTensor {
         let (stored, values) = (storage.map.keys()?, storage.map.values()?);
         let (mut places, mut rows) = (Vec::new(), Vec::new());
         if elements / PER_ENTRY > storage.map.len() as u64 {
-            selection.for_each_stored(stored.as_slice::<i64>()?, |at, row| {
+            selection.for_each_stored(stored.as_slice::<i64>()?, self.limit, |at, row| {
                 places.push(to_place(at));
                 rows.push(row as u64);
-            });
+            })?;
         } else {
             let mut block = Vec::new();
             for first in (0..elements).step_by(BLOCK) {

@@ -110,9 +110,11 @@ fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
     if decimals == 0 || !v.is_finite() {
         return v.round_ties_even();
     }
+    // `i32::MIN` has no absolute value; the power of ten is infinite long before it.
+    let digits = decimals.saturating_abs();
     #[expect(clippy::cast_possible_truncation, reason = "the number is a float32")]
     let rounded = if single {
-        let factor = 10f32.powi(decimals.abs());
+        let factor = 10f32.powi(digits);
         let v = v as f32;
         f64::from(if decimals > 0 {
             (v * factor).round_ties_even() / factor
@@ -120,7 +122,7 @@ fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
             (v / factor).round_ties_even() * factor
         })
     } else {
-        let factor = 10f64.powi(decimals.abs());
+        let factor = 10f64.powi(digits);
         if decimals > 0 {
             (v * factor).round_ties_even() / factor
         } else {

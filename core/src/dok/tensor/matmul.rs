@@ -3,19 +3,12 @@
 use rayon::prelude::*;
 
 use super::DokTensor;
-use super::arith::split_place;
+use super::arith::{common_type, split_place};
 use super::entries::Entries;
-use super::numbers::{Numbers, promote_types};
+use super::numbers::Numbers;
 use super::storage::{count_elements, to_place};
-use crate::dense::{DType, DenseTensor};
+use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
-
-fn product_type(a: DType, b: DType) -> DType {
-    match promote_types(a, b) {
-        DType::Bool => DType::I64,
-        other => other,
-    }
-}
 
 /// Returns each row of a matrix that has entries, with the range of its entries.
 fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usize>)> {
@@ -97,11 +90,12 @@ impl DokTensor {
         let MatmulSizes { rows: count, inner, columns, shape } =
             match_sizes(&self.shape(), other.shape())?;
         let entries = self.collect_entries()?.into_sorted()?;
-        let dtype = product_type(entries.values.dtype(), other.dtype());
+        let dtype = common_type(entries.values.dtype(), other.dtype());
         let elements = count_elements(&[count, columns])?;
-        // The limit applies to the result; its accumulators take up to 16 bytes per element.
+        // An integer is added in 16 bytes, a float in 8, and both exist beside the result.
+        let accumulator = if dtype.is_float() { 8 } else { 16 };
         let what = format!("the matrix product of shape {shape:?}");
-        self.check_dense_bytes(elements, dtype, &what)?;
+        self.check_bytes(elements, dtype.size() + accumulator, &what)?;
         let elements = super::storage::to_coordinate(elements);
         let places = entries.places()?;
         let row_list = split_rows(places, inner);
@@ -153,7 +147,7 @@ impl DokTensor {
         count_elements(&[count, columns])?;
         let (a, b) =
             (self.collect_entries()?.into_sorted()?, other.collect_entries()?.into_sorted()?);
-        let dtype = product_type(a.values.dtype(), b.values.dtype());
+        let dtype = common_type(a.values.dtype(), b.values.dtype());
         let (ap, bp) = (a.places()?, b.places()?);
         let (a_rows, b_rows) = (split_rows(ap, inner), split_rows(bp, columns));
         let av = Numbers::from_dense(&a.values.cast(dtype)?)?;

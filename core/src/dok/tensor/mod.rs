@@ -131,11 +131,6 @@ impl DokTensor {
         true
     }
 
-    /// Returns whether every element has at most one entry: always true for a dictionary.
-    pub fn is_coalesced(&self) -> bool {
-        true
-    }
-
     /// Returns the coordinates of all entries, int64 of shape `[ndim, nnz]`, in the order of
     /// [`values`](Self::values), which is the order of insertion. [`to_coo`](Self::to_coo) sorts
     /// them.
@@ -193,8 +188,13 @@ impl DokTensor {
 
     /// Returns the number of bytes of a dense result, or an error if it exceeds the limit.
     fn check_dense_bytes(&self, elements: u64, dtype: DType, what: &str) -> Result<usize> {
+        self.check_bytes(elements, dtype.size(), what)
+    }
+
+    /// Same as [`check_dense_bytes`](Self::check_dense_bytes), for elements of `size` bytes.
+    fn check_bytes(&self, elements: u64, size: usize, what: &str) -> Result<usize> {
         let options = DenseOptions { limit: self.limit, ..DenseOptions::default() };
-        let bytes = u128::from(elements) * dtype.size() as u128;
+        let bytes = u128::from(elements).saturating_mul(size as u128);
         options.check_bytes(
             bytes,
             || what.to_owned(),

@@ -12,8 +12,11 @@
 
 use super::storage::{Storage, compute_strides, from_place, to_coordinate, to_place, unravel};
 use super::view::View;
+use crate::dense::element_count;
 use crate::error::{Error, Result};
+use crate::index::broadcast::{broadcast, for_each_broadcast};
 use crate::index::{Index, IndexArray, Span, resolve};
+use crate::limit::{check_bytes, check_size};
 
 /// One or more axes of the result that are selected together.
 #[derive(Debug)]
@@ -59,40 +62,6 @@ struct IndexArrays {
     of: Vec<(usize, Vec<i64>)>,
 }
 
-/// Expands `...` and missing items, so that every axis has an item; a `...` that covers no axis
-/// stays.
-fn expand_index(index: &[Index], ndim: usize) -> Result<Vec<Index>> {
-    let takes = |i: &Index| match i {
-        Index::Rest | Index::NewAxis => 0,
-        Index::Mask(m) => m.shape().len(),
-        _ => 1,
-    };
-    let given: usize = index.iter().map(takes).sum();
-    let Some(left) = ndim.checked_sub(given) else {
-        return Err(Error::invalid(format!(
-            "the index covers {given} axes, but the tensor has only {ndim}"
-        )));
-    };
-    let mut out = Vec::with_capacity(index.len() + left);
-    let mut rest = false;
-    for item in index {
-        match item {
-            Index::Rest if std::mem::replace(&mut rest, true) => {
-                return Err(Error::invalid("an index may contain ... only once"));
-            }
-            Index::Rest if left > 0 => out.extend(std::iter::repeat_n(Index::ALL, left)),
-            Index::Slice { step: Some(0), .. } => {
-                return Err(Error::invalid("the step of a slice must not be 0"));
-            }
-            item => out.push(item.clone()),
-        }
-    }
-    if !rest {
-        out.extend(std::iter::repeat_n(Index::ALL, left));
-    }
-    Ok(out)
-}
-
 /// Converts a mask to the index arrays of its true positions, one per axis.
 fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Result<IndexArrays> {
     let sizes = shape.get(first..first + mask.shape().len()).unwrap_or_default();
@@ -111,60 +80,6 @@ fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Res
     };
     let of = strides.iter().enumerate().map(axis).collect();
     Ok(IndexArrays { shape: vec![true_at.len()], of })
-}
-
-/// Returns the shape that several shapes broadcast to, by NumPy's rules.
-pub(super) fn broadcast_shapes<'a>(
-    shapes: impl Iterator<Item = &'a [usize]> + Clone,
-) -> Option<Vec<usize>> {
-    let ndim = shapes.clone().map(<[usize]>::len).max().unwrap_or(0);
-    let mut out = vec![1; ndim];
-    for shape in shapes {
-        for (out, size) in out[ndim - shape.len()..].iter_mut().zip(shape) {
-            match (*out, *size) {
-                (a, b) if a == b => {}
-                (1, b) => *out = b,
-                (_, 1) => {}
-                _ => return None,
-            }
-        }
-    }
-    Some(out)
-}
-
-/// Returns the strides of an array within a shape that it broadcasts to: 0 along repeated axes.
-pub(super) fn broadcast_strides(shape: &[usize], to: &[usize]) -> Vec<usize> {
-    let mut out = vec![0; to.len()];
-    let skip = to.len().saturating_sub(shape.len());
-    for ((out, stride), size) in out[skip..].iter_mut().zip(compute_strides(shape)).zip(shape) {
-        *out = if *size == 1 { 0 } else { to_coordinate(stride) };
-    }
-    out
-}
-
-/// Iterates over a shape in row-major order, passing the offset of each element for the given
-/// strides.
-pub(super) fn walk_shape(shape: &[usize], strides: &[usize], mut each: impl FnMut(usize)) {
-    if shape.contains(&0) {
-        return;
-    }
-    let mut counter = vec![0usize; shape.len()];
-    let mut at = 0;
-    loop {
-        each(at);
-        let mut axis = shape.len();
-        loop {
-            let Some(k) = axis.checked_sub(1) else { return };
-            axis = k;
-            counter[k] += 1;
-            at += strides[k];
-            if counter[k] < shape[k] {
-                break;
-            }
-            at -= strides[k] * shape[k];
-            counter[k] = 0;
-        }
-    }
 }
 
 struct SelectionBuilder<'a> {
@@ -202,27 +117,26 @@ impl SelectionBuilder<'_> {
     /// Combines index arrays, which broadcast against each other.
     fn combine_arrays(&self, arrays: &[IndexArrays]) -> Result<ResultDim> {
         let shapes = || arrays.iter().map(|a| a.shape.as_slice());
-        let shape = broadcast_shapes(shapes()).ok_or_else(|| {
+        let shape = shapes().try_fold(Vec::new(), |all, own| broadcast(&all, own));
+        let shape = shape.ok_or_else(|| {
             let shapes: Vec<String> = shapes().map(|s| format!("{s:?}")).collect();
             Error::invalid(format!(
                 "the index arrays of shapes {} do not broadcast",
                 shapes.join(" and ")
             ))
         })?;
-        let size = crate::dense::element_count(&shape)
-            .filter(|n| isize::try_from(n.saturating_mul(8)).is_ok())
-            .ok_or_else(|| Error::invalid(format!("the index arrays broadcast to the shape {shape:?}, which has more elements than memory can hold")))?;
+        let size = element_count(&shape).unwrap_or(usize::MAX);
+        check_size(&format!("index arrays that broadcast to the shape {shape:?}"), size, 64)?;
         let mut offsets = vec![0u64; size];
         let mut of = Vec::new();
         for array in arrays {
-            let steps = broadcast_strides(&array.shape, &shape);
             for (axis, positions) in &array.of {
                 let base = self.view.axes[*axis].of;
                 let stride = self.storage.strides[base];
                 let own = positions.iter().map(|p| Ok(self.resolve_position(*axis, *p)? * stride));
                 let own = own.collect::<Result<Vec<u64>>>()?;
                 let mut out = offsets.iter_mut();
-                walk_shape(&shape, &steps, |at| {
+                for_each_broadcast(&array.shape, &shape, |at| {
                     if let Some(out) = out.next() {
                         *out += own[at];
                     }
@@ -264,6 +178,24 @@ impl SelectionBuilder<'_> {
     }
 }
 
+/// Returns an error if repeated coordinates multiply entries to more positions than `most` bytes
+/// hold, at 16 bytes per position: `known` ones, and `count` that each become `repeats`.
+pub(super) fn check_positions(
+    most: Option<u64>,
+    known: u64,
+    count: usize,
+    repeats: usize,
+) -> Result<()> {
+    let positions = u128::from(known) + (count as u128).saturating_mul(repeats as u128);
+    check_bytes(
+        most,
+        positions.saturating_mul(16),
+        || format!("{positions} positions of entries"),
+        || "select fewer repeated coordinates, or raise the limit".into(),
+    )
+    .map(drop)
+}
+
 const NEW_AXIS: fn() -> ResultDim =
     || ResultDim { shape: vec![1], size: 1, of: Vec::new(), offsets: DimOffsets::List(vec![0]) };
 
@@ -280,16 +212,13 @@ impl Selection {
 
     fn new(view: &View, storage: &Storage, index: &[Index], apart: bool) -> Result<Self> {
         let builder = SelectionBuilder { view, storage, shape: view.shape(storage) };
-        let index = expand_index(index, view.ndim())?;
+        let what = format!("a tensor with {} axes", view.ndim());
+        let index = Index::expand(index, view.ndim(), &what)?;
         let mut first = 0;
         let mut items = Vec::with_capacity(index.len());
         for item in &index {
             items.push(IndexItem { item, first });
-            first += match item {
-                Index::Rest | Index::NewAxis => 0,
-                Index::Mask(m) => m.shape().len(),
-                _ => 1,
-            };
+            first += item.count_axes();
         }
         let mut fixed = view.fixed.clone();
         let mut dims = Vec::new();
@@ -394,7 +323,16 @@ impl Selection {
 
     /// Calls `each` with (position in the result, row) for every stored entry that the result
     /// contains, once per position.
-    pub(super) fn for_each_stored(&self, stored: &[i64], mut each: impl FnMut(u64, usize)) {
+    ///
+    /// # Errors
+    /// If index arrays repeat coordinates so often that the entries appear at more positions than
+    /// `most` bytes hold; a few long arrays of zeros would otherwise fill the memory.
+    pub(super) fn for_each_stored(
+        &self,
+        stored: &[i64],
+        most: Option<u64>,
+        mut each: impl FnMut(u64, usize),
+    ) -> Result<()> {
         let own = compute_strides(&self.dims.iter().map(|d| d.size).collect::<Vec<_>>());
         // Lists sorted by summand, each summand with its index.
         let sorted: Vec<Vec<(u64, u64)>> = self
@@ -410,10 +348,11 @@ impl Selection {
             })
             .collect();
         if self.dims.iter().any(|d| d.size == 0) {
-            return;
+            return Ok(());
         }
         let mut at = vec![0u64; self.strides.len()];
         let (mut found, mut next) = (Vec::new(), Vec::new());
+        let mut positions = 0u64;
         'entries: for (row, entry) in stored.iter().enumerate() {
             unravel(from_place(*entry), &self.strides, &mut at);
             if self.fixed.iter().any(|(axis, fixed)| at[*axis] != *fixed) {
@@ -445,6 +384,7 @@ impl Selection {
                         if from == to {
                             continue 'entries;
                         }
+                        check_positions(most, positions, found.len(), to - from)?;
                         next.clear();
                         for f in &found {
                             next.extend(sorted[from..to].iter().map(|(_, i)| f + i * own));
@@ -453,8 +393,10 @@ impl Selection {
                     }
                 }
             }
+            positions = positions.saturating_add(found.len() as u64);
             found.iter().for_each(|f| each(*f, row));
         }
+        Ok(())
     }
 
     pub(super) fn element_place(&self, element: i64) -> i64 {

@@ -4,11 +4,12 @@ use arrow::datatypes::ToByteSlice;
 
 use super::DokTensor;
 use super::numbers::find_zeros;
-use super::selection::{Selection, broadcast_shapes, broadcast_strides, walk_shape};
+use super::selection::Selection;
 use super::storage::{Storage, count_elements, to_coordinate};
 use crate::dense::{DenseTensor, Fill};
 use crate::error::{Error, Result};
 use crate::index::Index;
+use crate::index::broadcast::{broadcast, for_each_broadcast};
 
 /// Value to write.
 #[derive(Clone, Debug)]
@@ -156,14 +157,15 @@ impl DokTensor {
             if selection.repeats() {
                 // The last value wins, which is a zero if the sparse value has no entry there.
                 let mut last = vec![0u64; places.len()];
-                selection.for_each_stored(&places, |at, i| last[i] = last[i].max(at));
+                selection
+                    .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;
                 let mut last = last.into_iter();
                 written.retain(|(_, at)| last.next() == u64::try_from(*at).ok());
                 places = written.iter().map(to_place_in_part).collect();
             }
             let rows: Vec<u64> = written.into_iter().map(|(row, _)| row).collect();
             let values = super::entries::take_rows(&values, &rows)?;
-            clear_part(&mut storage, &selection)?;
+            clear_part(&mut storage, &selection, self.limit)?;
             let count = places.len();
             storage.map.put_rows(places.to_byte_slice(), values.as_bytes(), count, true)?;
             return Ok(());
@@ -174,9 +176,8 @@ impl DokTensor {
                 // NumPy ignores leading axes of size 1 that the part does not have.
                 let extra = dense.ndim().saturating_sub(selection.shape().len());
                 let (leading, rest) = dense.shape().split_at(extra);
-                let shapes = [rest, selection.shape()];
                 let fits =
-                    broadcast_shapes(shapes.into_iter()).is_some_and(|s| s == selection.shape());
+                    broadcast(rest, selection.shape()).is_some_and(|s| s == selection.shape());
                 if !fits || leading.iter().any(|n| *n != 1) {
                     return Err(Error::invalid(format!(
                         "the value of shape {:?} does not broadcast to the part of shape {:?}",
@@ -194,23 +195,21 @@ impl DokTensor {
             return Ok(());
         }
         if all_zero && elements > storage.map.len() as u64 {
-            return clear_part(&mut storage, &selection);
+            return clear_part(&mut storage, &selection, self.limit);
         }
-        let each = dtype.size() as u64 + 8;
         let what = format!("writing {elements} elements");
-        self.check_dense_bytes(elements.saturating_mul(each), crate::dense::DType::U8, &what)?;
+        self.check_bytes(elements, dtype.size() + 8, &what)?;
         let count = to_coordinate(elements);
         let mut places = Vec::with_capacity(count);
         selection.extend_places(0, count, &mut places);
         let (bytes, size) = (given.as_bytes(), dtype.size());
-        let steps = broadcast_strides(given.shape(), selection.shape());
         if all_zero {
             storage.map.remove_rows(places.to_byte_slice(), count)?;
             return Ok(());
         }
         let mut values = Vec::with_capacity(count * size);
         let mut zeros = Vec::new();
-        walk_shape(selection.shape(), &steps, |at| {
+        for_each_broadcast(given.shape(), selection.shape(), |at| {
             if zero[at] {
                 zeros.push(values.len() / size);
             }
@@ -244,11 +243,11 @@ pub(super) fn scalar_tensor(fill: Fill) -> Result<DenseTensor> {
     }
 }
 
-fn clear_part(storage: &mut Storage, selection: &Selection) -> Result<()> {
+fn clear_part(storage: &mut Storage, selection: &Selection, limit: Option<u64>) -> Result<()> {
     let stored = storage.map.keys()?;
     let all = stored.as_slice::<i64>()?;
     let mut gone = Vec::new();
-    selection.for_each_stored(all, |_, row| gone.push(all[row]));
+    selection.for_each_stored(all, limit, |_, row| gone.push(all[row]))?;
     drop(stored);
     storage.map.remove_rows(gone.to_byte_slice(), gone.len())?;
     Ok(())

@@ -84,15 +84,6 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Same as [`transpose`](Self::transpose), in place.
-    ///
-    /// # Errors
-    /// Same as [`transpose`](Self::transpose).
-    pub fn transpose_in_place(&mut self, a: i64, b: i64) -> Result<()> {
-        *self = self.transpose(a, b)?;
-        Ok(())
-    }
-
     /// Returns a view with permuted axes: its axis `k` is axis `order[k]` of this tensor.
     ///
     /// # Errors
@@ -109,15 +100,6 @@ impl DokTensor {
         let axes = order.iter().map(|a| Ok(self.view.axes[self.resolve_axis(*a)?].clone()));
         view.axes = axes.collect::<Result<_>>()?;
         Ok(self.with_view(view))
-    }
-
-    /// Same as [`permute`](Self::permute), in place.
-    ///
-    /// # Errors
-    /// Same as [`permute`](Self::permute).
-    pub fn permute_in_place(&mut self, order: &[i64]) -> Result<()> {
-        *self = self.permute(order)?;
-        Ok(())
     }
 
     /// Returns a view of a matrix with rows and columns swapped.

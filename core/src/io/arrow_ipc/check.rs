@@ -4,7 +4,7 @@
 //! Arrow's readers allocate what these numbers declare, and abort the process if memory is
 //! insufficient. They are therefore compared with the available bytes first.
 
-use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::io::{Cursor, ErrorKind, Read, Seek, SeekFrom};
 
 use arrow::ipc::reader::{FileReader, read_footer_length};
 use arrow::ipc::{
@@ -180,6 +180,69 @@ impl<R: Read + Seek> Checker<R> {
             }
         }
         Ok(())
+    }
+}
+
+/// A stream of unknown length. Each message is read as a whole and checked before any of it is passed
+/// on, so that memory grows with the bytes that arrive and not with the lengths they declare.
+pub(super) struct CheckedStream<R> {
+    reader: R,
+    /// The current message with its lengths.
+    message: Vec<u8>,
+    /// Number of its bytes that were passed on.
+    at: usize,
+}
+
+fn invalid_data(message: &str) -> std::io::Error {
+    std::io::Error::new(ErrorKind::InvalidData, message)
+}
+
+impl<R: Read> CheckedStream<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self { reader, message: Vec::new(), at: 0 }
+    }
+
+    /// Appends `length` bytes to the message.
+    fn take(&mut self, length: u64) -> std::io::Result<()> {
+        match self.reader.by_ref().take(length).read_to_end(&mut self.message)? as u64 == length {
+            true => Ok(()),
+            // Arrow's reader takes `UnexpectedEof` for the regular end.
+            false => Err(invalid_data("the stream ends within a message")),
+        }
+    }
+
+    /// Reads the next message; it is empty at the end of the stream.
+    fn advance(&mut self) -> std::io::Result<()> {
+        self.message.clear();
+        self.at = 0;
+        if self.reader.by_ref().take(4).read_to_end(&mut self.message)? == 0 {
+            return Ok(());
+        }
+        if self.message == MARKER {
+            self.take(4)?;
+        }
+        let length = self.message.last_chunk().map_or(0, |four| i32::from_le_bytes(*four));
+        let Some(length) = u64::try_from(length).ok().filter(|n| *n > 0) else { return Ok(()) };
+        let start = self.message.len();
+        self.take(length)?;
+        let body = root_as_message(&self.message[start..])
+            .map_err(|e| invalid_data(&format!("a message is damaged: {e}")))?
+            .bodyLength();
+        self.take(u64::try_from(body).map_err(|e| invalid_data(&e.to_string()))?)?;
+        Checker::of_bytes(&self.message).check_stream().map_err(|e| invalid_data(&e))
+    }
+}
+
+impl<R: Read> Read for CheckedStream<R> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        if self.at == self.message.len() {
+            self.advance()?;
+        }
+        let left = &self.message[self.at..];
+        let n = left.len().min(out.len());
+        out[..n].copy_from_slice(&left[..n]);
+        self.at += n;
+        Ok(n)
     }
 }
 

@@ -9,11 +9,14 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
 
-use super::check::Checker;
+use super::check::{CheckedStream, Checker};
 use super::file::MappedFile;
 use crate::error::{Error, Result};
 use crate::io::contain::contained;
 use crate::table::RaggedTable;
+
+/// Bytes of a stream that are read at a time.
+const BUFFER: usize = 1 << 20;
 
 /// Options of [`IpcTableReader`].
 #[derive(Clone, Debug)]
@@ -73,8 +76,10 @@ impl IpcTableReader {
             .map_err(|e| Error::io(&path, e))?
             .check()
             .map_err(|message| Error::file(&path, message))?;
+        let length = file.metadata().map_err(|e| Error::io(&path, e))?.len();
+        let buffer = usize::try_from(length).map_or(BUFFER, |n| n.min(BUFFER));
         file.rewind().map_err(|e| Error::io(&path, e))?;
-        Self::open_stream(Box::new(file), &path, options)
+        Self::open_stream(Box::new(file), &path, buffer, options)
     }
 
     /// Reads a stream such as standard input; `name` names it in errors.
@@ -86,15 +91,17 @@ impl IpcTableReader {
         name: &str,
         options: &IpcReadOptions,
     ) -> Result<Self> {
-        Self::open_stream(Box::new(stream), Path::new(name), options)
+        let stream = CheckedStream::new(BufReader::with_capacity(BUFFER, stream));
+        Self::open_stream(Box::new(stream), Path::new(name), 0, options)
     }
 
     fn open_stream(
         stream: Box<dyn Read + Send>,
         path: &Path,
+        buffer: usize,
         options: &IpcReadOptions,
     ) -> Result<Self> {
-        let stream = BufReader::with_capacity(1 << 20, stream);
+        let stream = BufReader::with_capacity(buffer, stream);
         let reader = contained(path, || {
             StreamReader::try_new(stream, None).map_err(|e| Error::file(path, e.to_string()))
         })?;

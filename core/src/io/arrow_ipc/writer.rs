@@ -175,6 +175,7 @@ pub fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
             DataType::List(f) => DataType::List(inner(f)),
             DataType::LargeList(f) => DataType::LargeList(inner(f)),
             DataType::FixedSizeList(f, n) => DataType::FixedSizeList(inner(f), *n),
+            DataType::Map(f, sorted) => DataType::Map(inner(f), *sorted),
             DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect()),
             other => other.clone(),
         }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, BooleanArray, Float16Array, Float32Array, Float64Array, Int8Array, Int16Array,
-    Int32Array, Int64Array, LargeStringArray, NullArray, NullBufferBuilder, UInt8Array,
-    UInt16Array, UInt32Array, UInt64Array, new_empty_array, new_null_array,
+    Array, ArrayRef, BooleanArray, Decimal128Array, Float16Array, Float32Array, Float64Array,
+    Int8Array, Int16Array, Int32Array, Int64Array, LargeStringArray, NullArray, NullBufferBuilder,
+    UInt8Array, UInt16Array, UInt32Array, UInt64Array, new_empty_array, new_null_array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::{can_cast_types, cast};
@@ -14,6 +14,7 @@ use arrow::datatypes::{DataType, Field};
 use half::f16;
 
 use super::write::reinterpret_as;
+use crate::array::exact::int_range;
 use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
 use crate::error::{Error, Result};
 use crate::table::Incoming;
@@ -548,16 +549,7 @@ fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
         JsonScalar::Float(x) if x.abs() < 3.0e19 => x as i128,
         _ => return None,
     };
-    let (least, most) = match declared {
-        DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
-        DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
-        DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
-        DataType::Int64 => (i64::MIN.into(), i64::MAX.into()),
-        DataType::UInt8 => (0, u8::MAX.into()),
-        DataType::UInt16 => (0, u16::MAX.into()),
-        DataType::UInt32 => (0, u32::MAX.into()),
-        _ => (0, u64::MAX.into()),
-    };
+    let (least, most) = int_range(declared)?;
     (least..=most).contains(&i).then_some(i)
 }
 
@@ -701,7 +693,7 @@ impl Store {
                 let from: ArrayRef = match store {
                     Self::Text(t) => text_array(t, nulls),
                     Self::Int(v) => Arc::new(Int64Array::new(v.into(), nulls)),
-                    Self::Wide(v) => narrow_array!(UInt64Array, v, nulls),
+                    Self::Wide(v) => wide_array(v, t, nulls)?,
                     Self::Float(f) => Arc::new(Float64Array::new(f.values.into(), nulls)),
                     Self::Bool(v) => Arc::new(BooleanArray::new(v.into(), nulls)),
                     Self::Nothing(n) => new_null_array(t, n),
@@ -710,6 +702,32 @@ impl Store {
             }
         })
     }
+}
+
+/// Builds an array of integers, some beyond 63 bits, to be cast to `t`.
+fn wide_array(
+    values: Vec<i128>,
+    t: &DataType,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef, CastFailure> {
+    let decimal = matches!(t, DataType::Decimal128(..) | DataType::Decimal256(..));
+    // The parser replaces integers beyond 128 bits by the least and largest of them.
+    let fits = |v: i128| match decimal {
+        true => v != i128::MIN && v != i128::MAX,
+        false => u64::try_from(v).is_ok(),
+    };
+    let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
+    if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
+        // With negative numbers, the ones beyond 63 bits are those that no type holds.
+        let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
+        let at = huge.unwrap_or(i);
+        return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));
+    }
+    if !decimal {
+        return Ok(narrow_array!(UInt64Array, values, nulls));
+    }
+    let array = Decimal128Array::new(values.into(), nulls).with_precision_and_scale(38, 0);
+    Ok(Arc::new(array.map_err(CastFailure::Arrow)?))
 }
 
 /// Casts values; a value that becomes null is a failure.

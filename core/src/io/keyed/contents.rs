@@ -92,9 +92,8 @@ impl TensorContents {
 }
 
 /// Whether entries are in strictly ascending row-major order, as in all files written here.
-fn is_ascending(indices: &DenseTensor, ndim: usize) -> Result<bool> {
+fn is_ascending(indices: &DenseTensor, count: usize) -> Result<bool> {
     let all = indices.as_slice::<i64>()?;
-    let count = all.len().checked_div(ndim).unwrap_or(0);
     let axes: Vec<&[i64]> = all.chunks_exact(count.max(1)).collect();
     let first_other =
         |i: usize| axes.iter().map(|at| at[i - 1].cmp(&at[i])).find(|order| order.is_ne());
@@ -140,7 +139,7 @@ impl Contents {
         };
         let (indices, values) = file.coo()?;
         let shape = file.shape().to_vec();
-        let different = is_ascending(&indices, ndim)?;
+        let different = is_ascending(&indices, values.num_elements())?;
         let tensor = TensorContents { names, shape, indices, values, tensor: OnceLock::new() };
         if !different {
             // Unsorted entries are checked for duplicates by the hash table.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::contents::Contents;
 use super::store::{self, Version};
 use crate::error::{Error, Result};
+use crate::io::dictionary::parse_type;
 
 /// Describes a file for a lookup. In a plan it is a literal in place of the table name of the
 /// query.
@@ -82,8 +83,4 @@ impl Spec {
     pub fn load(&self) -> Result<Arc<Version>> {
         store::pinned(Path::new(&self.location), &self.version)
     }
-}
-
-fn parse_type(text: &str) -> Result<DataType> {
-    text.parse().map_err(|_| Error::invalid(format!("{text:?} is not an Arrow type")))
 }

@@ -50,7 +50,35 @@ struct Slot {
     writing: Mutex<()>,
 }
 
-static SLOTS: LazyLock<Mutex<HashMap<PathBuf, Arc<Slot>>>> = LazyLock::new(Mutex::default);
+impl Slot {
+    fn has_versions(&self) -> bool {
+        lock_mutex(&self.versions).iter().any(|v| v.strong_count() > 0)
+    }
+}
+
+/// States of files that are in use, and of some that no longer are.
+#[derive(Debug, Default)]
+struct Slots {
+    slots: HashMap<PathBuf, Arc<Slot>>,
+    /// Number of slots at which unused ones are dropped.
+    full: usize,
+}
+
+impl Slots {
+    /// Fewest slots at which unused ones are dropped.
+    const FULL: usize = 64;
+
+    fn slot_of(&mut self, path: &Path) -> Arc<Slot> {
+        if self.slots.len() >= self.full.max(Self::FULL) && !self.slots.contains_key(path) {
+            // Nobody else can start to use a slot while the slots are locked.
+            self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.has_versions());
+            self.full = self.slots.len().saturating_mul(2);
+        }
+        Arc::clone(self.slots.entry(path.to_path_buf()).or_default())
+    }
+}
+
+static SLOTS: LazyLock<Mutex<Slots>> = LazyLock::new(Mutex::default);
 static RECENT: Mutex<Vec<Arc<Version>>> = Mutex::new(Vec::new());
 
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -59,7 +87,7 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn slot_of(path: &Path) -> Arc<Slot> {
-    Arc::clone(lock_mutex(&SLOTS).entry(path.to_path_buf()).or_default())
+    lock_mutex(&SLOTS).slot_of(path)
 }
 
 fn keep_recent(version: &Arc<Version>) {
@@ -251,6 +279,35 @@ mod tests {
         // A version that is too large is kept only by its users.
         assert!(trimmed(&[1, KEPT_BYTES + 1]).is_empty());
         assert_eq!(trimmed(&[usize::MAX, usize::MAX, 7]), [7]);
+    }
+
+    #[test]
+    fn slots_of_unused_files_are_dropped() {
+        let mut slots = Slots::default();
+        let held = slots.slot_of(Path::new("held"));
+        let version = Arc::new(Version {
+            path: "kept".into(),
+            stamp: String::new(),
+            contents: empty_contents(),
+        });
+        lock_mutex(&slots.slot_of(Path::new("kept")).versions).push(Arc::downgrade(&version));
+        for i in 0..10_000 {
+            slots.slot_of(Path::new(&i.to_string()));
+        }
+        assert!(slots.slots.len() <= Slots::FULL, "{}", slots.slots.len());
+        assert!(Arc::ptr_eq(&held, &slots.slot_of(Path::new("held"))));
+        let kept = slots.slot_of(Path::new("kept"));
+        assert!(kept.has_versions());
+        // More files in use than that are all kept.
+        let used: Vec<_> = (0..200).map(|i| slots.slot_of(Path::new(&format!("u{i}")))).collect();
+        let last = slots.slot_of(Path::new("u0"));
+        assert!(Arc::ptr_eq(&used[0], &last) && slots.slots.len() >= 202);
+    }
+
+    fn empty_contents() -> Contents {
+        let given =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/tiny-dok/m.safetensors");
+        Contents::read(&given).unwrap()
     }
 
     #[test]

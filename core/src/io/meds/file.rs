@@ -1,6 +1,5 @@
 //! A Parquet file of a data set, read as a whole, with errors that name file, column and row.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::io::contain::contained;
 use crate::io::listing::is_hidden;
 use crate::io::order::natural;
+use crate::io::parquet::LocalFile;
 
 /// A Parquet file with its footer.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Source {
 impl Source {
     pub(crate) fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
-        let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
+        let file = LocalFile::open(&path).map_err(|e| Error::io(&path, e))?;
         let metadata = contained(&path, || {
             ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
                 .map_err(|e| Error::file(&path, e.to_string()))
@@ -115,7 +115,7 @@ impl Source {
         metadata: ArrowReaderMetadata,
         rows: usize,
     ) -> Result<ParquetRecordBatchReader> {
-        let file = File::open(&self.path).map_err(|e| Error::io(&self.path, e))?;
+        let file = LocalFile::open(&self.path).map_err(|e| Error::io(&self.path, e))?;
         let wanted = self
             .schema()
             .fields()

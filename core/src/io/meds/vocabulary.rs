@@ -139,7 +139,8 @@ impl Vocabulary {
         if index.is_none() {
             return Self::from_codes(codes.iter().flatten());
         }
-        let index = cast(named("code/vocab_index")?, &DataType::Int64)?;
+        let index =
+            source.cast("code/vocab_index", named("code/vocab_index")?, &DataType::Int64)?;
         let index: &Int64Array = index.as_primitive::<Int64Type>();
         let mut entries = Vec::with_capacity(codes.len());
         for (row, (code, token)) in codes.iter().zip(index).enumerate() {
@@ -220,6 +221,15 @@ impl Vocabulary {
     pub fn decode(&self, token: u32) -> Option<&str> {
         let first = self.entries.partition_point(|(t, _)| *t < token);
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
+    }
+
+    /// Returns the number of tokens, including the padding 0, if a table with an entry per token
+    /// takes memory in proportion to the codes: a file of a few bytes may have the token 2^32 - 2.
+    pub(crate) fn dense_size(&self) -> Option<usize> {
+        /// Limit of unused tokens, in addition to 15 per code.
+        const GAPS: usize = 1 << 20;
+        let most = self.len().saturating_mul(16).saturating_add(GAPS);
+        usize::try_from(self.id.size).ok().filter(|size| *size <= most)
     }
 
     /// Returns the number of codes.

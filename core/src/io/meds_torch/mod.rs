@@ -27,6 +27,7 @@ mod tables;
 mod tensorize;
 
 pub use folder::MedsFolder;
+pub(crate) use read::Mismatch;
 pub use read::{CohortShard, CohortTables, TensorizedCohort};
 pub(crate) use tables::tables;
 pub use tensorize::{ShardReport, TensorizeReport, tensorize};

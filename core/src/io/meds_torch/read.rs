@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, Float32Array, Int64Array, StringArray, UInt32Array,
+    Array, ArrayRef, AsArray, DictionaryArray, Float32Array, StringArray, UInt32Array,
     new_empty_array,
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -12,6 +12,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt32Type};
 
 use super::{SCHEMAS, TENSORS, split_of};
+use crate::array::exact::{Inexact, integers};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::io::meds::file::{Source, files};
@@ -190,6 +191,15 @@ pub struct CohortTables {
     pub statics: RaggedTable,
 }
 
+/// What the tensors and the schema file of a shard disagree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mismatch {
+    /// The number of events of a row.
+    Events,
+    /// The number of measurements of an event.
+    Measurements,
+}
+
 impl CohortShard {
     pub(crate) fn at(root: &Path, name: &str) -> Self {
         Self {
@@ -237,13 +247,18 @@ impl CohortShard {
     /// If a file cannot be read, lacks a column or has one of another type, or the two files
     /// disagree in the number of rows, of events of a row, or of measurements of an event.
     pub fn read(&self) -> Result<CohortTables> {
+        self.read_noting(&mut None)
+    }
+
+    /// Same as [`read`](Self::read); after an error, `mismatch` is what the two files disagree on.
+    pub(crate) fn read_noting(&self, mismatch: &mut Option<Mismatch>) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
-        let events = self.events(&schema)?;
+        let events = self.events(&schema, mismatch)?;
         let statics = schema.statics(&self.schema)?;
         Ok(CohortTables { name: self.name.clone(), events, statics })
     }
 
-    fn events(&self, schema: &SchemaFile) -> Result<RaggedTable> {
+    fn events(&self, schema: &SchemaFile, mismatch: &mut Option<Mismatch>) -> Result<RaggedTable> {
         let wrong = |message: String| Error::file(&self.tensors, message);
         let tensors = self.tensors()?.table()?;
         let times = schema.times.axis(1)?.layout();
@@ -278,6 +293,7 @@ impl CohortShard {
             }
             let found = layout.length(next);
             if found != *expected {
+                *mismatch = Some(Mismatch::Events);
                 return Err(wrong(format!(
                     "row {next} has {found} events; row {row} of {} has {expected} times",
                     self.schema.display()
@@ -291,12 +307,14 @@ impl CohortShard {
             let differs =
                 |e: &usize| usize::try_from(counts.value(*e)).ok() != Some(inner.length(*e));
             if counts.len() != inner.lists() || counts.null_count() > 0 {
+                *mismatch = Some(Mismatch::Measurements);
                 return Err(Error::file(
                     &self.schema,
                     "measurements_per_event differs from time in its lists, or has NULL in them",
                 ));
             }
             if let Some(event) = (0..inner.lists()).find(differs) {
+                *mismatch = Some(Mismatch::Measurements);
                 return Err(wrong(format!(
                     "event {event} of the shard has {} measurements; measurements_per_event in {} is {}",
                     inner.length(event),
@@ -468,13 +486,9 @@ struct CodeDictionary {
 }
 
 impl CodeDictionary {
-    /// Limit of unused tokens, in addition to 15 per code: every token takes an entry in `texts`.
-    const GAPS: usize = 1 << 20;
-
     fn of(vocabulary: &Vocabulary) -> Result<Self> {
         let size = vocabulary.id().size();
-        let most = vocabulary.len().saturating_mul(16).saturating_add(Self::GAPS);
-        if usize::try_from(size).is_ok_and(|size| size > most) {
+        if vocabulary.dense_size().is_none() {
             return Err(Error::invalid(format!(
                 "the largest token of the vocabulary is {}, for {} codes; number the codes in metadata/codes.parquet without such gaps",
                 size - 1,
@@ -563,8 +577,10 @@ fn required(column: &Column) -> Column {
 
 /// Casts tokens to 32 bits; NULL becomes 0.
 fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
-    let wide = cast(values, &DataType::Int64)?;
-    let wide: &Int64Array = wide.as_primitive::<Int64Type>();
+    let wide = integers(values).map_err(|e| match e {
+        Inexact::Cast(e) => Error::invalid(format!("codes are tokens (0..=4294967295): {e}")),
+        _ => Error::type_of("codes", "integers", values.data_type()),
+    })?;
     let token = |token: Option<i64>| {
         let token = token.unwrap_or(0);
         u32::try_from(token)

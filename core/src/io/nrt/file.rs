@@ -112,13 +112,6 @@ impl NrtFile {
         self.inner.layout.axis_len(self.path(), axis)
     }
 
-    /// Returns the size in bytes of the bounds of axis `axis` (1..) in the file.
-    pub fn bounds_nbytes(&self, axis: usize) -> Result<u64> {
-        self.axis_len(axis)?;
-        let axis = axis.checked_sub(1).and_then(|i| self.inner.layout.axes.get(i));
-        Ok(axis.map_or(0, |a| a.tensor.nbytes()))
-    }
-
     /// Returns the columns, sorted by axis, then name.
     pub fn columns(&self) -> &[NrtColumn] {
         &self.inner.layout.columns

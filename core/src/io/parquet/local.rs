@@ -55,7 +55,10 @@ impl ChunkReader for LocalFile {
                 self.length
             )));
         }
-        let mut bytes = vec![0; length];
+        // A file may be larger than the memory.
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(length).map_err(|e| ParquetError::External(Box::new(e)))?;
+        bytes.resize(length, 0);
         read_exact_at(&self.file, &mut bytes, start)?;
         Ok(bytes.into())
     }

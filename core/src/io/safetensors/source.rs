@@ -125,11 +125,6 @@ impl Source {
         self.len == 0
     }
 
-    /// Whether reads are views of a map or of memory instead of copies.
-    pub fn is_view(&self) -> bool {
-        !matches!(self.bytes, Backing::File(_))
-    }
-
     /// Returns the bytes requested so far by all reads; with positioned reads, the bytes read.
     pub fn bytes_read(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)

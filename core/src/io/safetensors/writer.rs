@@ -131,11 +131,6 @@ impl SafetensorsWriter {
         written
     }
 
-    /// Returns the number of bytes written to a tensor so far.
-    pub fn len_of(&self, tensor: TensorId) -> u64 {
-        self.spools.get(tensor.0).map_or(0, |s| s.len)
-    }
-
     /// Returns the final path of the file.
     pub fn target(&self) -> &Path {
         self.out.target()

@@ -9,10 +9,10 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::take;
 use arrow::downcast_primitive_array;
 
-use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::kernels::align::aligned;
-use crate::kernels::gather::{lists_like, row_of_list};
+use crate::kernels::gather::row_of_list;
 use crate::kernels::levels::leaf_lists;
 use crate::kernels::room::allocate_values;
 use crate::limit::check_size;

@@ -5,6 +5,7 @@ use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};
 
 use super::{Op, Side, apply_op};
+use crate::array::exact::int_range;
 use crate::error::{Error, Result};
 use crate::kernels::times::{EXACT_SECONDS, INTERVAL_NANOSECONDS, in_unit};
 use crate::table::promote_types;
@@ -392,18 +393,7 @@ fn to_whole(x: f64) -> Option<i128> {
 }
 
 fn can_hold(t: &DataType, n: i128) -> bool {
-    let (low, high) = match t {
-        DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
-        DataType::Int16 => (i16::MIN.into(), i16::MAX.into()),
-        DataType::Int32 => (i32::MIN.into(), i32::MAX.into()),
-        DataType::Int64 => (i64::MIN.into(), i64::MAX.into()),
-        DataType::UInt8 => (0, u8::MAX.into()),
-        DataType::UInt16 => (0, u16::MAX.into()),
-        DataType::UInt32 => (0, u32::MAX.into()),
-        DataType::UInt64 => (0, i128::from(u64::MAX)),
-        _ => return false,
-    };
-    (low..=high).contains(&n)
+    int_range(t).is_some_and(|(low, high)| (low..=high).contains(&n))
 }
 
 /// Returns the smallest integer type that can represent a value, unsigned unless it is negative.

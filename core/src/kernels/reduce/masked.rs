@@ -8,10 +8,10 @@ use arrow::datatypes::DataType;
 
 use super::{Reduction, reduce};
 use crate::array::RaggedArray;
+use crate::array::nulls::true_bits;
 use crate::array::nulls::with_nulls;
 use crate::error::{Error, Result};
 use crate::kernels::align::aligned;
-use crate::kernels::bits::true_bits;
 use crate::kernels::elementwise::repeat_values;
 use crate::kernels::levels::leaf_lists;
 

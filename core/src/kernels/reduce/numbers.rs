@@ -209,7 +209,7 @@ where
 fn sum_booleans(flags: &BooleanArray, task: &Task) -> Result<ArrayRef> {
     if let Groups::Lists(_) = &task.groups {
         // Counts the set bits, 64 at a time.
-        let set = Rank::new(&crate::kernels::bits::true_bits(flags));
+        let set = Rank::new(&crate::array::nulls::true_bits(flags));
         let counts = task.groups.counts(Some(&set));
         return finish_groups::<Int64Type, _>(task, &counts, |n| i64::try_from(n).ok());
     }

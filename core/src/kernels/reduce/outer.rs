@@ -21,10 +21,9 @@ use arrow::array::{OffsetSizeTrait, UInt64Array};
 use super::fold::Fold;
 use super::runs::{Run, Runs};
 use super::segments::{self, Folded, LANES};
-use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
+use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::Result;
 use crate::kernels::bits::Rank;
-use crate::kernels::gather::lists_like;
 use crate::with_offsets;
 
 /// The lists of the innermost axis and the slots of the result that their leaves fall on.

@@ -23,7 +23,7 @@ use super::segments::{AllValid, Folded, LANES, Validity, pad_tail, prefetch_bloc
 use crate::array::Offsets;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::bits::Avx512;
-use crate::kernels::bits::{Rank, Words};
+use crate::kernels::bits::{Rank, Words, for_avx2};
 use crate::with_offsets;
 
 /// Lists in runs; all lists of a run start at the same slot of the result.
@@ -293,18 +293,10 @@ impl StackFold<true> for CountOnly<'_> {
 }
 
 fn dispatch_counts<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> Vec<usize> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn count_avx2<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> Vec<usize> {
-            fold_runs::<_, O, usize, true>(parts, &CountOnly(valid.bits()), |(), n| n).values
-        }
-        if crate::kernels::bits::has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
-            return unsafe { count_avx2(parts, valid) };
-        }
-    }
-    fold_runs::<_, O, usize, true>(parts, &CountOnly(valid.bits()), |(), n| n).values
+    for_avx2!(
+        fn[O: OffsetSizeTrait](parts: Parts<'_, O>, valid: &Rank) -> Vec<usize>
+            = fold_runs::<_, O, usize, true>(parts, &CountOnly(valid.bits()), |(), n| n).values
+    )
 }
 
 /// Folds the slots of every run, `V::WIDTH` slots per pass.

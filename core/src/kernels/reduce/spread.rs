@@ -14,7 +14,7 @@ use super::segments::{self, LANES, for_each_valid};
 use super::{Reduction, Task};
 use crate::array::Layout;
 use crate::error::{Error, Result};
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::{Rank, for_avx2};
 
 /// [`Reduction::Var`] and [`Reduction::Std`], in two passes over each list.
 pub(super) fn reduce_variance(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {
@@ -111,24 +111,11 @@ fn dispatch_squares<T: Number<Wide = f64>>(
     lengths: &[usize],
     means: &mut [f64],
 ) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn replace_means_avx2<T: Number<Wide = f64>>(
-            flat: &[T],
-            valid: Option<&Rank>,
-            lengths: &[usize],
-            means: &mut [f64],
-        ) {
-            replace_means(flat, valid, lengths, means);
-        }
-        if crate::kernels::bits::has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
-            unsafe { replace_means_avx2(flat, valid, lengths, means) };
-            return;
-        }
-    }
-    replace_means(flat, valid, lengths, means);
+    for_avx2!(
+        fn[T: Number<Wide = f64>](
+            flat: &[T], valid: Option<&Rank>, lengths: &[usize], means: &mut [f64],
+        ) = replace_means(flat, valid, lengths, means)
+    );
 }
 
 /// Replaces the mean of each list by the sum of squared distances from it.

@@ -11,9 +11,9 @@ use arrow::datatypes::{DataType, UInt8Type};
 use super::fold::{Extreme, Largest, Smallest};
 use super::groups::{Groups, counts_of_lists};
 use super::{Reduction, Task, numbers};
+use crate::array::nulls::true_bits;
 use crate::error::Result;
 use crate::kernels::bits::Rank;
-use crate::kernels::bits::true_bits;
 
 /// [`Reduction::Any`] and [`Reduction::All`]; null leaves do not count.
 pub(super) fn reduce_any_all(leaves: &ArrayRef, task: &Task) -> Result<ArrayRef> {

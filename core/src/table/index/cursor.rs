@@ -1,11 +1,11 @@
 //! Application of the items of an index to a table, axis by axis.
 
 use super::items::{AxisItem, Pick};
-use crate::array::Layout;
+use crate::array::{Layout, lists_like};
 use crate::error::{Error, Result};
 use crate::index::{Span, resolve};
 use crate::table::RaggedTable;
-use crate::table::gather::{Parents, Picks, lists_like};
+use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
 
 /// Maps the rows of the current table to those of the original.

@@ -53,6 +53,45 @@ impl ScalarUDFImpl for EvaluatedHere {
     }
 }
 
+/// The function around a constant that is not to be known before the query runs.
+static LATER: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedLater::default())));
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct EvaluatedLater {
+    signature: Signature,
+}
+
+impl Default for EvaluatedLater {
+    fn default() -> Self {
+        Self { signature: Signature::any(1, Volatility::Volatile) }
+    }
+}
+
+impl ScalarUDFImpl for EvaluatedLater {
+    fn name(&self) -> &str {
+        "evaluated_later"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        types.first().cloned().ok_or_else(|| internal_datafusion_err!("no constant"))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let value = args.args.into_iter().next();
+        value.ok_or_else(|| internal_datafusion_err!("no constant"))
+    }
+}
+
+/// A constant that no rule folds.
+pub(super) fn defer_constant(constant: Expr) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
+}
+
 /// The conditions of a filter, or of a join in addition to its keys, in order.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {

@@ -112,7 +112,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             (LogicalPlan::Join(join), more)
         }
         LogicalPlan::Union(mut union) => {
-            let more = dates_as_timestamps(&mut union)?;
+            let more = dates_as_timestamps(&mut union)? | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
         }
         // Keeps the planned types.
@@ -167,6 +167,38 @@ fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
             let cast = Projection::try_new(exprs.collect(), Arc::clone(input))?;
             (*input, changed) = (Arc::new(LogicalPlan::Projection(cast)), true);
         }
+    }
+    Ok(changed)
+}
+
+/// Gives a union the times of its branches where none of them has the type any more that was planned: a
+/// date with hours added is a timestamp by now, and type coercion would make nanoseconds of both.
+fn take_branch_types(union: &mut Union) -> Result<bool> {
+    let is_time =
+        |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
+    let mut changed = false;
+    let mut fields = Vec::with_capacity(union.schema.fields().len());
+    for (column, (table, planned)) in union.schema.iter().enumerate() {
+        let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
+        let Some(types) = types.collect::<Option<Vec<_>>>() else { return Ok(false) };
+        let mut types = types.iter().map(|f| f.data_type());
+        let field = match types.next() {
+            Some(first)
+                if is_time(planned.data_type())
+                    && is_time(first)
+                    && first != planned.data_type()
+                    && types.all(|t| t != planned.data_type()) =>
+            {
+                changed = true;
+                Arc::new(planned.as_ref().clone().with_data_type(first.clone()))
+            }
+            _ => Arc::clone(planned),
+        };
+        fields.push((table.cloned(), field));
+    }
+    if changed {
+        let schema = DFSchema::new_with_metadata(fields, union.schema.metadata().clone())?;
+        union.schema = Arc::new(schema);
     }
     Ok(changed)
 }

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
-    DataType, FieldRef, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, Field, FieldRef, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit,
+    TimeUnit,
 };
 use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err};
 use datafusion::config::ConfigOptions;
@@ -22,6 +23,7 @@ use datafusion::functions::datetime;
 use datafusion::functions_nested::range::{gen_series_udf, range_udf};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature,
@@ -40,11 +42,11 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
     let state = ctx.state_ref();
     let config = state.read().config_options().as_ref().clone();
     for function in [
-        Wide { what: What::Trunc, inner: datetime::date_trunc() },
-        Wide { what: What::Bin, inner: datetime::date_bin() },
-        Wide { what: What::Parse, inner: datetime::to_timestamp(&config) },
+        Wide::new(What::Trunc, datetime::date_trunc()),
+        Wide::new(What::Bin, datetime::date_bin()),
+        Wide::new(What::Parse, datetime::to_timestamp(&config)),
         // In nanoseconds, `now() + INTERVAL '2000 years'` would overflow.
-        Wide { what: What::Now, inner: datetime::now(&config) },
+        Wide::new(What::Now, datetime::now(&config)),
     ] {
         ctx.register_udf(ScalarUDF::new_from_impl(function));
     }
@@ -74,7 +76,7 @@ pub(super) fn has_wide_series(state: &SessionState) -> bool {
 pub(super) fn wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     let inner = datetime::date_part();
     (function == inner.as_ref())
-        .then(|| Arc::new(ScalarUDF::new_from_impl(Wide { what: What::Part, inner })))
+        .then(|| Arc::new(ScalarUDF::new_from_impl(Wide::new(What::Part, inner))))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,6 +93,17 @@ enum What {
 struct Wide {
     what: What,
     inner: Arc<ScalarUDF>,
+    signature: Signature,
+}
+
+impl Wide {
+    fn new(what: What, inner: Arc<ScalarUDF>) -> Self {
+        let signature = match what {
+            What::Trunc | What::Bin => Signature::user_defined(inner.signature().volatility),
+            _ => inner.signature().clone(),
+        };
+        Self { what, inner, signature }
+    }
 }
 
 impl ScalarUDFImpl for Wide {
@@ -99,7 +112,30 @@ impl ScalarUDFImpl for Wide {
     }
 
     fn signature(&self) -> &Signature {
-        self.inner.signature()
+        &self.signature
+    }
+
+    /// Dates and texts as timestamps of all years, where DataFusion takes them in nanoseconds.
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let coerced = |types: &[DataType]| -> Result<Vec<DataType>> {
+            let fields: Vec<FieldRef> =
+                types.iter().map(|t| Arc::new(Field::new("time", t.clone(), true))).collect();
+            let fields = fields_with_udf(&fields, self.inner.as_ref())?;
+            Ok(fields.iter().map(|f| f.data_type().clone()).collect())
+        };
+        let mut stock = coerced(types)?;
+        let nanoseconds = |t: &DataType| matches!(t, DataType::Timestamp(TimeUnit::Nanosecond, _));
+        if let (Some(given), Some(to)) = (types.get(1), stock.get_mut(1))
+            && nanoseconds(to)
+            && !given.is_null()
+            && !nanoseconds(given)
+        {
+            *to = match given {
+                DataType::Timestamp(..) => given.clone(),
+                _ => DataType::Timestamp(TimeUnit::Microsecond, None),
+            };
+        }
+        Ok(stock)
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
@@ -124,7 +160,7 @@ impl ScalarUDFImpl for Wide {
 
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
         let inner = Arc::new(self.inner.inner().with_updated_config(config)?);
-        Some(ScalarUDF::new_from_impl(Self { what: self.what, inner }))
+        Some(ScalarUDF::new_from_impl(Self::new(self.what, inner)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

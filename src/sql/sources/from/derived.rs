@@ -19,6 +19,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::distinct_names;
 use super::explode::{ExplodeExec, ExplodeOptions, explode_batch};
 use super::nest::{NestExec, nest_batch};
+use crate::sql::mends::with_coerced_types;
 use crate::sql::order::{in_source_order, pin_sorts, pinned};
 
 /// The computation on the rows.
@@ -59,7 +60,9 @@ impl DerivedTable {
     /// When the columns of the query are not a ragged table, or lack a key.
     pub(super) fn try_new(query: LogicalPlan, how: Derived) -> Result<Self> {
         distinct_names(how.name(), query.schema())?;
-        let none = RecordBatch::new_empty(Arc::new(query.schema().as_arrow().clone()));
+        // CASE and others get their types when types are coerced.
+        let coerced = with_coerced_types(query.clone())?;
+        let none = RecordBatch::new_empty(Arc::new(coerced.schema().as_arrow().clone()));
         let schema = match &how {
             Derived::Nest(keys) => {
                 if keys.is_empty() {

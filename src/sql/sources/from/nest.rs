@@ -21,6 +21,7 @@ use datafusion::physical_plan::{
     InputDistributionRequirements, Partitioning, PlanProperties,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
+use serrate_core::internal::canonical_floats;
 
 use crate::config::SerrateOptions;
 use crate::sql::exec::one_input;
@@ -233,14 +234,15 @@ impl Rows {
             return Ok(false);
         };
         let options = SortOptions::default();
-        let compare = make_comparator(first.column(self.key), last.column(self.key), options)?;
+        let [first_key, last_key] = [first, last].map(|b| canonical_floats(b.column(self.key)));
+        let compare = make_comparator(&first_key?, &last_key?, options)?;
         Ok(compare(0, last.num_rows().saturating_sub(1)) != Ordering::Equal)
     }
 
     /// Takes the rows before those of the last key, which may continue.
     fn take_complete(&mut self) -> Result<RecordBatch> {
         let all = concat_batches(&self.input, &std::mem::take(&mut self.pending))?;
-        let runs = partition(&[Arc::clone(all.column(self.key))])?.ranges();
+        let runs = partition(&[canonical_floats(all.column(self.key))?])?.ranges();
         let cut = runs.last().map_or(0, |r| r.start);
         let rest = all.slice(cut, all.num_rows() - cut);
         // Copies the rows instead of keeping a view of the whole batch.

@@ -16,8 +16,7 @@ use super::values::{EncodedValues, ValueSink, new_sink};
 use super::window::{ENTRIES, Window};
 use super::{Parts, Source};
 use crate::error::Result;
-#[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::has_avx2;
+use crate::kernels::bits::for_avx2;
 
 /// Most entries per byte expected in a compressed chunk; if there are more, memory grows on demand.
 const ENTRIES_PER_BYTE: u64 = 16;
@@ -306,22 +305,10 @@ fn append_entries(
     lists: &mut ListsBuilder,
     rows: &mut usize,
 ) -> Result<bool, Fault> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn append_avx2(
-            window: &mut Window,
-            lists: &mut ListsBuilder,
-            rows: &mut usize,
-        ) -> Result<bool, Fault> {
-            append_inline(window, lists, rows)
-        }
-        if has_avx2() {
-            // SAFETY: `has_avx2` has checked that the CPU has all enabled features.
-            return unsafe { append_avx2(window, lists, rows) };
-        }
-    }
-    append_inline(window, lists, rows)
+    for_avx2!(
+        fn[](window: &mut Window, lists: &mut ListsBuilder, rows: &mut usize) -> Result<bool, Fault>
+            = append_inline(window, lists, rows)
+    )
 }
 
 #[inline(always)]

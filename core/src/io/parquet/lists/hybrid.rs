@@ -7,8 +7,7 @@ use bytes::Bytes;
 
 use super::bits::{count_ones, load_u64, low_mask};
 use super::window::Plane;
-#[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::has_avx2;
+use crate::kernels::bits::for_avx2;
 
 /// Describes damage in the bytes of a page.
 #[derive(Debug)]
@@ -190,18 +189,11 @@ impl Hybrid {
 
     /// Counts the zeros among the next `n` levels, of up to four bits.
     pub(super) fn count_zeros(&mut self, n: usize) -> Result<usize, Fault> {
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "bmi1,bmi2,popcnt")]
-            fn zeros_bmi2(levels: &mut Hybrid, n: usize) -> Result<usize, Fault> {
-                levels.count_zeros_inline(n)
-            }
-            if has_avx2() {
-                // SAFETY: `has_avx2` has checked that the CPU has all enabled features.
-                return unsafe { zeros_bmi2(self, n) };
-            }
-        }
-        self.count_zeros_inline(n)
+        let levels = self;
+        for_avx2!(
+            fn[](levels: &mut Hybrid, n: usize) -> Result<usize, Fault>
+                = levels.count_zeros_inline(n)
+        )
     }
 
     #[inline(always)]

@@ -27,7 +27,6 @@ use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
 pub(super) use columns::Columns;
-use cursor::RowReader;
 use pages::Chunk;
 use shape::Shape;
 
@@ -105,15 +104,8 @@ pub fn read_column<R: ChunkReader + 'static>(
     rows: Range<usize>,
     parts: Parts,
 ) -> Result<ArrayRef> {
-    let Some(shape) = Shape::new(source.metadata, root, field) else {
-        return Err(unsupported_column(source, field));
-    };
-    let mut reader = RowReader::new(shape, parts);
-    reader.open(source, group, &rows)?;
-    let values = reader.estimate_values(source, group, rows.len())?;
-    reader.reserve(values);
-    reader.append(rows.len())?;
-    reader.finish(field.data_type())
+    let count = rows.len();
+    ColumnReader::open(source, group, root, field, rows, parts)?.read(count)
 }
 
 /// Returns the byte ranges, ascending, that [`read_column`] reads from a file: the whole chunk of

@@ -21,8 +21,7 @@ use super::bits::{count_ones, low_mask, nth_bit};
 use super::hybrid::Bmi2;
 use super::hybrid::{Fault, GatherBits, Hybrid, Portable};
 use super::shape::Shape;
-#[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::has_avx2;
+use crate::kernels::bits::for_avx2;
 
 const WORDS: usize = 64;
 
@@ -123,24 +122,13 @@ impl Window {
         n: usize,
         shape: &Shape,
     ) -> Result<(), Fault> {
-        #[cfg(target_arch = "x86_64")]
-        {
-            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-            fn refill_avx2(
-                window: &mut Window,
-                rep: &mut Hybrid,
-                def: &mut Hybrid,
-                n: usize,
-                shape: &Shape,
-            ) -> Result<(), Fault> {
-                window.refill_inline(rep, def, n, shape, Bmi2::new())
-            }
-            if has_avx2() {
-                // SAFETY: `has_avx2` has checked that the CPU has all enabled features.
-                return unsafe { refill_avx2(self, rep, def, n, shape) };
-            }
-        }
-        self.refill_inline(rep, def, n, shape, Portable)
+        let window = self;
+        for_avx2!(
+            fn[](
+                window: &mut Window, rep: &mut Hybrid, def: &mut Hybrid, n: usize, shape: &Shape,
+            ) -> Result<(), Fault> = window.refill_inline(rep, def, n, shape, Bmi2::new()),
+            else window.refill_inline(rep, def, n, shape, Portable)
+        )
     }
 
     #[inline(always)]

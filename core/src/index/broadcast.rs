@@ -1,0 +1,99 @@
+//! Shapes that broadcast against each other by NumPy's rules, and their strides.
+
+use crate::error::Result;
+
+/// Returns the row-major strides of a shape, in elements.
+pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1usize; shape.len()];
+    for i in (1..shape.len()).rev() {
+        // Saturates only if some axis has size 0, where strides have no meaning.
+        strides[i - 1] = strides[i].saturating_mul(shape[i]);
+    }
+    strides
+}
+
+/// Returns the shape that both broadcast to, aligned at the last axis; `None` if they do not
+/// broadcast.
+pub(crate) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+    let ndim = a.len().max(b.len());
+    let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
+    (0..ndim)
+        .map(|i| match (size(a, i), size(b, i)) {
+            (x, y) if x == y => Some(x),
+            (1, y) => Some(y),
+            (x, 1) => Some(x),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Returns the strides of `from` within the shape `to`, to which it broadcasts: 0 along repeated
+/// axes.
+pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
+    let mut out = vec![0; to.len()];
+    let missing = to.len().saturating_sub(from.len());
+    for ((out, stride), size) in out[missing..].iter_mut().zip(strides(from)).zip(from) {
+        *out = if *size == 1 { 0 } else { stride };
+    }
+    out
+}
+
+/// Calls `each`, for every element of the shape `to` in row-major order, with the position of the
+/// element of `from` that broadcasts to it.
+pub(crate) fn for_each_broadcast(from: &[usize], to: &[usize], mut each: impl FnMut(usize)) {
+    // Infallible functions never stop the walk.
+    let _ = try_for_each_broadcast(from, to, |at| {
+        each(at);
+        Ok(())
+    });
+}
+
+/// Same as [`for_each_broadcast`], up to the first error.
+pub(crate) fn try_for_each_broadcast(
+    from: &[usize],
+    to: &[usize],
+    mut each: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    if to.contains(&0) {
+        return Ok(());
+    }
+    let strides = broadcast_strides(from, to);
+    let mut counter = vec![0usize; to.len()];
+    let mut at = 0;
+    loop {
+        each(at)?;
+        let mut axis = to.len();
+        loop {
+            let Some(k) = axis.checked_sub(1) else { return Ok(()) };
+            axis = k;
+            counter[k] += 1;
+            at += strides[k];
+            if counter[k] < to[k] {
+                break;
+            }
+            at -= strides[k] * to[k];
+            counter[k] = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_broadcast() {
+        assert_eq!(broadcast(&[2, 1], &[3]), Some(vec![2, 3]));
+        assert_eq!(broadcast(&[], &[0, 1]), Some(vec![0, 1]));
+        assert_eq!(broadcast(&[2], &[3]), None);
+        let walk = |from: &[usize], to: &[usize]| {
+            let mut positions = Vec::new();
+            for_each_broadcast(from, to, |at| positions.push(at));
+            positions
+        };
+        assert_eq!(walk(&[2, 1], &[3, 2, 2]), [0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1]);
+        assert_eq!(walk(&[], &[3]), [0, 0, 0]);
+        assert_eq!(walk(&[], &[]), [0]);
+        assert!(walk(&[1, 3], &[0, 3]).is_empty());
+    }
+}

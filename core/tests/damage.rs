@@ -1,0 +1,626 @@
+//! Small files of every format, cut at every byte and with a bit of every byte flipped: a reader
+//! returns an error or a valid table, never panics, and takes little more memory than for the whole
+//! file.
+#![cfg(feature = "parquet")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, Float32Array, Int64Array, MapArray,
+    RecordBatch, StringArray, StructArray, TimestampMicrosecondArray, UInt16Array, UInt64Array,
+};
+use arrow::buffer::{NullBuffer, OffsetBuffer};
+use arrow::datatypes::{DataType, Field, TimeUnit, UInt32Type};
+use bytes::Bytes;
+use serrate_core::Result;
+use serrate_core::audit;
+use serrate_core::dense::{DType, DenseTensor};
+use serrate_core::dok::{Dictionary, DokTensor, MapOptions};
+use serrate_core::io::arrow_ipc::{
+    self, IpcCompression, IpcForm, IpcReadOptions, IpcTableReader, IpcTableWriter, IpcWriteOptions,
+};
+use serrate_core::io::json::{JsonForm, JsonOptions, JsonWriteOptions, NdjsonReader};
+use serrate_core::io::json::{write_json, write_ndjson};
+use serrate_core::io::meds::{CodeHierarchy, Labels, MedsDataset, Vocabulary};
+use serrate_core::io::meds_torch::{ShardReport, TensorizedCohort, tensorize};
+use serrate_core::io::nrt::{self, NrtFile, WriteOptions};
+use serrate_core::io::parquet::{self, ParquetReadOptions, ParquetTableReader};
+use serrate_core::io::safetensors::{SafetensorsFile, SaveOptions, dense};
+use serrate_core::io::{dictionary, dok};
+use serrate_core::table::{Column, RaggedTable};
+
+/// Counts the bytes that are allocated.
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn count_up(bytes: usize) {
+    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(live, Ordering::Relaxed);
+}
+
+// SAFETY: every call is passed on to the system allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count_up(layout.size());
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count_up(layout.size());
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count_up(size);
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is the same.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Tests run one after the other, because they share the counters.
+fn take_turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    static QUIET: Once = Once::new();
+    // Readers of other crates panic on damage, and the panics become errors.
+    QUIET.call_once(|| {
+        let hook = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let file = info.location().map_or("", |l| l.file());
+            if file.contains("serrate") || file.starts_with("core") || file.starts_with("src") {
+                hook(info);
+            }
+        }));
+    });
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bytes that a damaged file may take beyond those of the whole file and 16 times its length.
+const SLACK: usize = 64 << 10;
+
+/// Returns the most bytes that `read` has allocated at a time, and whether it succeeded.
+fn measure(read: impl FnOnce() -> Result<()>) -> (usize, bool) {
+    let before = LIVE.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let good = read().is_ok();
+    (PEAK.load(Ordering::Relaxed).saturating_sub(before), good)
+}
+
+/// Reads every damaged form of a file.
+fn damage(name: &str, whole: &[u8], read: impl Fn(&[u8]) -> Result<()>) {
+    let start = std::time::Instant::now();
+    // The first call sets up threads and caches.
+    read(whole).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let (usual, _) = measure(|| read(whole));
+    let most = usual + 16 * whole.len() + SLACK;
+    let mut accepted = 0;
+    let mut check = |what: String, bytes: &[u8]| {
+        let done = catch_unwind(AssertUnwindSafe(|| measure(|| read(bytes))));
+        let Ok((peak, good)) = done else { panic!("{name}, {what}: the reader panicked") };
+        accepted += usize::from(good);
+        assert!(peak <= most, "{name}, {what}: {peak} bytes of memory, at most {most} expected");
+    };
+    for end in 0..whole.len() {
+        check(format!("cut at {end} of {}", whole.len()), &whole[..end]);
+    }
+    let mut bytes = whole.to_vec();
+    for at in 0..whole.len() {
+        // Low bits change values a little, high bits make lengths large and negative.
+        let bit = [7, 0, 4, 6, 1, 5, 3, 2][at % 8];
+        bytes[at] ^= 1 << bit;
+        check(format!("bit {bit} of byte {at} of {}", whole.len()), &bytes);
+        bytes[at] = whole[at];
+    }
+    let (bytes, time) = (whole.len(), start.elapsed());
+    println!("{name}: {bytes} bytes, {accepted} damaged files are valid, {time:.1?}");
+}
+
+/// Replaces the contents of a file. Some file systems write a file that was truncated to the disk
+/// at once, which takes ten times as long as to read it.
+fn overwrite(path: &Path, bytes: &[u8]) {
+    let options = fs::OpenOptions::new().write(true).create(true).truncate(false).clone();
+    let mut file = options.open(path).unwrap();
+    file.write_all(bytes).unwrap();
+    file.set_len(bytes.len() as u64).unwrap();
+}
+
+/// Checks that a table that was read is valid.
+fn check_table(table: &RaggedTable) {
+    for column in table.columns() {
+        let array = table.array(column.name()).unwrap().to_arrow();
+        if let Ok(array) = array {
+            array.to_data().validate_full().unwrap();
+        }
+    }
+}
+
+/// Every kind of leaf, null leaves, null lists, empty rows and events.
+fn sample() -> RaggedTable {
+    let codes: DictionaryArray<UInt32Type> =
+        [Some("b"), None, Some("a"), Some("b"), Some("c"), Some("b")].into_iter().collect();
+    let columns: [(&str, usize, ArrayRef); 4] = [
+        ("name", 0, Arc::new(StringArray::from(vec![Some("x"), None, Some(""), Some("yz")]))),
+        ("flag", 1, Arc::new(BooleanArray::from(vec![true, false, true, true]))),
+        ("code", 2, Arc::new(codes)),
+        (
+            "value",
+            2,
+            Arc::new(Float32Array::from(vec![None, Some(0.5), Some(-0.0), None, Some(1e9), None])),
+        ),
+    ];
+    let mut builder =
+        RaggedTable::builder().lengths([3, 0, 0, 1]).unwrap().lengths([2, 0, 3, 1]).unwrap();
+    for (name, axis, values) in columns {
+        let mut column = Column::new(name, axis, values);
+        if name == "value" {
+            let lists = NullBuffer::from(vec![true, false, true, true]);
+            column = column.with_list_nulls(vec![Some(lists.clone()), Some(lists)]);
+        }
+        builder = builder.push(column);
+    }
+    builder.build().unwrap()
+}
+
+/// Columns that `.nrt` and JSON hold.
+fn numbers() -> RaggedTable {
+    RaggedTable::builder()
+        .lengths([2, 0, 1])
+        .unwrap()
+        .lengths([1, 0, 3])
+        .unwrap()
+        .column("subject_id", 0, Arc::new(Int64Array::from(vec![5, 6, 7])))
+        .column("flag", 1, Arc::new(BooleanArray::from(vec![true, false, true])))
+        .column("code", 2, Arc::new(UInt16Array::from(vec![1, 2, 3, 65_535])))
+        .column("value", 2, Arc::new(Float32Array::from(vec![0.5, f32::NAN, -1.0, 3.0])))
+        .build()
+        .unwrap()
+}
+
+/// A folder for the files of one test.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Returns the bytes of a file that `write` writes.
+    fn bytes_of(&self, name: &str, write: impl FnOnce(&Path) -> Result<()>) -> Vec<u8> {
+        let path = self.path(name);
+        write(&path).unwrap();
+        fs::read(path).unwrap()
+    }
+}
+
+#[test]
+fn nrt_files() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    let bytes =
+        folder.bytes_of("t.nrt", |path| nrt::write(path, &numbers(), &WriteOptions::default()));
+    damage("nrt", &bytes, |bytes| {
+        let file = NrtFile::from_bytes("t.nrt", Bytes::copy_from_slice(bytes))?;
+        file.validate()?;
+        for large in [false, true] {
+            let file = file.with_large_lists(large);
+            check_table(&file.table()?);
+            for row in 0..file.num_rows().min(4) {
+                check_table(&file.read(row..row + 1, None)?);
+                file.rows_within(row..file.num_rows(), file.ndim() - 1, 2)?;
+            }
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn safetensors_files() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    let numbers = DenseTensor::from_vec([2, 3], vec![1i16, 2, 3, 4, 5, 6]).unwrap();
+    let flags = DenseTensor::from_bools([2], [true, false]).unwrap();
+    let bytes = folder.bytes_of("t.safetensors", |path| {
+        dense::write(path, [("numbers", &numbers), ("flags", &flags)], &SaveOptions::default())
+    });
+    damage("safetensors", &bytes, |bytes| {
+        let file = SafetensorsFile::from_bytes("t", Bytes::copy_from_slice(bytes))?;
+        for tensor in file.tensors() {
+            dense::read_one(&file, tensor)?.to_flat()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn sparse_tensors_and_dictionaries() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    let mut tensor = DokTensor::new([1 << 40, 7], DType::F32).unwrap();
+    for (row, value) in [(0, 0.5), (12_345, 1.5), (1 << 30, 2.5)] {
+        tensor.set_at(&[row, 3], value).unwrap();
+    }
+    let bytes =
+        folder.bytes_of("m.safetensors", |path| dok::write(path, &tensor, &SaveOptions::default()));
+    damage("sparse tensor", &bytes, |bytes| {
+        let file = dok::DokFile::from_bytes("m", Bytes::copy_from_slice(bytes))?;
+        file.columns()?;
+        let tensor = file.tensor(MapOptions::default())?;
+        tensor.to_coo()?;
+        Ok(())
+    });
+    let field = |name: &str, data_type| Arc::new(Field::new(name, data_type, false));
+    let keys = vec![field("code", DataType::Utf8), field("unit", DataType::Int64)];
+    let value = field("mean", DataType::Float32);
+    let mut words = Dictionary::new(keys, value, MapOptions::default()).unwrap();
+    let codes: ArrayRef = Arc::new(StringArray::from(vec!["a", "bc", "a"]));
+    let units: ArrayRef = Arc::new(Int64Array::from(vec![1, 1, 2]));
+    let means: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5, 2.5]));
+    words.set(&[codes, units], &means).unwrap();
+    let bytes = folder
+        .bytes_of("d.safetensors", |path| dictionary::write(path, &words, &SaveOptions::default()));
+    damage("dictionary", &bytes, |bytes| {
+        let file = SafetensorsFile::from_bytes("d", Bytes::copy_from_slice(bytes))?;
+        let words = dictionary::read_file(&file, MapOptions::default())?;
+        for column in words.keys()?.iter().chain([&words.values()?]) {
+            column.to_data().validate_full().unwrap();
+        }
+        Ok(())
+    });
+}
+
+fn read_pipe(bytes: &[u8], options: &IpcReadOptions) -> Result<()> {
+    let pipe = std::io::Cursor::new(bytes.to_vec());
+    for table in IpcTableReader::from_stream(pipe, "pipe", options)? {
+        check_table(&table?);
+    }
+    Ok(())
+}
+
+#[test]
+fn arrow_files_and_streams() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    for (form, compression, mmap) in [
+        (IpcForm::File, IpcCompression::None, true),
+        (IpcForm::File, IpcCompression::Zstd, false),
+        (IpcForm::Stream, IpcCompression::None, false),
+        (IpcForm::Stream, IpcCompression::Lz4, false),
+    ] {
+        let name = format!("{form:?} {compression:?}");
+        let options = IpcWriteOptions { form, compression, ..IpcWriteOptions::default() };
+        let bytes = folder.bytes_of(&name, |path| arrow_ipc::write(path, &sample(), &options));
+        let path = folder.path("damaged");
+        let options = IpcReadOptions { mmap, ..IpcReadOptions::default() };
+        damage(&name, &bytes, |bytes| {
+            overwrite(&path, bytes);
+            let read = arrow_ipc::read(&path, &options);
+            if form == IpcForm::Stream {
+                // A pipe has the same tables, or an error as well.
+                let piped = read_pipe(bytes, &options);
+                assert_eq!(piped.is_ok(), read.is_ok(), "{piped:?} {read:?}");
+            }
+            check_table(&read?);
+            Ok(())
+        });
+    }
+}
+
+#[test]
+fn parquet_files() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    let bytes =
+        folder.bytes_of("t.parquet", |path| parquet::write(path, &sample(), &Default::default()));
+    let path = folder.path("damaged");
+    damage("parquet", &bytes, |bytes| {
+        overwrite(&path, bytes);
+        // Every other file by the page index, which selected rows use.
+        let other = bytes.iter().fold(0, |sum, b| sum ^ b.count_ones()) % 2 == 0;
+        let rows = other.then_some(1..3);
+        let options = ParquetReadOptions { rows, ..ParquetReadOptions::default() };
+        for chunk in ParquetTableReader::open(&path, &options)? {
+            check_table(&chunk?);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn json_files() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    for form in [JsonForm::Columns, JsonForm::Records] {
+        let options = JsonWriteOptions { form, overwrite: true };
+        let bytes = folder.bytes_of("t.json", |path| write_json(path, &sample(), &options));
+        damage(&format!("json {form:?}"), &bytes, |bytes| {
+            check_table(&RaggedTable::from_json_text(bytes, &JsonOptions::default())?);
+            Ok(())
+        });
+    }
+    let bytes = folder
+        .bytes_of("t.ndjson", |path| write_ndjson(path, &sample(), &JsonWriteOptions::default()));
+    damage("ndjson", &bytes, |bytes| {
+        for table in NdjsonReader::new(bytes, JsonOptions::default()) {
+            check_table(&table?);
+        }
+        Ok(())
+    });
+}
+
+/// Copies a folder with everything in it.
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data").join(name)
+}
+
+/// Damages one file of a folder at a time.
+fn damage_in(folder: &Path, file: &str, read: impl Fn(&Path) -> Result<()>) {
+    let path = folder.join(file);
+    let whole = fs::read(&path).unwrap();
+    damage(file, &whole, |bytes| {
+        overwrite(&path, bytes);
+        read(folder)
+    });
+    fs::write(path, whole).unwrap();
+}
+
+#[test]
+fn meds_folders() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    let root = folder.path("meds");
+    copy_folder(&data("tiny-meds/data/train"), &root.join("data/train"));
+    fs::remove_file(root.join("data/train/1.parquet")).unwrap();
+    damage_in(&root, "data/train/0.parquet", |root| {
+        let shard = MedsDataset::open(root)?.shard("train/0")?.read(&Default::default())?;
+        check_table(&shard.events);
+        check_table(&shard.statics);
+        Ok(())
+    });
+    copy_folder(&data("tiny-meds/metadata"), &root.join("metadata"));
+    damage_in(&root, "metadata/codes.parquet", |root| {
+        Vocabulary::read(root.join("metadata/codes.parquet"))?;
+        drop(CodeHierarchy::read(root.join("metadata/codes.parquet")));
+        Ok(())
+    });
+    damage_in(&root, "metadata/subject_splits.parquet", |root| {
+        MedsDataset::open(root)?.subject_splits().map(drop)
+    });
+    let ids = Int64Array::from(vec![1, 1, 4]);
+    let times = TimestampMicrosecondArray::from(vec![0, 5, -1]);
+    let labels = Labels::try_new(ids, times, vec![]).unwrap().to_batch().unwrap();
+    let path = root.join("labels.parquet");
+    let table = RaggedTable::try_from_batch(&labels).unwrap();
+    parquet::write(&path, &table, &Default::default()).unwrap();
+    damage_in(&root, "labels.parquet", |root| Labels::read(root.join("labels.parquet")).map(drop));
+}
+
+#[test]
+fn tensorized_cohorts() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    let root = small_cohort(&folder);
+    let read = |root: &Path| {
+        let cohort = TensorizedCohort::open(root)?;
+        for shard in 0..cohort.shards().len() {
+            let tables = cohort.read_meds(shard)?;
+            check_table(&tables.events);
+            check_table(&tables.statics);
+        }
+        Ok(())
+    };
+    let name = TensorizedCohort::open(&root).unwrap().shards()[0].name().to_owned();
+    damage_in(&root, &format!("data/{name}.nrt"), read);
+    damage_in(&root, &format!("tokenization/schemas/{name}.parquet"), read);
+}
+
+/// Writes a table of rows as Parquet.
+fn write_rows(path: &Path, columns: Vec<(&str, ArrayRef)>) {
+    let rows = columns[0].1.len();
+    let mut builder = RaggedTable::builder().rows(rows);
+    for (name, values) in columns {
+        builder = builder.column(name, 0, values);
+    }
+    let options = parquet::ParquetWriteOptions { overwrite: true, ..Default::default() };
+    parquet::write(path, &builder.build().unwrap(), &options).unwrap();
+}
+
+/// Tensorizes the first shard of the small data set.
+fn small_cohort(folder: &Folder) -> PathBuf {
+    let (meds, root) = (folder.path("meds"), folder.path("cohort"));
+    copy_folder(&data("tiny-meds/data/train"), &meds.join("data/train"));
+    fs::remove_file(meds.join("data/train/1.parquet")).unwrap();
+    let dataset = MedsDataset::open(&meds).unwrap();
+    let done = |_: &[ShardReport]| std::ops::ControlFlow::Continue(());
+    tensorize(&dataset, &root, &Default::default(), done).unwrap();
+    root
+}
+
+#[test]
+fn tokens_are_read_exactly() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    let path = folder.path("codes.parquet");
+    let codes: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+    let tokens = |last| Arc::new(UInt64Array::from(vec![Some(1), last])) as ArrayRef;
+    for (last, fits) in [(Some(2), true), (None, true), (Some(u64::MAX), false)] {
+        write_rows(&path, vec![("code", codes.clone()), ("code/vocab_index", tokens(last))]);
+        assert_eq!(Vocabulary::read(&path).is_ok(), fits, "{last:?}");
+    }
+    // A token beyond all vocabularies is not that of padding, nor is a number with a fraction.
+    let root = small_cohort(&folder);
+    let cohort = TensorizedCohort::open(&root).unwrap();
+    let path = cohort.shards()[0].tensors_path().to_path_buf();
+    let table = NrtFile::open(&path, &Default::default()).unwrap().table().unwrap();
+    assert!(cohort.read_meds(0).is_ok());
+    let len = table.column("code").unwrap().values().len();
+    let huge: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX; len]));
+    let floats: ArrayRef = Arc::new(Float32Array::from(vec![f32::NAN; len]));
+    for values in [huge, floats] {
+        let columns = table.columns().iter().map(|c| match c.name() {
+            "code" => Column::new("code", 2, values.clone()),
+            _ => c.clone(),
+        });
+        let table = table.with_columns(columns.collect()).unwrap();
+        let options = WriteOptions { overwrite: true, ..WriteOptions::default() };
+        nrt::write(&path, &table, &options).unwrap();
+        assert!(cohort.read_meds(0).is_err());
+    }
+}
+
+#[test]
+fn the_largest_token_does_not_size_memory() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    let root = small_cohort(&folder);
+    let codes: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+    let tokens: ArrayRef = Arc::new(UInt64Array::from(vec![1, u64::from(u32::MAX) - 1]));
+    let path = root.join("metadata/codes.parquet");
+    write_rows(&path, vec![("code", codes), ("code/vocab_index", tokens)]);
+    let (peak, good) = measure(|| audit::check(&root, &Default::default()).map(drop));
+    assert!(good && peak < 64 << 20, "{peak}");
+    let (peak, good) = measure(|| TensorizedCohort::open(&root)?.read_meds(0).map(drop));
+    assert!(!good && peak < 64 << 20, "{peak}");
+}
+
+#[test]
+fn types_in_files_do_not_nest_without_end() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    let one = DenseTensor::from_vec([1], vec![1i64]).unwrap();
+    let deep = format!("{}Int64{}", "List(".repeat(200_000), ")".repeat(200_000));
+    for (of, words) in [("Int64", None), (deep.as_str(), Some("nested too deep"))] {
+        let columns = format!(r#"[{{"name":"k","type":"{of}"}},{{"name":"v","type":"Int64"}}]"#);
+        let metadata = [("format", dictionary::FORMAT.to_owned()), ("columns", columns)];
+        let metadata = metadata.map(|(k, v)| (k.to_owned(), v)).into();
+        let path = folder.path("d.safetensors");
+        let options = SaveOptions { overwrite: true, metadata };
+        dense::write(&path, [("keys/k", &one), ("values/v", &one)], &options).unwrap();
+        match (dictionary::read(&path), words) {
+            (Ok(read), None) => assert_eq!(read.len(), 1),
+            (Err(e), Some(words)) => assert!(e.to_string().contains(words), "{e}"),
+            (read, _) => panic!("{of:.20}: {read:?}"),
+        }
+    }
+}
+
+#[test]
+fn dictionaries_within_maps_are_written() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    let batch = |words: [&str; 2]| {
+        let values: DictionaryArray<UInt32Type> = words.into_iter().collect();
+        let keys = StringArray::from(vec!["x", "y"]);
+        let fields = vec![
+            Field::new("key", DataType::Utf8, false),
+            Field::new("value", values.data_type().clone(), true),
+        ];
+        let columns: Vec<ArrayRef> = vec![Arc::new(keys), Arc::new(values)];
+        let entries = StructArray::new(fields.into(), columns, None);
+        let field = Arc::new(Field::new("entries", entries.data_type().clone(), false));
+        let offsets = OffsetBuffer::new(vec![0, 1, 2].into());
+        let maps = MapArray::new(field, offsets, entries, None, false);
+        RecordBatch::try_from_iter([("m", Arc::new(maps) as ArrayRef)]).unwrap()
+    };
+    let path = folder.path("m.arrow");
+    let batches = [batch(["a", "b"]), batch(["c", "a"])];
+    let schema = batches[0].schema();
+    let mut writer = IpcTableWriter::create(&path, &schema, &IpcWriteOptions::default()).unwrap();
+    for batch in &batches {
+        writer.write_batch(batch).unwrap();
+    }
+    writer.finish().unwrap();
+    let mut reader = IpcTableReader::open(&path, &IpcReadOptions::default()).unwrap();
+    for expected in [["a", "b"], ["c", "a"]] {
+        let batch = reader.next_batch().unwrap().unwrap();
+        let found = batch.column(0).as_map().values().as_string::<i32>().clone();
+        assert_eq!(found.iter().flatten().collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn decimals_are_read_as_written() {
+    let _turn = take_turn();
+    let read = |text: &str, of: DataType| {
+        let options = JsonOptions::default().with_column("x", of);
+        RaggedTable::from_json_text(text.as_bytes(), &options).map(|table| {
+            let values = table.column("x").unwrap().values().clone();
+            let text = |i| arrow::util::display::array_value_to_string(&values, i).unwrap();
+            (0..values.len()).map(text).collect::<Vec<_>>()
+        })
+    };
+    let big = "100000000000000000000";
+    let text = format!(r#"{{"x":[{big},-50,null,-{big}]}}"#);
+    for (of, expected) in [
+        (DataType::Decimal128(38, 0), [big, "-50", "", &format!("-{big}")]),
+        (DataType::Decimal128(38, -1), [big, "-50", "", &format!("-{big}")]),
+        (DataType::Decimal256(70, 0), [big, "-50", "", &format!("-{big}")]),
+    ] {
+        assert_eq!(read(&text, of.clone()).unwrap(), expected, "{of}");
+    }
+    assert!(read(&text, DataType::Decimal128(20, 0)).is_err());
+    // More than 128 bits.
+    let huge = "9".repeat(50);
+    let text = format!(r#"{{"x":[1,{huge}]}}"#);
+    let e = read(&text, DataType::Decimal256(76, 0)).unwrap_err().to_string();
+    assert!(e.contains("x[1]"), "{e}");
+    let text = r#"{"x":[-1,18446744073709551616]}"#;
+    for of in [DataType::Timestamp(TimeUnit::Second, None), DataType::Duration(TimeUnit::Second)] {
+        let e = read(text, of).unwrap_err().to_string();
+        assert!(e.contains("x[1]") && e.contains("18446744073709551616"), "{e}");
+    }
+}
+
+#[cfg(feature = "sql")]
+#[test]
+fn entries_without_coordinates_are_the_same() {
+    let _turn = take_turn();
+    let folder = Folder::new();
+    for count in [1, 2] {
+        let indices = DenseTensor::from_vec([0, count], Vec::<i64>::new()).unwrap();
+        let values = DenseTensor::from_vec([count], vec![1.5f32; count]).unwrap();
+        let path = folder.path(&format!("{count}.safetensors"));
+        let metadata =
+            [("format".to_owned(), dok::FORMAT.to_owned()), ("shape".into(), "[]".into())];
+        let options = SaveOptions { overwrite: true, metadata: metadata.into() };
+        dense::write(&path, [("indices", &indices), ("values", &values)], &options).unwrap();
+        let read = serrate_core::internal::keyed::Contents::read(&path);
+        assert_eq!(read.is_ok(), count == 1);
+    }
+}

@@ -1,0 +1,101 @@
+//! `min` and `max` of floats, lists and structs over a frame that rows leave.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::fmt;
+
+use arrow::array::{Array, ArrayRef, UInt64Array};
+use arrow::compute::take;
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::Accumulator;
+
+use crate::functions::nested::compare_nested;
+
+/// The best value of the rows between the first that has not left and the last that has entered.
+///
+/// It keeps the values that are the best once all rows before them have left. Each value enters and leaves
+/// once, so a frame of any width costs about two comparisons per row.
+pub(super) struct SlidingExtreme {
+    data_type: DataType,
+    /// The order of a value that takes the place of the best so far.
+    wanted: Ordering,
+    /// Arrays of one value each, with the number of its row, none better than one before it.
+    candidates: VecDeque<(usize, ArrayRef)>,
+    entered: usize,
+    left: usize,
+}
+
+impl fmt::Debug for SlidingExtreme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlidingExtreme").field("wanted", &self.wanted).finish_non_exhaustive()
+    }
+}
+
+impl SlidingExtreme {
+    pub(super) fn new(data_type: &DataType, wanted: Ordering) -> Self {
+        Self {
+            data_type: data_type.clone(),
+            wanted,
+            candidates: VecDeque::new(),
+            entered: 0,
+            left: 0,
+        }
+    }
+}
+
+impl Accumulator for SlidingExtreme {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let Some(values) = values.first() else { return Ok(()) };
+        for row in 0..values.len() {
+            let number = self.entered;
+            self.entered = self.entered.saturating_add(1);
+            if values.is_null(row) {
+                continue;
+            }
+            // A slice would keep all values of the batch.
+            let value = take(values.as_ref(), &UInt64Array::from(vec![row as u64]), None)?;
+            while let Some((_, worst)) = self.candidates.back()
+                && compare_nested(&value, worst)?(0, 0) == self.wanted
+            {
+                self.candidates.pop_back();
+            }
+            self.candidates.push_back((number, value));
+        }
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let rows = values.first().map_or(0, |v| v.len());
+        self.left = self.left.saturating_add(rows);
+        while self.candidates.front().is_some_and(|(number, _)| *number < self.left) {
+            self.candidates.pop_front();
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        match self.candidates.front() {
+            Some((_, value)) => ScalarValue::try_from_array(value, 0),
+            None => ScalarValue::try_from(&self.data_type),
+        }
+    }
+
+    fn size(&self) -> usize {
+        let held: usize = self.candidates.iter().map(|(_, v)| v.get_array_memory_size()).sum();
+        size_of_val(self).saturating_add(held)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+}

@@ -1,0 +1,63 @@
+//! Functions of single values over the values of lists: `upper(code)`, `date_trunc('month', time)`.
+
+use std::sync::Arc;
+
+use arrow::datatypes::Field;
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::expr::{HigherOrderFunction, LambdaVariable, ScalarFunction};
+use datafusion::logical_expr::{Expr, ExprSchemable, lambda};
+
+use super::{higher_order, lambda as ragged_map};
+use crate::array::{leaf_type, list_depth};
+
+/// The call as a `ragged_map` over those of its arguments that are lists.
+///
+/// `None` where the function takes the lists as they are, where no argument is a list, and where the
+/// function does not take the values of the lists either: the caller then reports the first error.
+pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let types: Option<Vec<_>> = call.args.iter().map(|arg| arg.get_type(schema).ok()).collect();
+    let types = types?;
+    if types.iter().all(|t| list_depth(t) == 0)
+        || Expr::ScalarFunction(call.clone()).get_type(schema).is_ok()
+    {
+        return None;
+    }
+    let (mut names, mut lists, mut body) = (Vec::new(), Vec::new(), Vec::new());
+    for (arg, data_type) in call.args.iter().zip(&types) {
+        if list_depth(data_type) == 0 {
+            body.push(arg.clone());
+            continue;
+        }
+        let name = variable(names.len());
+        let leaf = Arc::new(Field::new_list_field(leaf_type(data_type).clone(), true));
+        body.push(Expr::LambdaVariable(LambdaVariable::new(name.clone(), Some(leaf))));
+        names.push(name);
+        lists.push(arg.clone());
+    }
+    let body = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&call.func), body));
+    body.get_type(schema).ok()?;
+    lists.push(lambda(names, body));
+    let map = Arc::clone(higher_order(ragged_map::NAME)?);
+    Some(Expr::HigherOrderFunction(HigherOrderFunction::new(map, lists)))
+}
+
+/// The call that a `ragged_map` of [`map_over_lists`] stands for, as the statement has it.
+pub(crate) fn written_call(map: &HigherOrderFunction) -> Option<Expr> {
+    let (Expr::Lambda(lambda), lists) = map.args.split_last()? else { return None };
+    let Expr::ScalarFunction(mut call) = lambda.body.as_ref().clone() else { return None };
+    if lambda.params.iter().enumerate().any(|(at, name)| *name != variable(at)) {
+        return None;
+    }
+    let mut lists = lists.iter();
+    for arg in &mut call.args {
+        if matches!(arg, Expr::LambdaVariable(_)) {
+            *arg = lists.next()?.clone();
+        }
+    }
+    lists.next().is_none().then_some(Expr::ScalarFunction(call))
+}
+
+/// The variable of a list, by its position among the lists.
+fn variable(at: usize) -> String {
+    format!("value_{at}")
+}

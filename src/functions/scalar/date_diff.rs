@@ -1,0 +1,148 @@
+//! `date_diff`: the time between two timestamps in units of the calendar.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::compute::kernels::arity::binary;
+use arrow::compute::kernels::numeric::sub;
+use arrow::compute::{DatePart, cast, date_part};
+use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicrosecondType};
+use arrow::error::ArrowError;
+use datafusion::common::{ScalarValue, exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+const NAME: &str = "date_diff";
+const TIMES: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
+
+/// `date_diff(part, start, end)`: how many boundaries of a part lie between two times.
+pub(super) fn date_diff() -> ScalarUDF {
+    ScalarUDF::new_from_impl(DateDiff {
+        aliases: ["datediff".to_owned()],
+        signature: Signature::user_defined(Volatility::Immutable),
+    })
+}
+
+/// A part of a date: so many months, or so many microseconds.
+#[derive(Clone, Copy)]
+enum Part {
+    Months(i64),
+    /// Seven days each from the first time on, as in DuckDB; Mondays do not matter.
+    Weeks,
+    Microseconds(i64),
+}
+
+impl Part {
+    fn parse(name: &str) -> Option<Self> {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "millennium" | "millennia" => Self::Months(12_000),
+            "century" | "centuries" => Self::Months(1_200),
+            "decade" | "decades" => Self::Months(120),
+            "year" | "years" | "yr" | "y" => Self::Months(12),
+            "quarter" | "quarters" => Self::Months(3),
+            "month" | "months" | "mon" => Self::Months(1),
+            "week" | "weeks" | "w" => Self::Weeks,
+            "day" | "days" | "d" => Self::Microseconds(MICROSECONDS_PER_DAY),
+            "hour" | "hours" | "hr" | "h" => Self::Microseconds(3_600_000_000),
+            "minute" | "minutes" | "min" | "m" => Self::Microseconds(60_000_000),
+            "second" | "seconds" | "sec" | "s" => Self::Microseconds(1_000_000),
+            "millisecond" | "milliseconds" | "ms" => Self::Microseconds(1_000),
+            "microsecond" | "microseconds" | "us" => Self::Microseconds(1),
+            _ => return None,
+        })
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct DateDiff {
+    aliases: [String; 1],
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for DateDiff {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let [part, start, end] = types else {
+            return plan_err!(
+                "{NAME} takes a part and two times, as in {NAME}('day', start, end); {} arguments given",
+                types.len()
+            );
+        };
+        if !part.is_string() && !part.is_null() {
+            return plan_err!("{NAME}: the part must be a text such as 'day'; it is {part}");
+        }
+        for time in [start, end] {
+            let is_time = matches!(
+                time,
+                DataType::Null | DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)
+            );
+            if !is_time && !time.is_string() {
+                return plan_err!("{NAME} takes dates and timestamps, and one argument is {time}");
+            }
+        }
+        Ok(vec![DataType::Utf8, TIMES, TIMES])
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Int64)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [ColumnarValue::Scalar(part), start, end] = args.args.as_slice() else {
+            return exec_err!("{NAME}: the part must be a literal such as 'day'");
+        };
+        let Some(part) = part.try_as_str().flatten() else {
+            return Ok(ColumnarValue::Scalar(ScalarValue::Int64(None)));
+        };
+        let Some(known) = Part::parse(part) else {
+            return exec_err!(
+                "{NAME}: there is no part '{part}'; parts are year, quarter, month, week, day, hour, minute, second, millisecond, microsecond, decade, century, millennium"
+            );
+        };
+        let (start, end) = (start.to_array(args.number_rows)?, end.to_array(args.number_rows)?);
+        Ok(ColumnarValue::Array(count_boundaries(known, &start, &end)?))
+    }
+}
+
+fn microseconds(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
+    let times = cast(times, &TIMES)?;
+    Ok(times.as_primitive::<TimestampMicrosecondType>().reinterpret_cast())
+}
+
+/// The months of each time since the year 0.
+fn months(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
+    let (years, months) = (date_part(times, DatePart::Year)?, date_part(times, DatePart::Month)?);
+    let months_of_year = |year: i32, month: i32| i64::from(year) * 12 + i64::from(month) - 1;
+    binary(years.as_primitive::<Int32Type>(), months.as_primitive::<Int32Type>(), months_of_year)
+}
+
+fn count_boundaries(part: Part, start: &ArrayRef, end: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let number = |times: &ArrayRef| -> Result<Int64Array, ArrowError> {
+        Ok(match part {
+            Part::Months(length) => months(times)?.unary(|m| m.div_euclid(length)),
+            Part::Weeks => microseconds(times)?.unary(|t| t.div_euclid(MICROSECONDS_PER_DAY)),
+            Part::Microseconds(length) => microseconds(times)?.unary(|t| t.div_euclid(length)),
+        })
+    };
+    let count = sub(&number(end)?, &number(start)?)?;
+    Ok(match part {
+        Part::Weeks => {
+            Arc::new(count.as_primitive::<Int64Type>().unary::<_, Int64Type>(|days| days / 7))
+        }
+        Part::Months(_) | Part::Microseconds(_) => count,
+    })
+}

@@ -1,0 +1,114 @@
+//! `regexp_extract`: what a regular expression finds in a text.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, StringArray, StringBuilder};
+use arrow::datatypes::DataType;
+use datafusion::common::{exec_datafusion_err, exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use regex::Regex;
+
+const NAME: &str = "regexp_extract";
+
+/// `regexp_extract(text, pattern [, group])`: the first match of a pattern, or a group of it; an empty
+/// text where the text has no match, or the pattern no such group.
+pub(super) fn regexp_extract() -> ScalarUDF {
+    ScalarUDF::new_from_impl(RegexpExtract {
+        signature: Signature::user_defined(Volatility::Immutable),
+    })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct RegexpExtract {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for RegexpExtract {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let is_text = |t: &DataType| {
+            let plain = match t {
+                DataType::Dictionary(_, values) => values.as_ref(),
+                plain => plain,
+            };
+            plain.is_string() || plain.is_null()
+        };
+        match types {
+            [text, pattern, group @ ..]
+                if is_text(text)
+                    && is_text(pattern)
+                    && group.len() <= 1
+                    && group.iter().all(|g| g.is_integer() || g.is_null()) =>
+            {
+                let texts = [DataType::Utf8, DataType::Utf8];
+                Ok(texts.into_iter().chain(group.iter().map(|_| DataType::Int64)).collect())
+            }
+            _ => plan_err!(
+                "{NAME} takes a text, a pattern and the number of a group, as in {NAME}(code, '(.*)//', 1); it is given {types:?}"
+            ),
+        }
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Utf8)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let (rows, mut args) = (args.number_rows, args.args.into_iter());
+        let (Some(text), Some(pattern)) = (args.next(), args.next()) else {
+            return exec_err!("{NAME} takes a text and a pattern");
+        };
+        let group = match args.next().unwrap_or_else(|| ColumnarValue::Scalar(0i64.into())) {
+            ColumnarValue::Scalar(group) => group,
+            ColumnarValue::Array(_) => {
+                return exec_err!("{NAME}: the group must be a literal such as 1");
+            }
+        };
+        let group = match i64::try_from(group) {
+            Ok(group) => usize::try_from(group).ok(),
+            Err(_) => Some(0),
+        };
+        let Some(group) = group else {
+            return exec_err!("{NAME}: a group is 0, the whole match, or more");
+        };
+        let (texts, patterns) = (text.to_array(rows)?, pattern.to_array(rows)?);
+        let (texts, patterns) = (texts.as_string::<i32>(), patterns.as_string::<i32>());
+        Ok(ColumnarValue::Array(Arc::new(extract(texts, patterns, group)?)))
+    }
+}
+
+/// A group of the first match in each text: empty where there is none, NULL where text or pattern is NULL.
+fn extract(texts: &StringArray, patterns: &StringArray, group: usize) -> Result<StringArray> {
+    let mut out = StringBuilder::with_capacity(texts.len(), 0);
+    // Patterns rarely change from row to row.
+    let mut last: Option<(&str, Regex)> = None;
+    for (text, pattern) in texts.iter().zip(patterns) {
+        let (Some(text), Some(pattern)) = (text, pattern) else {
+            out.append_null();
+            continue;
+        };
+        let regex = match last.take() {
+            Some((source, regex)) if source == pattern => regex,
+            _ => compile(pattern)?,
+        };
+        let found = regex.captures(text).and_then(|found| found.get(group));
+        out.append_value(found.map_or("", |found| found.as_str()));
+        last = Some((pattern, regex));
+    }
+    Ok(out.finish())
+}
+
+fn compile(pattern: &str) -> Result<Regex> {
+    Regex::new(pattern)
+        .map_err(|e| exec_datafusion_err!("{NAME}: {pattern:?} is no regular expression: {e}"))
+}

@@ -1,0 +1,78 @@
+//! `string_split`: the parts of a text between separators.
+
+use std::sync::Arc;
+
+use arrow::array::{AsArray, ListBuilder, StringArray, StringBuilder};
+use arrow::datatypes::DataType;
+use datafusion::common::exec_err;
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+const NAME: &str = "string_split";
+
+/// `string_split(text, separator)`: the parts of a text. An empty separator gives its characters, NULL the
+/// text alone; `string_to_array` gives no part of an empty text, and knows no empty separator.
+pub(super) fn string_split() -> ScalarUDF {
+    ScalarUDF::new_from_impl(StringSplit {
+        aliases: ["str_split", "split"].map(str::to_owned),
+        signature: Signature::exact(vec![DataType::Utf8, DataType::Utf8], Volatility::Immutable),
+    })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct StringSplit {
+    aliases: [String; 2],
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for StringSplit {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::new_list(DataType::Utf8, true))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [text, separator] = args.args.as_slice() else {
+            return exec_err!("{NAME} takes a text and a separator");
+        };
+        let (texts, separators) =
+            (text.to_array(args.number_rows)?, separator.to_array(args.number_rows)?);
+        let (texts, separators) = (texts.as_string::<i32>(), separators.as_string::<i32>());
+        Ok(ColumnarValue::Array(Arc::new(split_texts(texts, separators).finish())))
+    }
+}
+
+fn split_texts(texts: &StringArray, separators: &StringArray) -> ListBuilder<StringBuilder> {
+    let mut out = ListBuilder::new(StringBuilder::new());
+    for (text, separator) in texts.iter().zip(separators) {
+        let Some(text) = text else {
+            out.append_null();
+            continue;
+        };
+        match separator {
+            Some("") if !text.is_empty() => {
+                let mut buffer = [0; 4];
+                text.chars().for_each(|c| out.values().append_value(c.encode_utf8(&mut buffer)));
+            }
+            Some("") | None => out.values().append_value(text),
+            Some(separator) => {
+                text.split(separator).for_each(|part| out.values().append_value(part));
+            }
+        }
+        out.append(true);
+    }
+    out
+}

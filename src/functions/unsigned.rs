@@ -1,0 +1,462 @@
+//! Unsigned 64-bit integers where SQL has signed ones.
+//!
+//! DataFusion counts rows, ranks and lengths in UInt64. Beside a signed integer such a number becomes a
+//! DECIMAL(20, 0), whose quotients have fractions, it has no negative, and functions of lists do not take it.
+//! Here
+//!
+//! * what counts yields Int64, as in DuckDB: `row_number`, `rank`, `dense_rank`, `ntile`, `approx_distinct`,
+//!   and the functions of [`list_counts`](super::list_counts);
+//! * quotients of integers are whole, whatever their types ([`plan_quotient`]), and exact;
+//! * functions that take an Int64 take a UInt64, and fail for one that an Int64 does not hold
+//!   ([`takes_unsigned`]).
+//!
+//! `stock_ranks_are_still_unsigned` in `tests/sql/integers.rs` fails once the first can go.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Decimal128Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Decimal128Type, FieldRef};
+use arrow::error::ArrowError;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{DFSchema, ScalarValue, exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::functions_window::ntile::ntile_udwf;
+use datafusion::functions_window::rank::{dense_rank_udwf, rank_udwf};
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::function::{
+    ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs,
+};
+use datafusion::logical_expr::planner::RawBinaryExpr;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
+use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+use datafusion::logical_expr::window_state::WindowAggState;
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, ColumnarValue, Documentation, Expr, ExprSchemable, LimitEffect, Operator,
+    PartitionEvaluator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, WindowUDF, WindowUDFImpl,
+};
+use datafusion::physical_expr::PhysicalExpr;
+
+/// The type that DataFusion gives a UInt64 beside a signed integer: it holds both.
+const WIDE: DataType = DataType::Decimal128(20, 0);
+
+/// The window functions that count, to be registered in the place of DataFusion's.
+pub(crate) fn signed_windows() -> [WindowUDF; 4] {
+    [row_number_udwf(), rank_udwf(), dense_rank_udwf(), ntile_udwf()]
+        .map(|inner| WindowUDF::new_from_impl(SignedWindow { inner }))
+}
+
+/// A window function of DataFusion's that counts, in Int64.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct SignedWindow {
+    inner: Arc<WindowUDF>,
+}
+
+impl WindowUDFImpl for SignedWindow {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn expressions(&self, args: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
+        self.inner.expressions(args)
+    }
+
+    fn partition_evaluator(
+        &self,
+        args: PartitionEvaluatorArgs<'_>,
+    ) -> Result<Box<dyn PartitionEvaluator>> {
+        let inner = self.inner.partition_evaluator_factory(args)?;
+        Ok(Box::new(SignedEvaluator { inner }))
+    }
+
+    fn field(&self, args: WindowUDFFieldArgs<'_>) -> Result<FieldRef> {
+        let field = self.inner.field(args)?;
+        Ok(Arc::new(field.as_ref().clone().with_data_type(DataType::Int64)))
+    }
+
+    fn sort_options(&self) -> Option<arrow::compute::SortOptions> {
+        self.inner.sort_options()
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(types)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+
+    fn limit_effect(&self, args: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
+        self.inner.inner().limit_effect(args)
+    }
+}
+
+#[derive(Debug)]
+struct SignedEvaluator {
+    inner: Box<dyn PartitionEvaluator>,
+}
+
+/// Numbers of rows, none of which is beyond Int64.
+fn to_signed(counts: &ArrayRef) -> Result<ArrayRef> {
+    Ok(cast(counts, &DataType::Int64)?)
+}
+
+impl PartitionEvaluator for SignedEvaluator {
+    fn memoize(&mut self, state: &mut WindowAggState) -> Result<()> {
+        self.inner.memoize(state)
+    }
+
+    fn get_range(&self, row: usize, rows: usize) -> Result<Range<usize>> {
+        self.inner.get_range(row, rows)
+    }
+
+    fn is_causal(&self) -> bool {
+        self.inner.is_causal()
+    }
+
+    fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        to_signed(&self.inner.evaluate_all(values, rows)?)
+    }
+
+    fn evaluate(&mut self, values: &[ArrayRef], range: &Range<usize>) -> Result<ScalarValue> {
+        self.inner.evaluate(values, range)?.cast_to(&DataType::Int64)
+    }
+
+    fn evaluate_all_with_rank(&self, rows: usize, ranks: &[Range<usize>]) -> Result<ArrayRef> {
+        to_signed(&self.inner.evaluate_all_with_rank(rows, ranks)?)
+    }
+
+    fn supports_bounded_execution(&self) -> bool {
+        self.inner.supports_bounded_execution()
+    }
+
+    fn uses_window_frame(&self) -> bool {
+        self.inner.uses_window_frame()
+    }
+
+    fn include_rank(&self) -> bool {
+        self.inner.include_rank()
+    }
+}
+
+/// Functions of DataFusion's that take an Int64 and no UInt64. The test
+/// `functions_that_take_integers_take_unsigned_ones` in `tests/sql/integers.rs` finds what is missing.
+const TAKING_SIGNED: [&str; 35] = [
+    "array_append",
+    "array_element",
+    "array_has",
+    "array_length",
+    "array_position",
+    "array_positions",
+    "array_prepend",
+    "array_remove",
+    "array_remove_all",
+    "array_remove_n",
+    "array_repeat",
+    "array_replace",
+    "array_replace_all",
+    "array_replace_n",
+    "array_resize",
+    "array_slice",
+    "chr",
+    "factorial",
+    "from_unixtime",
+    "gcd",
+    "lcm",
+    "left",
+    "lpad",
+    "make_date",
+    "overlay",
+    "regexp_count",
+    "regexp_instr",
+    "repeat",
+    "right",
+    "round",
+    "rpad",
+    "split_part",
+    "substr",
+    "substr_index",
+    "trunc",
+];
+
+/// Whether a function has to be put in the place of DataFusion's to take unsigned integers.
+pub(crate) fn is_for_signed(name: &str) -> bool {
+    TAKING_SIGNED.contains(&name)
+}
+
+/// A function that takes unsigned integers where `inner` takes Int64.
+pub(crate) fn takes_unsigned(inner: Arc<ScalarUDF>) -> ScalarUDF {
+    let signature = Signature::user_defined(inner.signature().volatility);
+    ScalarUDF::new_from_impl(TakesUnsigned { inner, signature })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct TakesUnsigned {
+    inner: Arc<ScalarUDF>,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for TakesUnsigned {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        self.inner.schema_name(args)
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let coerced = |types: &[DataType]| -> Result<Vec<DataType>> {
+            let fields: Vec<FieldRef> = types
+                .iter()
+                .map(|t| Arc::new(arrow::datatypes::Field::new("arg", t.clone(), true)))
+                .collect();
+            let fields = fields_with_udf(&fields, self.inner.as_ref())?;
+            Ok(fields.iter().map(|f| f.data_type().clone()).collect())
+        };
+        let stock = coerced(types);
+        if stock.is_ok() || !types.iter().any(is_unsigned_or_wide) {
+            return stock;
+        }
+        let signed = types.iter().map(|t| match is_unsigned_or_wide(t) {
+            true => DataType::Int64,
+            false => t.clone(),
+        });
+        coerced(&signed.collect::<Vec<_>>()).or(stock)
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.inner.return_field_from_args(args)
+    }
+
+    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
+        let inner = self.inner.inner().with_updated_config(config)?;
+        Some(takes_unsigned(Arc::new(inner)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.inner.invoke_with_args(args)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        self.inner.simplify(args, info)
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.inner.short_circuits()
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.inner.output_ordering(inputs)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+}
+
+/// Whether a type is UInt64, or what DataFusion makes of one in arithmetic.
+fn is_unsigned_or_wide(t: &DataType) -> bool {
+    matches!(t, DataType::UInt64 | DataType::Decimal128(_, 0))
+}
+
+/// An index or a bound of `x[i]` and `x[i:j]` as Int64, where it is another integer.
+pub(super) fn signed_index(index: Expr, schema: &DFSchema) -> Expr {
+    match index.get_type(schema) {
+        Ok(t) if is_unsigned_or_wide(&t) => Expr::Cast(Cast::new(Box::new(index), DataType::Int64)),
+        _ => index,
+    }
+}
+
+/// The operand of a unary minus in a type that has its negative.
+pub(super) fn signed_operand(operand: Expr, schema: &DFSchema) -> Expr {
+    let to = match operand.get_type(schema) {
+        Ok(DataType::UInt8 | DataType::UInt16 | DataType::UInt32) => DataType::Int64,
+        Ok(DataType::UInt64) => WIDE,
+        _ => return operand,
+    };
+    Expr::Cast(Cast::new(Box::new(operand), to))
+}
+
+/// Kinds of operands of a division.
+#[derive(Clone, Copy, PartialEq)]
+enum Whole {
+    /// A signed integer.
+    Signed,
+    /// A UInt64.
+    Unsigned,
+    /// Unsigned, and with a place in every signed and unsigned type of 64 bits.
+    Small,
+    /// A decimal without fraction that arithmetic made of integers of both kinds.
+    Wide,
+}
+
+/// Whether the values of an expression are integers, by what it is made of: a column of a decimal type is none.
+fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<Whole> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if matches!(
+                op,
+                Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Modulo
+            ) =>
+        {
+            Some(match (find_whole(left, schema)?, find_whole(right, schema)?) {
+                (Whole::Small, other) | (other, Whole::Small) => other,
+                (left, right) if left == right => left,
+                _ => Whole::Wide,
+            })
+        }
+        Expr::Negative(of) => match of.as_ref() {
+            Expr::Cast(cast) if *cast.field.data_type() == WIDE => {
+                find_whole(&cast.expr, schema).map(|_| Whole::Wide)
+            }
+            of => find_whole(of, schema),
+        },
+        Expr::ScalarFunction(call) if call.func.inner().is::<WholeQuotient>() => {
+            match expr.get_type(schema).ok()? {
+                DataType::Int64 => Some(Whole::Signed),
+                _ => Some(Whole::Wide),
+            }
+        }
+        expr => match expr.get_type(schema).ok()? {
+            DataType::UInt64 => Some(Whole::Unsigned),
+            t if t.is_signed_integer() => Some(Whole::Signed),
+            t if t.is_unsigned_integer() => Some(Whole::Small),
+            _ => None,
+        },
+    }
+}
+
+/// A literal that is not negative as UInt64.
+fn unsigned_literal(expr: &Expr) -> Option<Expr> {
+    let Expr::Literal(value, metadata) = expr else { return None };
+    if value.is_null() || !value.data_type().is_signed_integer() {
+        return None;
+    }
+    let value = value.cast_to(&DataType::UInt64).ok().filter(|v| !v.is_null())?;
+    Some(Expr::Literal(value, metadata.clone()))
+}
+
+/// A quotient or remainder of an unsigned and a signed integer, whole; `None` where DataFusion's is.
+///
+/// A literal takes the type of a UInt64 beside it. The quotient of a UInt64 and a signed integer may be
+/// beyond both of their types, and is a DECIMAL(20, 0), as their sum is.
+pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let op = match expr.op {
+        BinaryOperator::Divide => Operator::Divide,
+        BinaryOperator::Modulo => Operator::Modulo,
+        _ => return None,
+    };
+    let right = find_whole(&expr.right, schema)?;
+    let left = find_whole(&expr.left, schema)?;
+    let as_operator = |left: Expr, right: Expr| {
+        Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
+    };
+    match (left, right) {
+        (Whole::Small, Whole::Wide) | (Whole::Wide, Whole::Small | Whole::Wide) => {}
+        (left, right) if left == right => return None,
+        (Whole::Small, _) | (_, Whole::Small) => return None,
+        (Whole::Unsigned, Whole::Signed) => {
+            if let Some(right) = unsigned_literal(&expr.right) {
+                return Some(as_operator(expr.left.clone(), right));
+            }
+        }
+        (Whole::Signed, Whole::Unsigned) => {
+            if let Some(left) = unsigned_literal(&expr.left) {
+                return Some(as_operator(left, expr.right.clone()));
+            }
+        }
+        _ => {}
+    }
+    // Remainders of decimals without fraction have none.
+    (op == Operator::Divide).then(|| {
+        let signature = Signature::any(2, Volatility::Immutable);
+        ScalarUDF::new_from_impl(WholeQuotient { signature })
+            .call(vec![expr.left.clone(), expr.right.clone()])
+    })
+}
+
+/// `a / b` of integers in different types, rounded towards zero.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct WholeQuotient {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for WholeQuotient {
+    fn name(&self) -> &str {
+        "__serrate_quotient"
+    }
+
+    fn display_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(|e| e.to_string()).collect::<Vec<_>>().join(" / "))
+    }
+
+    /// The name that the operator would have.
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        Ok(args.iter().map(|e| e.schema_name().to_string()).collect::<Vec<_>>().join(" / "))
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            // A quotient is no greater than what is divided.
+            [left, _] if left.is_signed_integer() => Ok(DataType::Int64),
+            [DataType::Decimal128(digits, 0), _] => Ok(DataType::Decimal128(*digits, 0)),
+            [_, _] => Ok(WIDE),
+            types => plan_err!("{}: {} operands", self.name(), types.len()),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
+        let rows = if one { 1 } else { args.number_rows };
+        let [left, right] = args.args.as_slice() else {
+            return exec_err!("{}: {} operands", self.name(), args.args.len());
+        };
+        let exact = |value: &ColumnarValue| -> Result<ArrayRef> {
+            Ok(cast(&value.to_array(rows)?, &DataType::Decimal128(38, 0))?)
+        };
+        let (left, right) = (exact(left)?, exact(right)?);
+        let quotients: Decimal128Array = arrow::compute::try_binary(
+            left.as_primitive::<Decimal128Type>(),
+            right.as_primitive::<Decimal128Type>(),
+            |a, b| match b {
+                0 => Err(ArrowError::DivideByZero),
+                b => Ok(a / b),
+            },
+        )?;
+        let quotients = quotients.with_precision_and_scale(38, 0)?;
+        let quotients = cast(&quotients, args.return_field.data_type())?;
+        Ok(match one {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&quotients, 0)?),
+            false => ColumnarValue::Array(quotients),
+        })
+    }
+}

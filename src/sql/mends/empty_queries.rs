@@ -1,0 +1,109 @@
+//! [`EmptyQueries`]: a scalar query without rows is NULL.
+
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::internal_datafusion_err;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::mends::subqueries::has_one_row;
+
+/// Analyzer rule, after the rules that rewrite queries: the value of a scalar query that may have no row can
+/// be NULL.
+///
+/// DataFusion 55 takes it to be NULL only where the column of the query can be. `(SELECT 1 FROM t WHERE
+/// false) IS NULL` then becomes false, and its value a NULL in a column without nulls, which is an error.
+/// Correlated queries become joins, whose columns can be NULL.
+///
+/// `stock_queries_without_rows_are_still_values` in `tests/sql/query_values.rs` fails once this rule can go.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct EmptyQueries;
+
+impl AnalyzerRule for EmptyQueries {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut found = false;
+        plan.apply_with_subqueries(|node| {
+            node.apply_expressions(|e| {
+                found = found || e.exists(|e| Ok(is_changed(e)))?;
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if !found {
+            return Ok(plan);
+        }
+        let changed = plan.transform_up_with_subqueries(|node| {
+            let node = node.map_expressions(|e| e.transform_up(as_nullable))?;
+            // Nodes above a changed one repeat its schema.
+            node.map_data(LogicalPlan::recompute_schema)
+        })?;
+        Ok(changed.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_empty_queries"
+    }
+}
+
+/// Whether an expression is a query of which DataFusion says wrongly that it is never NULL.
+fn is_changed(e: &Expr) -> bool {
+    let Expr::ScalarSubquery(query) = e else { return false };
+    query.outer_ref_columns.is_empty()
+        && query.subquery.schema().fields().iter().any(|field| !field.is_nullable())
+        && !has_one_row(&query.subquery)
+}
+
+fn as_nullable(e: Expr) -> Result<Transformed<Expr>> {
+    if !is_changed(&e) {
+        return Ok(Transformed::no(e));
+    }
+    let Expr::ScalarSubquery(query) = e else { return Ok(Transformed::no(e)) };
+    let columns = query.subquery.schema().columns().into_iter().map(|column| {
+        let name = column.name.clone();
+        NULLABLE.call(vec![Expr::Column(column)]).alias(name)
+    });
+    let plan = LogicalPlanBuilder::from(Arc::unwrap_or_clone(query.subquery));
+    let plan = plan.project(columns.collect::<Vec<_>>())?.build()?;
+    Ok(Transformed::yes(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..query })))
+}
+
+/// The function that gives its argument back, as a value that can be NULL. It is volatile, so that no rule
+/// evaluates it over a constant.
+static NULLABLE: LazyLock<ScalarUDF> = LazyLock::new(|| {
+    ScalarUDF::new_from_impl(Nullable { signature: Signature::any(1, Volatility::Volatile) })
+});
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Nullable {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Nullable {
+    fn name(&self) -> &str {
+        "nullable"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types.first().cloned().unwrap_or(DataType::Null))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let field = args.arg_fields.first().ok_or_else(|| internal_datafusion_err!("no value"))?;
+        Ok(Arc::new(field.as_ref().clone().with_nullable(true)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        args.args.into_iter().next().ok_or_else(|| internal_datafusion_err!("no value"))
+    }
+}

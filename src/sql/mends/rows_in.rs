@@ -1,0 +1,180 @@
+//! [`RowsIn`]: `(a, b) IN (SELECT x, y ..)`, whatever the query is about.
+
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, ScalarValue, not_impl_err, plan_datafusion_err};
+use datafusion::error::Result;
+use datafusion::functions::core::expr_fn::get_field;
+use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
+use datafusion::logical_expr::{
+    Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, exists, lit, when,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+/// The fields of a row that a statement has on both sides of IN, with their number behind.
+pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
+
+/// Analyzer rule, in front of DataFusion's type coercion: rows are found in a query by EXISTS.
+///
+/// DataFusion 55 plans no row in front of IN. A statement has structs of fields [`ROW_FIELD`] there, which are
+/// in a query where all of their fields equal those of one of its rows: NULL where a field says neither.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct RowsIn;
+
+impl AnalyzerRule for RowsIn {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut found = false;
+        plan.apply_with_subqueries(|node| {
+            found = found || has_row(node)?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if !found {
+            return Ok(plan);
+        }
+        Ok(plan.transform_up_with_subqueries(of_node)?.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_rows_in"
+    }
+}
+
+fn has_row(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|e| {
+        found = found || e.exists(|e| Ok(row_test(e).is_some()))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if !has_row(&node)? {
+        return Ok(Transformed::no(node));
+    }
+    let schema = merge_schema(&node.inputs());
+    if let LogicalPlan::Filter(filter) = node {
+        // FALSE and NULL are the same for a conjunct.
+        let conjuncts =
+            split_conjunction_owned(filter.predicate).into_iter().map(|e| match row_test(&e) {
+                Some((values, test)) if !test.negated => {
+                    Rows::new(&values, test, &schema)?.is_found()
+                }
+                _ => value_of(e, &schema),
+            });
+        let conjuncts = conjuncts.collect::<Result<Vec<_>>>()?;
+        let predicate = conjunction(conjuncts).unwrap_or_else(|| lit(true));
+        let filter = Filter::try_new(predicate, filter.input)?;
+        return Ok(Transformed::yes(LogicalPlan::Filter(filter)));
+    }
+    let names = NamePreserver::new(&node);
+    node.map_expressions(|e| {
+        let name = names.save(&e);
+        Ok(Transformed::yes(name.restore(value_of(e, &schema)?)))
+    })
+}
+
+/// An expression whose tests of rows have all three answers.
+fn value_of(e: Expr, schema: &DFSchema) -> Result<Expr> {
+    let done = e.transform_up(|e| {
+        let Some((values, test)) = row_test(&e) else { return Ok(Transformed::no(e)) };
+        let rows = Rows::new(&values, test, schema)?;
+        let value = when(rows.is_found()?, lit(!test.negated))
+            .when(rows.is_open()?, lit(ScalarValue::Boolean(None)))
+            .otherwise(lit(test.negated))?;
+        Ok(Transformed::yes(value))
+    })?;
+    Ok(done.data)
+}
+
+/// The values of a row that is looked for in a query, and the test.
+fn row_test(e: &Expr) -> Option<(Vec<Expr>, &InSubquery)> {
+    let Expr::InSubquery(test) = e else { return None };
+    Some((fields_of(&test.expr)?, test))
+}
+
+/// The values of a struct that a statement has made of a row.
+fn fields_of(e: &Expr) -> Option<Vec<Expr>> {
+    let Expr::ScalarFunction(call) = e else { return None };
+    let Some(Expr::Literal(first, _)) = call.args.first() else { return None };
+    let is_row = call.name() == "named_struct"
+        && first.try_as_str().flatten().is_some_and(|name| name.starts_with(ROW_FIELD));
+    is_row.then(|| call.args.iter().skip(1).step_by(2).cloned().collect())
+}
+
+/// The rows of a query beside the values that are looked for, as the query sees them.
+struct Rows {
+    query: LogicalPlan,
+    equal: Expr,
+}
+
+impl Rows {
+    fn new(values: &[Expr], test: &InSubquery, schema: &DFSchema) -> Result<Self> {
+        let name = |at: usize| format!("__serrate_tuple_{at}");
+        let query = with_columns(&test.subquery.subquery, values.len(), name)?;
+        let equal = values.iter().enumerate().map(|(at, value)| {
+            if value.contains_outer() {
+                return not_impl_err!(
+                    "(.., {value}, ..) IN (SELECT ..) about a column of a query around it: take the column into the FROM of the query that asks, and test it there"
+                );
+            }
+            let outer = value.clone().transform_up(|e| match e {
+                Expr::Column(column) => {
+                    let (_, field) = schema.qualified_field_from_column(&column)?;
+                    Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
+                }
+                e => Ok(Transformed::no(e)),
+            })?;
+            Ok(Expr::Column(Column::new_unqualified(name(at))).eq(outer.data))
+        });
+        let equal = conjunction(equal.collect::<Result<Vec<_>>>()?);
+        let equal =
+            equal.ok_or_else(|| plan_datafusion_err!("a row of no values in front of IN"))?;
+        Ok(Self { query, equal })
+    }
+
+    fn rows_where(&self, condition: Expr) -> Result<Expr> {
+        let rows = LogicalPlanBuilder::from(self.query.clone()).filter(condition)?;
+        Ok(exists(Arc::new(rows.build()?)))
+    }
+
+    /// Whether IN is true.
+    fn is_found(&self) -> Result<Expr> {
+        self.rows_where(self.equal.clone())
+    }
+
+    /// Whether IN is true or NULL.
+    fn is_open(&self) -> Result<Expr> {
+        self.rows_where(Expr::IsNotFalse(Box::new(self.equal.clone())))
+    }
+}
+
+/// A query of one column, a struct, with a column for each field.
+fn with_columns(
+    query: &LogicalPlan,
+    count: usize,
+    name: impl Fn(usize) -> String,
+) -> Result<LogicalPlan> {
+    if let LogicalPlan::Projection(projection) = query
+        && let [only] = projection.expr.as_slice()
+        && let Some(fields) = fields_of(&only.clone().unalias())
+        && fields.len() == count
+    {
+        let columns = fields.into_iter().enumerate().map(|(at, e)| e.alias(name(at)));
+        let input = Arc::clone(&projection.input);
+        return Projection::try_new(columns.collect(), input).map(LogicalPlan::Projection);
+    }
+    let row = match query.schema().columns().as_slice() {
+        [only] => Expr::Column(only.clone()),
+        columns => {
+            return Err(plan_datafusion_err!("a row is one column, not {}", columns.len()));
+        }
+    };
+    let columns =
+        (0..count).map(|at| get_field(row.clone(), format!("{ROW_FIELD}{at}")).alias(name(at)));
+    LogicalPlanBuilder::from(query.clone()).project(columns)?.build()
+}

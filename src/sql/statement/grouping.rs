@@ -1,0 +1,145 @@
+//! ROLLUP, CUBE and GROUPING SETS with tuples, positions and one another in them.
+
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem, Value,
+};
+
+/// The most sets that DataFusion plans.
+const MOST_SETS: usize = 4096;
+
+/// Writes out what DataFusion 55 does not plan in GROUP BY.
+///
+/// * `ROLLUP ((a, b), c)` and `CUBE ((a, b), c)` become the GROUPING SETS that they stand for;
+/// * `GROUPING SETS (ROLLUP (a, b), c)` has the sets of what stands in it;
+/// * `ROLLUP (1, 2)` means columns of SELECT, as GROUP BY 1, 2 does; DataFusion groups by the numbers;
+/// * `GROUP BY (a, b)` is `GROUP BY a, b`, and `GROUP BY ()` one group of all rows.
+///
+/// `stock_tuples_in_rollup_still_fail` in `tests/sql/grouping.rs` fails once this can go.
+///
+/// # Errors
+/// When there are more sets than DataFusion plans.
+pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
+    let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return Ok(()) };
+    let is_set = |e: &Expr| {
+        matches!(e, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_) | Expr::Tuple(_))
+    };
+    if !groups.iter().any(is_set) {
+        return Ok(());
+    }
+    let columns = &select.projection;
+    let mut written = Vec::with_capacity(groups.len());
+    for group in std::mem::take(groups) {
+        match group {
+            Expr::Tuple(parts) => written.extend(parts),
+            Expr::Rollup(mut parts) => {
+                name_positions(&mut parts, columns);
+                written.push(match parts.iter().all(|part| part.len() == 1) {
+                    true => Expr::Rollup(parts),
+                    false => Expr::GroupingSets(rollup_sets(&parts)),
+                });
+            }
+            Expr::Cube(mut parts) => {
+                name_positions(&mut parts, columns);
+                written.push(match parts.iter().all(|part| part.len() == 1) {
+                    true => Expr::Cube(parts),
+                    false => Expr::GroupingSets(cube_sets(&parts)?),
+                });
+            }
+            Expr::GroupingSets(parts) => {
+                let mut sets = Vec::with_capacity(parts.len());
+                for part in parts {
+                    sets.extend(sets_of(part)?);
+                }
+                name_positions(&mut sets, columns);
+                written.push(Expr::GroupingSets(sets));
+            }
+            other => written.push(other),
+        }
+    }
+    // All rows are one group, as those of no rows are.
+    if written.is_empty() {
+        written.push(Expr::GroupingSets(vec![Vec::new()]));
+    }
+    *groups = written;
+    Ok(())
+}
+
+/// Puts the expressions of SELECT in the place of their positions.
+fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
+    for part in sets.iter_mut().flatten() {
+        let Expr::Value(value) = &*part else { continue };
+        let Value::Number(number, _) = &value.value else { continue };
+        let at = number.parse::<usize>().ok().and_then(|at| at.checked_sub(1));
+        if let Some(
+            SelectItem::UnnamedExpr(named) | SelectItem::ExprWithAlias { expr: named, .. },
+        ) = at.and_then(|at| columns.get(at))
+        {
+            *part = named.clone();
+        }
+    }
+}
+
+/// The sets that one element of GROUPING SETS stands for.
+fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
+    let [only] = part.as_mut_slice() else { return Ok(vec![part]) };
+    match only {
+        // The parser takes those within GROUPING SETS for calls of functions.
+        Expr::Function(call) => {
+            let name = call.name.to_string();
+            let rollup = name.eq_ignore_ascii_case("rollup");
+            if !rollup && !name.eq_ignore_ascii_case("cube") {
+                return Ok(vec![part]);
+            }
+            let FunctionArguments::List(list) = &call.args else { return Ok(vec![part]) };
+            let parts = list.args.iter().map(|arg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Tuple(parts))) => {
+                    Some(parts.clone())
+                }
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Nested(inner))) => {
+                    Some(vec![inner.as_ref().clone()])
+                }
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Some(vec![e.clone()]),
+                _ => None,
+            });
+            let Some(parts) = parts.collect::<Option<Vec<_>>>() else { return Ok(vec![part]) };
+            match rollup {
+                true => Ok(rollup_sets(&parts)),
+                false => cube_sets(&parts),
+            }
+        }
+        _ => Ok(vec![part]),
+    }
+}
+
+/// All parts, all but the last, and so on to none.
+fn rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
+    (0..=parts.len()).rev().map(|count| merge(parts.iter().take(count))).collect()
+}
+
+/// Every choice of the parts.
+fn cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
+    let sets = u32::try_from(parts.len()).ok().and_then(|count| 1usize.checked_shl(count));
+    let Some(sets) = sets.filter(|sets| *sets <= MOST_SETS) else {
+        return plan_err!(
+            "CUBE of {} parts has more than {MOST_SETS} grouping sets: write those that you need in GROUPING SETS",
+            parts.len()
+        );
+    };
+    let chosen = |set: usize| {
+        merge(parts.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, part)| part))
+    };
+    Ok((0..sets).rev().map(chosen).collect())
+}
+
+/// The expressions of some parts, each once.
+fn merge<'a>(parts: impl Iterator<Item = &'a Vec<Expr>>) -> Vec<Expr> {
+    let mut merged: Vec<Expr> = Vec::new();
+    for part in parts.flatten() {
+        if !merged.contains(part) {
+            merged.push(part.clone());
+        }
+    }
+    merged
+}

@@ -1,0 +1,237 @@
+//! Functions of DuckDB that are combinations of functions that exist: `year(t)` is `date_part('year', t)`.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+use datafusion::logical_expr::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    OrderBy, OrderByKind, Query, SelectItem, SetExpr, Value, Visit, VisitMut, Visitor, VisitorMut,
+};
+use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
+use datafusion::logical_expr::sqlparser::parser::Parser;
+
+use crate::sql::sources::from::one_name;
+
+/// Names with what they stand for; `$1` is the first argument. The number of arguments is that of the
+/// last one.
+const SHORTHANDS: &[(&str, &str)] = &[
+    ("year", "date_part('year', $1)"),
+    ("quarter", "date_part('quarter', $1)"),
+    ("month", "date_part('month', $1)"),
+    ("week", "date_part('week', $1)"),
+    ("weekofyear", "date_part('week', $1)"),
+    ("day", "date_part('day', $1)"),
+    ("dayofmonth", "date_part('day', $1)"),
+    ("dayofweek", "date_part('dow', $1)"),
+    ("weekday", "date_part('dow', $1)"),
+    ("dayofyear", "date_part('doy', $1)"),
+    ("hour", "date_part('hour', $1)"),
+    ("minute", "date_part('minute', $1)"),
+    ("second", "date_part('second', $1)"),
+    ("epoch", "date_part('epoch', $1)"),
+    ("dayname", "to_char($1, '%A')"),
+    ("monthname", "to_char($1, '%B')"),
+    // `%f` of DataFusion is nanoseconds.
+    ("strftime", "to_char($1, replace($2, '%f', '%6f'))"),
+    ("time_bucket", "date_bin($1, $2, $3)"),
+    (BUCKETS_OF_DAYS, "date_bin($1, $2, TIMESTAMP '2000-01-03')"),
+    (BUCKETS_OF_MONTHS, "date_bin($1, $2, TIMESTAMP '2000-01-01')"),
+    ("regexp_matches", "regexp_like($1, $2)"),
+    ("regexp_full_match", r"regexp_like($1, '\A(?:' || $2 || ')\z')"),
+    ("prefix", "starts_with($1, $2)"),
+    ("suffix", "ends_with($1, $2)"),
+    ("lcase", "lower($1)"),
+    ("ucase", "upper($1)"),
+    ("ceiling", "ceil($1)"),
+    ("sign", "signum($1)"),
+    ("mod", "$1 % $2"),
+    ("if", "CASE WHEN $1 THEN $2 ELSE $3 END"),
+    ("list_min", "array_min($1)"),
+    ("list_first", "array_element($1, 1)"),
+    ("list_last", "array_element($1, -1)"),
+    ("count_if", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
+    ("countif", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
+    // The order by the result makes it the same for any order of the rows.
+    (
+        "arg_max",
+        "first_value($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)",
+    ),
+    (
+        "max_by",
+        "first_value($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)",
+    ),
+    (
+        "argmax",
+        "first_value($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)",
+    ),
+    ("arg_min", "first_value($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("min_by", "first_value($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("argmin", "first_value($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+];
+
+/// `time_bucket` without an origin: buckets begin at a Monday, and those of months in January, as in DuckDB.
+/// The names are no names of functions in SQL.
+const BUCKETS_OF_DAYS: &str = "time_bucket of days";
+const BUCKETS_OF_MONTHS: &str = "time_bucket of months";
+
+static EXPANSIONS: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
+    let parse = |text: &str| {
+        let mut parser = Parser::new(&DuckDbDialect {}).try_with_sql(text).ok()?;
+        parser.parse_expr().ok()
+    };
+    let arity = |text: &str| (1..=3).rev().find(|n| text.contains(&format!("${n}")));
+    let expansions =
+        SHORTHANDS.iter().filter_map(|(name, text)| Some(((*name, arity(text)?), parse(text)?)));
+    expansions.collect()
+});
+
+/// Puts what it stands for in the place of a call; other expressions stay.
+pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
+    let Expr::Function(call) = expr else { return };
+    let Some(name) = shorthand_name(call) else { return };
+    let Some(args) = plain_arguments(call) else { return };
+    let name = match (name, args.as_slice()) {
+        ("time_bucket", [width, _]) if is_of_months(width) => BUCKETS_OF_MONTHS,
+        ("time_bucket", [_, _]) => BUCKETS_OF_DAYS,
+        _ => name,
+    };
+    let Some(expansion) = EXPANSIONS.get(&(name, args.len())) else { return };
+    let mut expansion = expansion.clone();
+    let _ = VisitMut::visit(&mut expansion, &mut Arguments { args: &args });
+    match &mut expansion {
+        Expr::Function(inner) => {
+            inner.over = call.over.take();
+            inner.filter = both(inner.filter.take(), call.filter.take());
+        }
+        _ => expansion = Expr::Nested(Box::new(expansion)),
+    }
+    *expr = expansion;
+}
+
+/// Names columns after the calls that they are written as, and orders a query by these columns.
+pub(in crate::sql) fn name_shorthands(query: &mut Query) {
+    let mut names = Vec::new();
+    let mut bodies = vec![query.body.as_mut()];
+    let mut items = Vec::new();
+    while let Some(body) = bodies.pop() {
+        match body {
+            SetExpr::Select(select) => items.extend(&mut select.projection),
+            SetExpr::SetOperation { left, right, .. } => {
+                bodies.extend([left.as_mut(), right.as_mut()]);
+            }
+            _ => {}
+        }
+    }
+    for item in items {
+        let SelectItem::UnnamedExpr(expr) = item else { continue };
+        if Visit::visit(expr, &mut HasShorthand).is_continue() {
+            continue;
+        }
+        let name = expr.to_string();
+        let expr = std::mem::replace(expr, Expr::value(Value::Null));
+        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', &name) };
+        names.push(name);
+    }
+    let Some(OrderBy { kind: OrderByKind::Expressions(keys), .. }) = &mut query.order_by else {
+        return;
+    };
+    for key in keys {
+        let name = key.expr.to_string();
+        if names.contains(&name) {
+            key.expr = Expr::Identifier(Ident::with_quote('"', name));
+        }
+    }
+}
+
+/// The name of a call that may be a shorthand. One that is over a window, or has clauses of its own, is one
+/// only where what it stands for takes them.
+fn shorthand_name(call: &Function) -> Option<&'static str> {
+    let name = one_name(&call.name)?;
+    let (name, expansion) = SHORTHANDS.iter().find(|(shorthand, _)| *shorthand == name)?;
+    let has_clauses = call.null_treatment.is_some()
+        || !call.within_group.is_empty()
+        || (call.over.is_some() && expansion.contains("ORDER BY"))
+        || ((call.over.is_some() || call.filter.is_some()) && !is_aggregate(expansion));
+    (!has_clauses).then_some(*name)
+}
+
+fn is_aggregate(expansion: &str) -> bool {
+    expansion.starts_with("sum(") || expansion.starts_with("first_value(")
+}
+
+/// The arguments, if they are expressions and there is nothing beside them.
+fn plain_arguments(call: &Function) -> Option<Vec<Expr>> {
+    let FunctionArguments::List(list) = &call.args else { return None };
+    if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
+        return None;
+    }
+    let args = list.args.iter().map(|arg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Some(e.clone()),
+        _ => None,
+    });
+    args.collect()
+}
+
+/// Whether an interval that is written out is of months or years.
+fn is_of_months(interval: &Expr) -> bool {
+    let text = interval.to_string().to_ascii_lowercase();
+    ["month", "year", "quarter", "decade", "centur"].iter().any(|unit| text.contains(unit))
+}
+
+fn both(a: Option<Box<Expr>>, b: Option<Box<Expr>>) -> Option<Box<Expr>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(Box::new(Expr::BinaryOp {
+            left: Box::new(Expr::Nested(a)),
+            op: BinaryOperator::And,
+            right: Box::new(Expr::Nested(b)),
+        })),
+        (one, other) => one.or(other),
+    }
+}
+
+struct Arguments<'a> {
+    args: &'a [Expr],
+}
+
+impl VisitorMut for Arguments<'_> {
+    type Break = ();
+
+    // After its children: what an argument holds is its own.
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Value(value) = expr
+            && let Value::Placeholder(place) = &value.value
+            && let Some(at) = place.strip_prefix('$').and_then(|n| n.parse::<usize>().ok())
+            && let Some(arg) = at.checked_sub(1).and_then(|at| self.args.get(at))
+        {
+            *expr = match arg {
+                Expr::BinaryOp { .. } | Expr::UnaryOp { .. } => Expr::Nested(Box::new(arg.clone())),
+                arg => arg.clone(),
+            };
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+struct HasShorthand;
+
+impl Visitor for HasShorthand {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Function(call) if shorthand_name(call).is_some() => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shorthand_is_an_expression() {
+        assert_eq!(EXPANSIONS.len(), SHORTHANDS.len());
+    }
+}

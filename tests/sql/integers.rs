@@ -1,0 +1,167 @@
+//! Unsigned 64-bit integers where SQL has signed ones: quotients, negatives, positions.
+
+use super::*;
+
+const RANKED: &str = "(VALUES (1), (2), (3)) t(x)";
+
+#[tokio::test]
+async fn ranks_and_counts_are_signed() {
+    let ranked = |what: &str| format!("SELECT {what} FROM {RANKED} ORDER BY x");
+    let cases = [
+        ("rank() OVER (ORDER BY x) // -3", "0; 0; -1"),
+        ("row_number() OVER (ORDER BY x) // 2", "0; 1; 1"),
+        ("dense_rank() OVER (ORDER BY x) / 2 - 2", "-2; -1; -1"),
+        ("-rank() OVER (ORDER BY x)", "-1; -2; -3"),
+        ("-ntile(2) OVER (ORDER BY x) % 2", "-1; -1; 0"),
+        ("[7, 8, 9][rank() OVER (ORDER BY x)]", "7; 8; 9"),
+        ("array_element([7, 8, 9], -row_number() OVER (ORDER BY x))", "9; 8; 7"),
+        ("list_slice([7, 8, 9], 1, rank() OVER (ORDER BY x))", "[7]; [7, 8]; [7, 8, 9]"),
+        ("repeat('a', rank() OVER (ORDER BY x))", "a; aa; aaa"),
+        ("left('abc', rank() OVER (ORDER BY x))", "a; ab; abc"),
+        ("1 - cardinality([x])", "0; 0; 0"),
+        ("1 - array_ndims([[x]])", "-1; -1; -1"),
+        ("array_dims([x])[1] - 2", "-1; -1; -1"),
+        (
+            "x IN (SELECT row_number() OVER () - 1 FROM (VALUES (1), (2)) u(y))",
+            "true; false; false",
+        ),
+        ("sum(x) OVER (ORDER BY x) // rank() OVER (ORDER BY x)", "1; 1; 2"),
+        ("arrow_typeof(rank() OVER (ORDER BY x))", "Int64; Int64; Int64"),
+    ];
+    let cases = cases.map(|(what, expected)| (ranked(what), expected));
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, e)| (sql.as_str(), *e)).collect();
+    expect_rows(&[], &cases).await;
+    expect_rows(
+        &[],
+        &[
+            (
+                "SELECT x FROM (VALUES (5), (6), (7)) t(x) QUALIFY row_number() OVER (ORDER BY x) <= 2 ORDER BY x",
+                "5; 6",
+            ),
+            (
+                "SELECT x FROM (SELECT x, rank() OVER (PARTITION BY x % 2 ORDER BY x DESC) AS r FROM (VALUES (5), (6), (7)) t(x)) WHERE r < 2 ORDER BY x",
+                "6; 7",
+            ),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn quotients_of_integers_are_whole_and_exact() {
+    let values = "CREATE TABLE t AS SELECT arrow_cast(a, 'UInt64') AS u, b AS i, arrow_cast(b % 100, 'Int8') AS b, arrow_cast(7, 'UInt8') AS c
+        FROM (VALUES ('18446744073709551615', -3), ('7', -2), ('7', 2), (NULL, 1)) v(a, b)";
+    expect_rows(
+        &[values],
+        &[
+            ("SELECT u // i FROM t", "-6148914691236517205; -3; 3; NULL"),
+            ("SELECT u / i FROM t", "-6148914691236517205; -3; 3; NULL"),
+            ("SELECT u // 2 FROM t", "9223372036854775807; 3; 3; NULL"),
+            ("SELECT u / -2 FROM t", "-9223372036854775807; -3; -3; NULL"),
+            ("SELECT u / b, u / c FROM t WHERE u = 7", "-3 1; 3 1"),
+            ("SELECT u % i, u % 4, u % -4 FROM t", "0 3 3; 1 3 3; 1 3 3; NULL NULL NULL"),
+            ("SELECT i // u, 15 // u, -15 // u FROM t", "0 0 0; 0 2 -2; 0 2 -2; NULL NULL NULL"),
+            ("SELECT (u + i) // 2, (u - 1) / i, 2 * u / 4 FROM t WHERE u = 7", "2 -3 3; 4 3 3"),
+            ("SELECT -u, -c, - -u FROM t", "-18446744073709551615 -7 18446744073709551615; -7 -7 7; -7 -7 7; NULL -7 NULL"),
+            ("SELECT -u / 2 FROM t WHERE u = 7", "-3; -3"),
+            ("SELECT [1, 2, 3][u - 5], [1, 2, 3][u - 5:u] FROM t WHERE u = 7", "2 [2, 3]; 2 [2, 3]"),
+            ("SELECT [1, 2, 3][u] FROM t WHERE u = 7", "NULL; NULL"),
+            ("SELECT arrow_typeof(u / 2), arrow_typeof(i / u), arrow_typeof(u / i) FROM t LIMIT 1", "UInt64 Int64 Decimal128(20, 0)"),
+            ("SELECT u / 0 FROM t", "Arrow error: Divide by zero error"),
+            ("SELECT 7.0 / 2, CAST(7 AS DECIMAL(20, 0)) / 2", "3.5 3.5000"),
+            ("SELECT sum(u // i) FROM t WHERE u = 7", "0"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn unsigned_columns_are_positions() {
+    let values =
+        "CREATE TABLE t AS SELECT arrow_cast(a, 'UInt64') AS u FROM (VALUES (2), (3)) v(a)";
+    expect_rows(
+        &[values],
+        &[
+            ("SELECT array_element([7, 8, 9], u), [7, 8, 9][u] AS v FROM t", "8 8; 9 9"),
+            (
+                "SELECT array_slice([7, 8, 9], 1, u), [7, 8, 9][2:u] FROM t",
+                "[7, 8] [8]; [7, 8, 9] [8, 9]",
+            ),
+            (
+                "SELECT repeat('a', u), substr('abcd', u), left('abcd', u) FROM t",
+                "aa bcd ab; aaa cd abc",
+            ),
+            (
+                "SELECT array_resize([1], u, 0), array_repeat('a', u) FROM t",
+                "[1, 0] [a, a]; [1, 0, 0] [a, a, a]",
+            ),
+            (
+                "SELECT round(1234.5678, u), lpad('a', u, '.'), split_part('a.b.c', '.', u) FROM t",
+                "1234.57 .a b; 1234.568 ..a c",
+            ),
+            ("SELECT generate_series(1, u) FROM t", "[1, 2]; [1, 2, 3]"),
+        ],
+    )
+    .await;
+    let ctx = four();
+    let sql = "SELECT array_element([1], arrow_cast('18446744073709551615', 'UInt64'))";
+    let e = rows_or_error(&ctx, sql).await;
+    assert!(e.contains("Can't cast value 18446744073709551615 to type Int64"), "{e}");
+}
+
+/// When this fails, `functions::unsigned` can lose its windows.
+#[tokio::test]
+async fn stock_ranks_are_still_unsigned() {
+    let ctx = SessionContext::new();
+    let rows =
+        text(&ctx, "SELECT row_number() OVER (ORDER BY x) / -3 AS r FROM (VALUES (1)) t(x)").await;
+    assert!(rows.contains("-0.3333"), "{rows}");
+}
+
+/// Every function is asked for arguments of all kinds in up to four places, with each Int64 once as UInt64.
+#[tokio::test]
+async fn functions_that_take_integers_take_unsigned_ones() {
+    use std::collections::BTreeMap;
+
+    use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+    use datafusion::logical_expr::ScalarUDF;
+    use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+
+    let kinds = [
+        DataType::Int64,
+        DataType::new_list(DataType::Int64, true),
+        DataType::Utf8,
+        DataType::Float64,
+        DataType::Timestamp(TimeUnit::Microsecond, None),
+    ];
+    let mut tuples: Vec<Vec<DataType>> = Vec::new();
+    let mut last: Vec<Vec<DataType>> = vec![vec![]];
+    for _ in 0..4 {
+        let longer =
+            last.iter().flat_map(|t| kinds.iter().map(|k| [&t[..], &[k.clone()]].concat()));
+        last = longer.collect();
+        tuples.extend(last.iter().filter(|t| t.contains(&DataType::Int64)).cloned());
+    }
+    let is_taken = |f: &ScalarUDF, types: &[DataType]| {
+        let field = |t: &DataType| Arc::new(Field::new("x", t.clone(), true));
+        let fields: Vec<FieldRef> = types.iter().map(field).collect();
+        fields_with_udf(&fields, f).is_ok()
+    };
+    let mut missing: BTreeMap<String, String> = BTreeMap::new();
+    let ctx = serrate::sql::session();
+    for (name, f) in ctx.state().scalar_functions() {
+        if name.starts_with("ragged_") || name != f.name() {
+            continue;
+        }
+        for types in tuples.iter().filter(|types| is_taken(f, types)) {
+            for at in (0..types.len()).filter(|at| types[*at] == DataType::Int64) {
+                let mut unsigned = types.clone();
+                unsigned[at] = DataType::UInt64;
+                if !is_taken(f, &unsigned) {
+                    missing.entry(name.clone()).or_insert(format!("{unsigned:?}"));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}

@@ -1,0 +1,134 @@
+//! Functions of single values over the values of lists, and names of DuckDB.
+
+use super::forms::{found, refusal};
+use super::*;
+
+#[tokio::test]
+async fn functions_of_values_are_over_the_values_of_lists() {
+    let ctx = four();
+    for (sql, expected) in [
+        ("SELECT upper(['a', NULL, 'b']), upper(NULL::VARCHAR[])", "[A, , B] "),
+        ("SELECT abs([[-1, 2], [], NULL, [NULL]])", "[[1, 2], [], , []]"),
+        ("SELECT extract(year FROM [TIMESTAMP '2020-01-01', NULL])", "[2020, ]"),
+        ("SELECT date_trunc('month', [TIMESTAMP '2999-01-05'])", "[2999-01-01T00:00:00]"),
+        ("SELECT substr(['abc'], 2, 1), 'a' || upper(trim(' b ')), floor([1.5])", "[b] aB [1.0]"),
+        ("SELECT arrow_cast(['a'], 'LargeList(Utf8)') = upper(['a'])", "false"),
+        ("SELECT lower(arrow_cast(['A', 'B'], 'FixedSizeList(2, Utf8)'))", "[a, b]"),
+        // Lists of fewer levels meet all below their places, columns all values of their row.
+        ("SELECT power([1.0, 2.0], [[1.0], [3.0, 4.0]])", "[[1.0], [8.0, 16.0]]"),
+        (
+            "SELECT id, power(x, id) FROM (VALUES (1, [2, 3]), (2, [4, NULL]), (3, NULL)) t(id, x) ORDER BY id",
+            "1 [2.0, 3.0]; 2 [16.0, ]; 3 ",
+        ),
+        (
+            "SELECT upper(x) AS u, count(*) FROM (VALUES (['a']), (['A'])) t(x) GROUP BY upper(x)",
+            "[A] 2",
+        ),
+        ("SELECT x FROM (VALUES (['b']), (['A'])) t(x) ORDER BY lower(x)", "[A]; [b]"),
+        (
+            "SELECT ragged_map([['a']], lambda v: upper(v)), list_transform([['a']], lambda v: upper(v))",
+            "[[A]] [[A]]",
+        ),
+        // What takes a list takes it as it is.
+        (
+            "SELECT length([1, 2]), coalesce(NULL, [1]), greatest([1], [2]), nullif([1], [1])",
+            "2 [1] [2] ",
+        ),
+        ("SELECT array_length([[1], [2]]), concat(['a'], 'b')", "2 [a]b"),
+    ] {
+        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+    }
+    let headings = serrate::sql::sql(
+        &ctx,
+        "SELECT upper(x), 1 + power(y, 2) FROM (SELECT ['a'] AS x, [2] AS y)",
+    );
+    let headings = headings.await.unwrap();
+    let names: Vec<_> = headings.schema().fields().iter().map(|f| f.name().clone()).collect();
+    assert_eq!(names, ["upper(x)", "1 + power(y,2)"]);
+}
+
+#[tokio::test]
+async fn functions_that_do_not_take_the_values_either_say_so() {
+    let ctx = four();
+    let error = refusal(&ctx, "SELECT date_trunc('month', [true])").await;
+    assert!(error.contains("date_trunc accepts neither these lists nor their values"), "{error}");
+    let error = refusal(&ctx, "SELECT power([1, 2], [1])").await;
+    assert!(error.contains("2 element(s)") && error.contains("same lengths"), "{error}");
+}
+
+#[tokio::test]
+async fn names_of_duckdb_mean_what_they_mean_there() {
+    let ctx = four();
+    for (sql, expected) in [
+        (
+            "SELECT year(t), month(t) + 1, dayname(t), epoch(t) FROM (SELECT TIMESTAMP '2020-03-04 12:00:01.5' AS t)",
+            "2020 4 Wednesday 1583323201.5",
+        ),
+        ("SELECT year([DATE '2020-01-01', NULL])", "[2020, ]"),
+        ("SELECT strftime(TIMESTAMP '2020-03-04 05:06:07.25', '%d/%m %f')", "04/03 250000"),
+        (
+            "SELECT date_diff('month', DATE '2019-12-31', DATE '2020-01-01'), datediff('year', DATE '1600-05-05', DATE '2999-01-01')",
+            "1 1399",
+        ),
+        (
+            "SELECT date_diff('week', TIMESTAMP '2021-05-12 19:37:04', TIMESTAMP '2021-05-19 07:29:05'), date_diff('week', DATE '2020-01-05', DATE '2020-01-06')",
+            "1 0",
+        ),
+        (
+            "SELECT date_diff('ms', TIMESTAMP '1969-12-31 23:59:59.9995', TIMESTAMP '1970-01-01 00:00:00.001'), date_diff(NULL, DATE '2020-01-01', DATE '2020-01-01')",
+            "2 ",
+        ),
+        ("SELECT date_diff('day', [DATE '2020-01-01', NULL], TIMESTAMP '2020-03-01')", "[60, ]"),
+        (
+            "SELECT time_bucket(INTERVAL '7 days', TIMESTAMP '2020-01-01'), time_bucket(INTERVAL '1 month', TIMESTAMP '2020-01-15')",
+            "2019-12-30T00:00:00 2020-01-01T00:00:00",
+        ),
+        (
+            "SELECT time_bucket(INTERVAL '1 week', TIMESTAMP '2999-07-11 23:39:33')",
+            "2999-07-08T00:00:00",
+        ),
+        (
+            "SELECT regexp_extract('LAB//12', '(\\w+)//(\\d+)', 2), regexp_extract('b', '(a)|(b)', 2), regexp_extract('x', 'a') = '', regexp_extract(NULL, 'a')",
+            "12 b true ",
+        ),
+        (
+            "SELECT string_split('a,b', ','), string_split('', ','), string_split('ab', ''), string_split('a', NULL)",
+            "[a, b] [] [a, b] [a]",
+        ),
+        (
+            "SELECT list_min([3, NULL, 1]), list_last([3, 1]), list_first([[3], [1]]), if(NULL, 'a', 'b'), mod(-7, 3)",
+            "1 1 [3] b -1",
+        ),
+        (
+            "SELECT regexp_matches('abc', 'b'), regexp_full_match('abc', 'b'), regexp_full_match('ab', 'a|ab'), prefix('abc', 'a')",
+            "true false true true",
+        ),
+        // NULL results and NULL keys do not count; of equal keys the least result does.
+        (
+            "SELECT arg_max(v, w), min_by(v, w), count_if(v > 1) FROM (VALUES (1, 5), (2, 7), (3, NULL), (NULL, 9), (1, 7)) t(v, w)",
+            "1 1 2",
+        ),
+        (
+            "SELECT year(d), day(d), count(*) FROM (SELECT DATE '2020-01-02' AS d) GROUP BY year(d), day(d) HAVING year(d) > 1 ORDER BY year(d)",
+            "2020 2 1",
+        ),
+        (
+            "SELECT DISTINCT year(d) FROM (VALUES (DATE '2021-01-02'), (DATE '2020-01-02')) t(d) ORDER BY year(d)",
+            "2020; 2021",
+        ),
+        (
+            "SELECT count_if(v > 1) OVER (), count_if(v > 1) FILTER (WHERE v > 5) OVER () FROM (VALUES (2)) t(v)",
+            "1 ",
+        ),
+    ] {
+        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+    }
+    let named = serrate::sql::sql(
+        &ctx,
+        "SELECT year(d) + 1 FROM (SELECT DATE '2020-01-02' AS d) UNION ALL SELECT 1",
+    );
+    assert_eq!(named.await.unwrap().schema().field(0).name(), "year(d) + 1");
+    let error =
+        refusal(&ctx, "SELECT date_diff('fortnight', DATE '2020-01-01', DATE '2020-01-01')").await;
+    assert!(error.contains("no part 'fortnight'"), "{error}");
+}
