@@ -10,14 +10,14 @@ use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, Ex
 use datafusion::common::config_err;
 use datafusion::error::{DataFusionError, Result};
 
-/// How a NaN in a float column of an `.nrt` file reads in SQL.
+/// How SQL reads a NaN in a float column of an `.nrt` file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NrtNan {
-    /// As NULL. `.nrt` has no nulls and writers store NaN for them, so this gives one query one
-    /// answer from every format.
+    /// Reads it as NULL. `.nrt` has no nulls, and writers store NaN for them, so that a query has
+    /// the same answer for every format.
     #[default]
     Null,
-    /// As the NaN it is.
+    /// Keeps it as NaN.
     Nan,
 }
 
@@ -37,13 +37,13 @@ impl FromStr for NrtNan {
         match s.trim().to_ascii_lowercase().as_str() {
             "null" => Ok(Self::Null),
             "nan" => Ok(Self::Nan),
-            _ => config_err!("serrate.nrt_nan is 'null' or 'nan', not '{s}'"),
+            _ => config_err!("serrate.nrt_nan must be 'null' or 'nan', not '{s}'"),
         }
     }
 }
 
-/// Optimizer rules that make queries faster and change no answer, each with a setting
-/// `serrate.rule.NAME` that switches it off. Rules that answers depend on have none.
+/// Optimizer rules that speed up queries without changing answers. The setting `serrate.rule.NAME`
+/// switches one off. Rules that answers depend on have no setting.
 pub(crate) const RULES: [(&str, &str); 9] = [
     ("asof_projections", "Evaluate columns of a query in scans of meds_asof"),
     ("below_joins", "Evaluate functions that shrink lists below joins"),
@@ -61,7 +61,8 @@ pub(crate) const RULES: [(&str, &str); 9] = [
 
 /// The settings of this engine in a DataFusion session, set with `SET serrate.NAME = VALUE`.
 ///
-/// They are part of the session's configuration, so that functions and remote executors see them.
+/// They are part of the session's configuration, so that functions and remote executors have access
+/// to them.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -75,27 +76,29 @@ pub(crate) const RULES: [(&str, &str); 9] = [
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SerrateOptions {
-    /// Bytes one dense result (of `densify`, a dense file) may take; more is refused before it is
-    /// allocated. Default 4 GiB. Set as a number, or as `'512MiB'`, `'4GB'`.
+    /// Maximum number of bytes of one dense result (of `densify`, a dense file); a larger one is
+    /// refused before it is allocated. Default 4 GiB. Write a number, or a size such as `'512MiB'`,
+    /// `'4GB'`.
     pub max_dense_bytes: u64,
-    /// Whether local files are mapped (default) or read. Nobody may write into a mapped
-    /// file in place while it is in use; where it is truncated, the system ends the process.
+    /// Whether local files are memory-mapped (default) or read. A mapped file must not be modified
+    /// in place while it is in use; if it is truncated, the operating system ends the process.
     pub mmap: bool,
-    /// How NaN in `.nrt` files reads: `'null'` (default) or `'nan'`.
+    /// How NaN in `.nrt` files is read: `'null'` (default) or `'nan'`.
     pub nrt_nan: NrtNan,
-    /// Leaf values (innermost list elements) per batch that scans aim at. Default 524288.
+    /// Number of leaf values (innermost list elements) per batch that scans aim at. Default 524288.
     pub leaf_batch_size: usize,
-    /// Whether a subject of a MEDS data set may lie in several shards, with a row from each; otherwise
-    /// (default) that is an error.
+    /// Whether a subject of a MEDS data set may be in several shards, and then has one row from
+    /// each; by default this is an error.
     pub meds_shared_subjects: bool,
-    /// The `codes.parquet`, or the MEDS folder that has one, that `descendants` looks into when none is
-    /// written out. Default none: an empty text.
+    /// The `codes.parquet`, or the MEDS folder that has one, that `descendants` uses if its call
+    /// names none. Default none: an empty string.
     pub codes: String,
-    /// Whether columns of lists in Parquet files are decoded by a decoder made for them (default), or by
-    /// DataFusion's scan like all others.
+    /// Whether Serrate's own decoder reads list columns in Parquet files (default), or DataFusion's
+    /// scan.
     pub parquet_lists: bool,
-    /// The optimizer rules that are switched off (`SET serrate.rule.below_joins = false`), to find the one
-    /// behind a wrong or slow plan. The answers are the same without them. Default none.
+    /// The optimizer rules that are switched off (`SET serrate.rule.below_joins = false`), to find
+    /// out which rule causes a wrong or slow plan. The answers are the same without them. Default
+    /// none.
     pub rules_off: BTreeSet<&'static str>,
 }
 
@@ -115,7 +118,7 @@ impl Default for SerrateOptions {
 }
 
 impl SerrateOptions {
-    /// The settings of a session, or the defaults where the session has none.
+    /// Returns the settings of a session, or the defaults if the session has none.
     pub fn of(options: &ConfigOptions) -> &Self {
         static DEFAULT: LazyLock<SerrateOptions> = LazyLock::new(SerrateOptions::default);
         options.extensions.get::<Self>().unwrap_or(&DEFAULT)
@@ -169,7 +172,7 @@ impl ExtensionOptions for SerrateOptions {
                     Ok(n) if n > 0 => n,
                     _ => {
                         return config_err!(
-                            "serrate.leaf_batch_size is a number of values above 0, not '{value}'"
+                            "serrate.leaf_batch_size must be a number of values above 0, not '{value}'"
                         );
                     }
                 }
@@ -193,33 +196,33 @@ impl ExtensionOptions for SerrateOptions {
             entry(
                 "max_dense_bytes",
                 self.max_dense_bytes.to_string(),
-                "Bytes one dense result may take; more is refused before it is allocated",
+                "Maximum number of bytes of one dense result; a larger one is refused before it is allocated",
             ),
-            entry("mmap", self.mmap.to_string(), "Map local files instead of reading them"),
+            entry("mmap", self.mmap.to_string(), "Memory-map local files instead of reading them"),
             entry(
                 "nrt_nan",
                 self.nrt_nan.to_string(),
-                "How NaN in .nrt files reads: 'null' or 'nan'",
+                "How NaN in .nrt files is read: 'null' or 'nan'",
             ),
             entry(
                 "leaf_batch_size",
                 self.leaf_batch_size.to_string(),
-                "Leaf values per batch that scans of nested columns aim at",
+                "Number of leaf values per batch that scans of nested columns aim at",
             ),
             entry(
                 "meds_shared_subjects",
                 self.meds_shared_subjects.to_string(),
-                "Read a MEDS subject that lies in several shards as a row from each",
+                "Read a MEDS subject that is in several shards as one row from each",
             ),
             entry(
                 "codes",
                 self.codes.clone(),
-                "The codes.parquet or MEDS folder whose codes descendants(..) follows",
+                "The codes.parquet or MEDS folder that descendants(..) uses by default",
             ),
             entry(
                 "parquet_lists",
                 self.parquet_lists.to_string(),
-                "Decode columns of lists in Parquet files by a decoder made for them",
+                "Read list columns in Parquet files with Serrate's own decoder",
             ),
         ];
         entries.extend(RULES.map(|(name, description)| {
@@ -234,11 +237,11 @@ fn parse_bool(key: &str, value: &str) -> Result<bool> {
     match value.trim().to_ascii_lowercase().as_str() {
         "true" | "on" | "1" => Ok(true),
         "false" | "off" | "0" => Ok(false),
-        _ => config_err!("serrate.{key} is true or false, not '{value}'"),
+        _ => config_err!("serrate.{key} must be true or false, not '{value}'"),
     }
 }
 
-/// A number of bytes, alone or with a unit: `1048576`, `512MiB`, `4 GB`.
+/// Parses a number of bytes with an optional unit: `1048576`, `512MiB`, `4 GB`.
 fn parse_bytes(text: &str) -> Result<u64> {
     let trimmed = text.trim();
     let digits = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());

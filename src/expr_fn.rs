@@ -1,14 +1,14 @@
-//! Builders of expressions: every SQL function as a Rust function, for DataFusion's DataFrame API.
+//! Expression builders: each SQL function as a Rust function, for DataFusion's DataFrame API.
 //!
-//! Each has the name that the function has in SQL. Where a function takes arguments that may be left
-//! out, there is one builder for each way to call it, the longer ones named after what they add:
-//! [`ragged_sum`] and [`ragged_sum_axis`]. What a function does is in `docs/functions/`.
+//! Each builder has the name of its function in SQL. A function with optional arguments has one
+//! builder per way to call it; the longer ones are named after what they add: [`ragged_sum`] and
+//! [`ragged_sum_axis`]. `docs/functions/` describes the functions.
 //!
-//! Arguments are expressions or what can be written out: numbers, texts, booleans, lists of numbers,
-//! and `None` for NULL. A text is a text and not a column: columns are `col("name")`.
+//! Arguments are expressions or literals: numbers, strings, booleans, lists of numbers, and `None`
+//! for NULL. A string is a literal and not a column; write `col("name")` for a column.
 //!
-//! Operators on lists are functions here, as Rust's operators on [`Expr`] are DataFusion's own and
-//! know single values: `ragged_gt(col("val"), 5)`.
+//! Operators on lists are functions here, such as `ragged_gt(col("val"), 5)`, because Rust's
+//! operators on [`Expr`] belong to DataFusion and work on scalars.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -31,9 +31,9 @@ use datafusion::logical_expr::{Expr, lambda, lambda_var, lit};
 
 use crate::functions;
 
-/// What can be an argument of a builder.
+/// An argument of a builder.
 pub trait Argument {
-    /// The expression.
+    /// Converts the argument to an expression.
     fn into_expr(self) -> Expr;
 }
 
@@ -55,7 +55,7 @@ impl Argument for ScalarValue {
     }
 }
 
-/// NULL, or the argument.
+/// `None` is NULL.
 impl<T: Argument> Argument for Option<T> {
     fn into_expr(self) -> Expr {
         self.map_or(Expr::Literal(ScalarValue::Null, None), Argument::into_expr)
@@ -73,7 +73,7 @@ macro_rules! literals {
 }
 literals!(i64, f64, f32, bool, &str, String, u16, u32, u64);
 
-/// As SQL reads a number: 64 bits wide.
+/// SQL reads integers as 64 bits wide.
 impl Argument for i32 {
     fn into_expr(self) -> Expr {
         lit(i64::from(self))
@@ -106,7 +106,7 @@ lists! {
     &str => Utf8, Utf8;
 }
 
-/// The call of a function by name. Those of this module are all there are, which the tests see to.
+/// Returns the call of a function by name. Tests check that every name in this module exists.
 fn call(name: &str, args: Vec<Expr>) -> Expr {
     if let Some(f) = functions::scalar(name) {
         return f.call(args);
@@ -129,7 +129,8 @@ macro_rules! builders {
             }
         )+)*
 
-        /// Name of a function, how many arguments a builder gives it, and whether more may follow.
+        /// Name of a function, the number of arguments that a builder passes, and whether more may
+        /// follow.
         #[cfg(test)]
         const BUILT: &[(&str, usize, bool)] = &[
             $($((
@@ -278,9 +279,10 @@ builders! {
     "ragged_histogram_agg": ragged_histogram_agg(x), ragged_histogram_agg_top(x, n);
 }
 
-/// The SQL function `ragged_map` over one list: `body` makes the expression of a value.
+/// Returns a call of the SQL function `ragged_map` over one list; `body` builds the expression from
+/// the lambda's variable.
 ///
-/// Its variable has no type yet. Before the expression is used, give it one with the schema it will
+/// The variable has no type yet. Before you use the expression, resolve it with the schema it will
 /// be evaluated on: `expr.resolve_lambda_variables(df.schema())?.data`.
 ///
 /// ```
@@ -296,21 +298,21 @@ builders! {
 /// # }
 /// ```
 pub fn ragged_map(x: impl Argument, body: impl FnOnce(Expr) -> Expr) -> Expr {
-    mapped(vec![x.into_expr()], &["v"], |vars| {
+    map_call(vec![x.into_expr()], &["v"], |vars| {
         vars.into_iter().next().map_or(Expr::Literal(ScalarValue::Null, None), body)
     })
 }
 
-/// As [`ragged_map`], over several lists: `names` are the variables, a value of each list.
+/// Like [`ragged_map`], over several lists; `names` are the variables, one per list.
 pub fn ragged_map_over(
     lists: impl IntoIterator<Item = impl Argument>,
     names: &[&str],
     body: impl FnOnce(Vec<Expr>) -> Expr,
 ) -> Expr {
-    mapped(lists.into_iter().map(Argument::into_expr).collect(), names, body)
+    map_call(lists.into_iter().map(Argument::into_expr).collect(), names, body)
 }
 
-fn mapped(mut args: Vec<Expr>, names: &[&str], body: impl FnOnce(Vec<Expr>) -> Expr) -> Expr {
+fn map_call(mut args: Vec<Expr>, names: &[&str], body: impl FnOnce(Vec<Expr>) -> Expr) -> Expr {
     let body = body(names.iter().map(|n| lambda_var(*n)).collect());
     args.push(lambda(names.iter().copied(), body));
     match functions::higher_order("ragged_map") {
@@ -337,7 +339,7 @@ mod tests {
                     .iter()
                     .any(|(b, least, open)| b == name && (*least == n || (*open && *least < n)))
             };
-            // What tables hold is put behind the arguments while a query is planned.
+            // The planner appends the contents of tables as an argument.
             let planned =
                 |n: usize| matches!((*name, n), ("ragged_lookup", 5) | ("ragged_bin", 4 | 6));
             // A function of any number of arguments has a builder that takes any number.
@@ -346,7 +348,7 @@ mod tests {
             }
         }
         for (name, ..) in BUILT {
-            assert!(names.contains(name), "{name} is no function");
+            assert!(names.contains(name), "{name} is not a function");
         }
         for f in functions::all_higher_order() {
             assert_eq!(f.name(), "ragged_map");

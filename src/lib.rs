@@ -1,17 +1,18 @@
-//! A columnar engine for nested ragged data: patients who have visits that have codes, and anything
-//! else where lists of different lengths nest and several columns share the same nesting.
+//! A columnar engine for nested ragged data: patients who have visits that have codes, and any
+//! other data in which lists of different lengths nest and several columns share one nesting.
 //!
-//! * [`table::RaggedTable`]: jointly ragged columns, flat Arrow arrays over offsets stored once per axis;
-//!   [`array::RaggedArray`]: one column with its axes.
-//! * [`mod@index`]: what to take along each axis, in numpy's terms.
-//! * [`kernels`]: operations on them, free functions; [`dense`]: padded tensors and masks.
-//! * [`batching`]: samples of different size as one batch, and batched operations on them.
-//! * [`het`]: tensors of which some axes differ in size from place to place.
+//! * [`table::RaggedTable`]: jointly ragged columns, flat Arrow arrays over offsets stored once per
+//!   axis; [`array::RaggedArray`]: one column with its axes.
+//! * [`mod@index`]: numpy-style indices along each axis.
+//! * [`kernels`]: operations on ragged arrays as free functions; [`dense`]: padded tensors and
+//!   masks.
+//! * [`batching`]: samples of different size as one batch, and operations on such batches.
+//! * [`het`]: tensors in which the size of some axes varies.
 //! * [`loader`]: epochs of padded or packed batches, for training.
 //! * [`io`]: `.nrt`, safetensors, JSON, Arrow IPC, and with the feature `parquet` Parquet and MEDS.
 #![cfg_attr(
     feature = "sql",
-    doc = "* [`sql`]: a DataFusion session over all of it; [`functions`]: the SQL functions; [`expr_fn`]: them in Rust."
+    doc = "* [`sql`]: a DataFusion session; [`functions`]: the SQL functions; [`expr_fn`]: builders for their calls in Rust."
 )]
 //!
 //! ```
@@ -57,20 +58,20 @@ pub use serrate_core::{
     Error, Result, array, batching, dense, dok, error, generate, het, index, io, loader, table,
 };
 
-/// Operations on ragged arrays: free functions, arrays in, `Result` out.
+/// Operations on ragged arrays as free functions: arrays in, `Result` out.
 ///
-/// Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists; negative axes count from
-/// the innermost. A null list has no elements and stays null through everything that keeps lists;
-/// each kernel documents what it does with null leaves.
+/// Axis 0 is the rows, axis `k` is the elements of the `k`-th level of lists, and negative axes
+/// count from the innermost. A null list has no elements, and operations that keep lists keep it
+/// null. Each kernel documents how it treats null leaves.
 pub mod kernels {
-    // They make dense tensors, so the core has them a layer above its other kernels.
+    // These return dense tensors, so the core defines them in a layer above its other kernels.
     #[doc(inline)]
     pub use serrate_core::dense::{densify, mask};
     #[doc(inline)]
     pub use serrate_core::kernels::*;
 }
 
-/// The examples of the README and of `docs/rust.md`, run as tests.
+/// Runs the examples of the README and of `docs/rust.md` as tests.
 #[cfg(doctest)]
 mod documents {
     #[doc = include_str!("../README.md")]

@@ -1,4 +1,4 @@
-//! The `serrate` command, run as its users run it.
+//! Runs the `serrate` command as users run it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "cli/batches.rs"]
@@ -32,7 +32,7 @@ use serrate::io::safetensors::dense;
 use serrate::table::RaggedTable;
 use tempfile::TempDir;
 
-/// A folder to work in and what the command says there.
+/// A working folder for runs of the command.
 struct Place(TempDir);
 
 struct Said {
@@ -79,7 +79,7 @@ impl Place {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // A child that fails at once does not read its input.
+        // A child that fails at once may not read its input.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         let output = child.wait_with_output().unwrap();
         Said {
@@ -89,14 +89,14 @@ impl Place {
         }
     }
 
-    /// Runs what must succeed, gives standard output.
+    /// Runs a command that must succeed and returns standard output.
     fn ok(&self, args: &[&str]) -> String {
         let said = self.run(args);
         assert_eq!(said.code, 0, "{args:?}: {}", said.err);
         said.out
     }
 
-    /// Runs what must fail with `code`, gives standard error.
+    /// Runs a command that must fail with `code` and returns standard error.
     fn fails(&self, code: i32, args: &[&str]) -> String {
         let said = self.run(args);
         assert_eq!(said.code, code, "{args:?}: {}{}", said.out, said.err);
@@ -129,7 +129,7 @@ const RAGGED: &str = "SELECT * FROM (VALUES \
     (1, [[1, 2], NULL, []], 'NaN'::DOUBLE, 'a, \"b\"'), \
     (2, NULL, NULL, NULL)) AS t(id, lists, x, s) ORDER BY id";
 
-/// A folder of the repository.
+/// Returns the path of a data folder of the repository.
 fn data(name: &str) -> String {
     format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }

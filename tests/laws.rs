@@ -1,43 +1,43 @@
-//! Laws of SQL over lists, tried on random statements over random tables.
+//! Differential suite: laws of SQL over lists, on random statements over random tables.
 //!
-//! Two generators take turns, world by world. Each statement has one answer, from memory and from files of
-//! every format, whatever the partitions, the batches and the rules of the optimizer:
+//! Two generators take turns, world by world. A statement must have the same answer from memory and
+//! from files of every format, whatever the partitions, the batches and the optimizer rules:
 //!
-//! * `statements`: calls of every function in statements of several steps. The answer is that of plain
-//!   DataFusion, which takes it step by step over tables in memory.
-//! * `queries`: clauses of SQL over values at the ends of their types, where plain DataFusion is wrong
-//!   itself. Every part of such a statement can be written in several ways that mean the same: the answer
-//!   is that of our session over tables in memory in the first ways, and a cut writes each part in a way
-//!   drawn for it.
+//! * `statements`: calls of every function in statements of several steps. The reference is plain
+//!   DataFusion, which runs the steps one by one over tables in memory.
+//! * `queries`: clauses of SQL over extreme values, where plain DataFusion itself is wrong. Every
+//!   part of such a statement can be written in several equivalent ways. The reference is our
+//!   session over tables in memory with each part in its first way; a cut draws a way for each
+//!   part.
 //!
-//! A run of `cargo test` tries a few hundred; more by hand:
+//! `cargo test` tries a few hundred statements; to try more by hand:
 //!
 //! ```text
 //! SERRATE_LAWS_STATEMENTS=100000 SERRATE_LAWS_SEED=7 cargo test --release --test laws statements_have -- --nocapture
 //! ```
 //!
-//! Settings in the environment, all called `SERRATE_LAWS_..`:
+//! Settings in the environment, all with the prefix `SERRATE_LAWS_`:
 //!
-//! * `SEED`, `STATEMENTS`, and `THREADS` (2), which run worlds side by side.
-//! * `CUTS`: how many cuts each statement is tried with (1), dealt so that every source, number of
-//!   partitions, size of batches and rule switched off comes equally often; `all` for the whole product,
-//!   with every law. A run says how often each cut and each law was used.
-//! * `DIFFERENCES`: after how many differences a run ends (5). Each is made small in `TRIES` (400) steps and
-//!   printed as a script; with `REPORT=FOLDER` it is a file there too.
-//! * `ERRORS`: prints statements that their reference refuses.
+//! * `SEED`, `STATEMENTS`, and `THREADS` (2), the number of worlds that run at the same time.
+//! * `CUTS`: number of cuts per statement (1). They are dealt so that every source, number of
+//!   partitions, batch size and disabled rule occurs equally often. `all` runs the whole product,
+//!   with every law. A run reports how often each cut and each law was used.
+//! * `DIFFERENCES`: number of differences after which a run ends (5). Each is reduced in at most
+//!   `TRIES` (400) steps and printed as a script; `REPORT=FOLDER` also writes it to a file.
+//! * `ERRORS`: prints the statements that the reference refuses.
 //! * `EXPORT`: see `tests/interop/duckdb_statements.py`.
 //!
-//! What is not asked, since engines may differ in it:
+//! Engines may differ in the following, which is not compared:
 //!
-//! * Which of -0.0 and 0.0 stands for both in a group; of plain DataFusion also their order, which it
-//!   tells apart in ORDER BY.
-//! * The words of errors: two that fail are equal. An error of plain DataFusion that another plan does not
-//!   meet is none where rows or columns can be left out (`Statement::may_skip`); the other way round it
-//!   is a difference. What `queries` asks never fails over a value.
-//! * The order of rows without ORDER BY, but for LIMIT over one table and files that are written in the
-//!   order of their source.
+//! * Which of -0.0 and 0.0 represents a group. Plain DataFusion also distinguishes them in ORDER
+//!   BY.
+//! * The text of errors: two failures are equal. An error of plain DataFusion that another plan
+//!   does not raise is no difference if rows or columns can be left out (`Statement::may_skip`);
+//!   the opposite is a difference. Statements of `queries` never fail on a value.
+//! * The order of rows without ORDER BY, except for LIMIT over one table and for files written in
+//!   source order.
 //!
-//! `explained` has what is known and no fault.
+//! `explained` lists known differences that are not faults.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -92,10 +92,10 @@ use sources::{Sessions, Stored, run};
 use statements::{Statement, Statements, Steps};
 use tables::World;
 
-/// Statements over one world.
+/// Number of statements per world.
 const PER_WORLD: usize = 40;
 const ROWS: usize = 24;
-/// Differences of one kind that are reported.
+/// Maximum number of reported differences of one kind.
 const OF_A_KIND: usize = 3;
 
 fn setting(name: &str, default: u64) -> u64 {
@@ -103,7 +103,7 @@ fn setting(name: &str, default: u64) -> u64 {
     text.map_or(default, |t| t.parse().unwrap_or_else(|_| panic!("SERRATE_LAWS_{name}={t}")))
 }
 
-/// Cuts per statement; none for all.
+/// Number of cuts per statement; `None` for all.
 fn cuts_per_statement() -> Option<usize> {
     match std::env::var("SERRATE_LAWS_CUTS").ok().as_deref() {
         Some("all") => None,
@@ -112,13 +112,13 @@ fn cuts_per_statement() -> Option<usize> {
     }
 }
 
-/// What a run has found so far.
+/// Results of a run so far.
 #[derive(Default)]
 struct Findings {
     answered: AtomicUsize,
     failed: AtomicUsize,
     differences: Mutex<Vec<String>>,
-    /// How many differences of a kind have been reported.
+    /// Number of reported differences by kind.
     kinds: Mutex<BTreeMap<String, usize>>,
     /// How often cuts and laws were used, and statements refused.
     counts: Mutex<Counts>,
@@ -133,7 +133,7 @@ impl Findings {
         self.counts.lock().unwrap().add(name);
     }
 
-    /// Whether a difference is one of a kind that has been reported often enough.
+    /// Whether a difference is of a kind that has been reported often enough.
     fn is_known(&self, found: &Difference, add: bool) -> bool {
         let Some(kind) = found.kind() else { return false };
         let mut kinds = self.kinds.lock().unwrap();
@@ -173,7 +173,7 @@ impl Findings {
         self.differences.lock().unwrap().push(script);
     }
 
-    /// Says what was done, and fails where something was found.
+    /// Reports the run, and fails if there are differences.
     fn finish(self) {
         let (answered, failed) = (self.answered.into_inner(), self.failed.into_inner());
         println!("{}", self.counts.into_inner().unwrap());
@@ -189,7 +189,7 @@ impl Findings {
     }
 }
 
-/// Runs a future on a stack that plans of deep expressions fit into.
+/// Runs a future on a stack large enough for plans of deep expressions.
 fn block_on<T: Send>(work: impl Future<Output = T> + Send) -> T {
     std::thread::scope(|scope| {
         let run = || {
@@ -206,7 +206,7 @@ fn block_on<T: Send>(work: impl Future<Output = T> + Send) -> T {
     })
 }
 
-/// One world, and what its statements are tried with.
+/// One world and the sessions that run its statements.
 struct Trial<'a> {
     sessions: &'a Sessions,
     findings: &'a Findings,
@@ -239,7 +239,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Files that are written have their rows in order.
+    /// Written files keep the order of rows.
     async fn try_writing(&mut self) {
         let setup = self.cuts.deal(&mut self.random);
         let folder = tempfile::tempdir().unwrap();
@@ -255,7 +255,8 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// One answer from every cut, and answers that go together.
+    /// Checks one statement: the same answer from every cut, and answers that agree with each
+    /// other.
     async fn try_asked(&mut self, number: usize, asked: Asked, statements: &mut Statements) {
         let (sessions, findings, world) = (self.sessions, self.findings, self.tables.world);
         let expected = asked.expected(sessions).await;
@@ -330,7 +331,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// All laws over one world.
+/// Checks all laws over one world.
 async fn try_world(seed: u64, n: usize, sessions: &Sessions, switches: &Switches, all: &Findings) {
     // Two generators take turns.
     let wide = seed % 2 == 1;
@@ -388,7 +389,7 @@ fn statements_have_one_answer() {
     findings.finish();
 }
 
-/// Every form of every function over columns, one at a time.
+/// Checks every form of every function over columns, one at a time.
 #[test]
 fn functions_have_one_answer() {
     let seed = setting("SEED", 1);
@@ -421,7 +422,7 @@ fn functions_have_one_answer() {
     findings.finish();
 }
 
-/// Rules of ours either have a setting, and so are among the cuts, or answers depend on them.
+/// Each of our rules either has a setting, and is then tried as a cut, or answers depend on it.
 #[test]
 fn every_rule_is_a_cut_or_mends_answers() {
     use datafusion::optimizer::{Analyzer, Optimizer};
@@ -463,7 +464,8 @@ fn every_function_is_generated() {
     assert!(missing.is_empty(), "never generated: {missing:?}");
 }
 
-/// What `tests/interop/duckdb.py` reads: tables as Parquet, and statements with our answers.
+/// Writes the input of `tests/interop/duckdb.py`: tables as Parquet, and statements with our
+/// answers.
 #[test]
 fn statements_of_other_engines() {
     let own = tempfile::tempdir().unwrap();

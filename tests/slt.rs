@@ -1,5 +1,5 @@
 //! The behaviour of SQL functions and operators: the records in `sql/slt`, the examples of the
-//! documentation, and laws that hold for every function. `SERRATE_BLESS=1` writes outputs anew.
+//! documentation, and laws that hold for every function. `SERRATE_BLESS=1` rewrites the outputs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -112,7 +112,7 @@ async fn records() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Statements of an example; the output between them is left out.
+/// Returns the statements of an example without the output between them.
 fn statements(example: &str) -> Vec<String> {
     let mut out = vec![String::new()];
     for line in example.lines().filter(|l| !l.starts_with(['+', '|'])) {
@@ -179,7 +179,7 @@ async fn examples_give_the_output_they_show() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }
 
-/// Run after a build that has the examples: the text is compiled in.
+/// The documentation is compiled in, so this must run after a build with the new examples.
 #[test]
 fn documentation_is_up_to_date() {
     let folder = root("docs/functions");

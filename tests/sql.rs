@@ -110,7 +110,7 @@ use serrate::datafusion;
 use serrate::io::nrt::{self, WriteOptions};
 use serrate::table::RaggedTable;
 
-/// A session of four partitions.
+/// Creates a session with four partitions.
 fn four() -> SessionContext {
     serrate::sql::session_with(SessionConfig::new().with_target_partitions(4))
 }
@@ -119,7 +119,7 @@ async fn batches(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     ctx.sql(sql).await?.collect().await
 }
 
-/// The result as text, for comparison with what a reader would write down.
+/// Returns the result as text.
 async fn text(ctx: &SessionContext, sql: &str) -> String {
     match batches(ctx, sql).await {
         Ok(batches) => pretty_format_batches(&batches).unwrap().to_string(),
@@ -204,7 +204,8 @@ fn write(path: &Path, table: &RaggedTable) {
     nrt::write(path, table, &WriteOptions::default()).unwrap();
 }
 
-/// `n` rows `id` = first.., one event each with as many codes as the id's last digit.
+/// Returns `n` rows with `id` from `first` on; each has one event with as many codes as the last
+/// digit of its id.
 fn numbered(first: i64, n: usize) -> RaggedTable {
     let ids = first..first + n as i64;
     let lengths: Vec<usize> = ids.clone().map(|i| (i % 10) as usize).collect();

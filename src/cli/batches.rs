@@ -164,7 +164,7 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     }
     sink.finish(describe_run(args, &loader))?;
     progress.finish();
-    let line = summarize(&stats, &args.output);
+    let line = summarize_epoch(&stats, &args.output);
     if to_stream {
         eprintln!("{line}");
         return Ok(());
@@ -301,7 +301,6 @@ fn describe_run(args: &BatchesArgs, loader: &MedsLoader) -> Map<String, Value> {
     about
 }
 
-/// Describes labels of several tasks.
 pub(super) fn describe_tasks(tasks: &[String]) -> String {
     format!(
         "the labels of {} tasks were combined: {}; give the folder of one task to use only its labels",
@@ -320,7 +319,7 @@ fn describe_unknown(count: usize, split: Option<&str>) -> String {
     format!("{} {noun} not in {place}: {gone}", group_digits(count))
 }
 
-fn summarize(stats: &EpochStats, output: &Path) -> String {
+fn summarize_epoch(stats: &EpochStats, output: &Path) -> String {
     let batches = if stats.batches == 1 { "batch" } else { "batches" };
     let items = if stats.items == 1 { "item" } else { "items" };
     let padding = (1.0 - stats.occupied_share()) * 100.0;

@@ -88,9 +88,9 @@ fn print_summary(audit: &Audit) -> Outcome {
     ))?;
     println(&format!(
         "numbers: {} missing, {} NaN, {} infinite",
-        share(sum(|s| s.missing), measurements),
-        share(sum(|s| s.nan), measurements),
-        share(sum(|s| s.infinite), measurements)
+        format_share(sum(|s| s.missing), measurements),
+        format_share(sum(|s| s.nan), measurements),
+        format_share(sum(|s| s.infinite), measurements)
     ))?;
     let (errors, warnings) = (audit.errors(), audit.warnings());
     let noun = |n: usize, one: &'static str, more: &'static str| if n == 1 { one } else { more };
@@ -103,7 +103,7 @@ fn print_summary(audit: &Audit) -> Outcome {
 
 /// Formats a number with its share in percent, rounded to thousandths; a small share is never shown
 /// as 0, an incomplete one never as 100.
-fn share(part: u64, whole: u64) -> String {
+fn format_share(part: u64, whole: u64) -> String {
     let (part, whole) = (u128::from(part), u128::from(whole.max(1)));
     let thousandths = (part * 200_000 / whole).div_ceil(2);
     let percent = match thousandths {
@@ -122,7 +122,7 @@ mod tests {
     fn shares_are_rounded() {
         let shares = [(0, 7), (1, 3), (2, 3), (1, 1_000_000), (999_999, 1_000_000), (5, 5), (0, 0)];
         assert_eq!(
-            shares.map(|(part, whole)| share(part, whole)),
+            shares.map(|(part, whole)| format_share(part, whole)),
             [
                 "0 (0.000 %)",
                 "1 (33.333 %)",

@@ -73,7 +73,7 @@ impl CohortArgs {
             || self.jobs.is_some()
     }
 
-    fn options(self, overwrite: bool) -> TensorizeOptions {
+    fn to_options(self, overwrite: bool) -> TensorizeOptions {
         TensorizeOptions {
             vocabulary: match self.vocabulary {
                 None => VocabularyFrom::FileOrTrain,
@@ -113,7 +113,7 @@ pub(super) fn convert_cohort(
     }
     let dataset = MedsDataset::open(input)?;
     let progress = Progress::new(dataset.shards().len());
-    let options = args.options(overwrite);
+    let options = args.to_options(overwrite);
     let report = tensorize(&dataset, output, &options, |shards| {
         for shard in shards {
             progress.file(Path::new(&shard.name));

@@ -103,7 +103,6 @@ pub(super) fn run(args: &DensifyArgs) -> Outcome {
     println(&format!("wrote {} {noun} to {}", group_digits(rows), args.output.display()))
 }
 
-/// Reads only the selected rows.
 fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     let mut source = InputSource::open(&args.input)?;
     source.select_part(MedsPart::Tokens);
@@ -163,7 +162,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
             let batch = batch?;
             let here = position..position + batch.num_rows();
             position = here.end;
-            let part = overlap(&here, &whole);
+            let part = intersect(&here, &whole);
             if !part.is_empty() || (tables.is_empty() && batch.num_rows() == 0) {
                 let batch = batch.slice(part.start - here.start, part.len());
                 tables.push(RaggedTable::try_from_batch(&conform(&batch, &schema)?)?);
@@ -180,7 +179,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     Ok(RaggedTable::concat(&tables)?)
 }
 
-fn overlap(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+fn intersect(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
     let start = a.start.max(b.start).min(a.end);
     start..a.end.min(b.end).max(start)
 }
@@ -269,9 +268,9 @@ mod tests {
 
     #[test]
     fn overlaps() {
-        assert_eq!(overlap(&(0..10), &(3..usize::MAX)), 3..10);
-        assert_eq!(overlap(&(10..20), &(0..5)).len(), 0);
-        assert_eq!(overlap(&(10..20), &(30..40)).len(), 0);
-        assert_eq!(overlap(&(10..20), &(12..15)), 12..15);
+        assert_eq!(intersect(&(0..10), &(3..usize::MAX)), 3..10);
+        assert_eq!(intersect(&(10..20), &(0..5)).len(), 0);
+        assert_eq!(intersect(&(10..20), &(30..40)).len(), 0);
+        assert_eq!(intersect(&(10..20), &(12..15)), 12..15);
     }
 }

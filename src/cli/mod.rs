@@ -48,7 +48,6 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Creates the session that runs SQL.
 fn create_session() -> Outcome<datafusion::prelude::SessionContext> {
     Ok(crate::sql::session())
 }

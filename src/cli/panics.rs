@@ -23,7 +23,6 @@ pub(super) fn install_hook() {
     }));
 }
 
-/// Converts a caught panic to a failure.
 pub(super) fn to_failure(panic: &(dyn Any + Send)) -> Failure {
     let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let place = place.unwrap_or_else(|| "an unknown location".into());

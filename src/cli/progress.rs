@@ -30,7 +30,6 @@ impl Progress {
         progress
     }
 
-    /// Shows the current file.
     pub(super) fn file(&self, path: &Path) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if self.files > 1 {

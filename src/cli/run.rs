@@ -268,7 +268,6 @@ impl Runner {
     }
 }
 
-/// A statement that was started.
 struct RunningStatement {
     plan: Arc<dyn ExecutionPlan>,
     stream: SendableRecordBatchStream,

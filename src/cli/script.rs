@@ -55,7 +55,6 @@ pub(super) struct Script {
 /// An error in the tokens of a text, such as an open quote or comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TokenError {
-    /// The tokenizer's message.
     pub(super) message: String,
     pub(super) line: u64,
     pub(super) column: u64,

@@ -17,7 +17,7 @@ use crate::array::{RaggedArray, list_depth};
 use crate::error::{Error, Result};
 use crate::kernels::RowArg;
 
-/// The arguments as they are known before any row is read: types, and the values of literals.
+/// The arguments at planning: their types, and the values of literals.
 pub(crate) struct Plan<'a> {
     def: &'a Def,
     fields: &'a [FieldRef],
@@ -33,17 +33,14 @@ impl<'a> Plan<'a> {
         Self { def, fields, literals }
     }
 
-    /// Number of arguments.
     pub(crate) fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// Name of the function.
     pub(crate) fn name(&self) -> &'static str {
         self.def.name
     }
 
-    /// Refuses a number of arguments that the function does not take.
     pub(crate) fn check_arity(&self) -> Result<()> {
         let (least, most) = self.def.arity;
         if (least..=most).contains(&self.len()) {
@@ -62,27 +59,24 @@ impl<'a> Plan<'a> {
         )))
     }
 
-    /// Type of an argument.
     pub(crate) fn data_type(&self, i: usize) -> &'a DataType {
         self.fields[i].data_type()
     }
 
-    /// The field of an argument, with its metadata.
     pub(crate) fn field(&self, i: usize) -> &'a FieldRef {
         &self.fields[i]
     }
 
-    /// Whether an argument is given and is a NULL without a type, or a parameter of unknown type.
+    /// Whether an argument is a NULL without a type, or a parameter of unknown type.
     pub(crate) fn is_untyped_null(&self, i: usize) -> bool {
         self.fields.get(i).is_some_and(|f| f.data_type().is_null())
     }
 
-    /// An error about one argument.
     pub(crate) fn refuse(&self, i: usize, message: impl std::fmt::Display) -> Error {
         Error::invalid(format!("{}: argument {} {message}", self.name(), i + 1))
     }
 
-    /// An argument that must be a list, taken apart.
+    /// Returns the levels of an argument that must be a list.
     pub(crate) fn lists(&self, i: usize) -> Result<Lists> {
         let found = self.data_type(i);
         match found {
@@ -92,7 +86,7 @@ impl<'a> Plan<'a> {
             )),
             DataType::Boolean => Err(self.refuse(
                 i,
-                "must be a list (List, LargeList or FixedSizeList); it is Boolean. Where it is a comparison of two lists: the operators compare lists as wholes, ragged_eq(a, b), ragged_ne, ragged_lt, ragged_le, ragged_gt and ragged_ge value by value; IS NULL asks about a list as a whole, ragged_is_null(x) about its values",
+                "must be a list (List, LargeList or FixedSizeList); it is Boolean. If it compares two lists: operators compare lists as a whole, whereas ragged_eq(a, b), ragged_ne, ragged_lt, ragged_le, ragged_gt and ragged_ge compare value by value. IS NULL tests a list as a whole, ragged_is_null(x) its values",
             )),
             _ if list_depth(found) == 0 => Err(self.refuse(
                 i,
@@ -102,7 +96,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// An error about the type of the values of argument 0: what they must be, and how they become it.
+    /// Returns an error about the type of the values of argument 0, with what they must be and how
+    /// to convert them.
     pub(crate) fn refuse_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
         let hint = match leaf {
             t if t.is_decimal() => {
@@ -113,7 +108,7 @@ impl<'a> Plan<'a> {
         self.refuse(0, format!("must be a list of {must}; its values are {leaf}{hint}"))
     }
 
-    /// An argument that must be a list of booleans.
+    /// Returns the levels of an argument that must be a list of booleans.
     pub(crate) fn boolean_lists(&self, i: usize) -> Result<Lists> {
         let lists = self.lists(i)?;
         match lists.leaf() {
@@ -122,7 +117,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Refuses an argument that is no integer; it may be a column.
+    /// Checks that an argument is an integer; it may be a column.
     pub(crate) fn integer(&self, i: usize, what: &str) -> Result<()> {
         match self.fields.get(i).map(|f| f.data_type()) {
             None | Some(DataType::Null) => Ok(()),
@@ -131,7 +126,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The value of an argument that must be known now; `None` when it is not given.
+    /// Returns the value of an argument that must be a literal; `None` if it is not given.
     pub(crate) fn literal(
         &self,
         i: usize,
@@ -144,28 +139,26 @@ impl<'a> Plan<'a> {
             Some(None) => Err(self.refuse(
                 i,
                 format!(
-                    "({what}) must be written out, such as {such}: a column, a parameter ($1) or a computation is not known when the query is planned"
+                    "({what}) must be a literal such as {such}: a column, a parameter ($1) or a computed value is not known when the query is planned"
                 ),
             )),
         }
     }
 
-    /// The value of an argument, if it is written out.
-    pub(crate) fn known(&self, i: usize) -> Option<&'a ScalarValue> {
+    pub(crate) fn known_literal(&self, i: usize) -> Option<&'a ScalarValue> {
         self.literals.get(i).copied().flatten()
     }
 
-    /// Whether an argument is one of the list types that are not taken.
+    /// Whether an argument is a list view, which functions do not support.
     pub(crate) fn is_list_view(&self, i: usize) -> bool {
         matches!(self.data_type(i), DataType::ListView(_) | DataType::LargeListView(_))
     }
 
-    /// Whether an argument is the literal 0.
     pub(crate) fn literal_is_zero(&self, i: usize) -> bool {
-        self.known(i).and_then(integer_of).flatten() == Some(0)
+        self.known_literal(i).and_then(integer_of).flatten() == Some(0)
     }
 
-    /// As [`literal`](Self::literal), an integer; a NULL is as if not given.
+    /// Like [`literal`](Self::literal), for an integer. NULL counts as not given.
     pub(crate) fn literal_integer(&self, i: usize, what: &str, such: &str) -> Result<Option<i64>> {
         let Some(value) = self.literal(i, what, such)? else { return Ok(None) };
         match integer_of(value) {
@@ -175,37 +168,37 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// As [`literal`](Self::literal), a text.
+    /// Like [`literal`](Self::literal), for a string.
     pub(crate) fn literal_text(&self, i: usize, what: &str, such: &str) -> Result<Option<&'a str>> {
         let Some(value) = self.literal(i, what, such)? else { return Ok(None) };
         match value.try_as_str() {
             Some(Some(text)) => Ok(Some(text)),
             _ => {
                 Err(self
-                    .refuse(i, format!("({what}) must be a text such as {such}; it is {value}")))
+                    .refuse(i, format!("({what}) must be a string such as {such}; it is {value}")))
             }
         }
     }
 
-    /// The axis an argument names, 1 or more; `None` when it is not given. Axis 0 is refused with
-    /// `across`, what to do instead.
+    /// Returns the axis that an argument names, 1 or more; `None` if it is not given. Axis 0 is
+    /// refused; `across` tells what to write instead.
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
-        resolve(self.name(), axis, lists.ndim(), across).map(Some)
+        resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
     }
 }
 
-/// An axis of lists by number; the rows are refused with `across`, what to do instead.
-fn resolve(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usize> {
+/// Resolves an axis of lists. The rows are refused; `across` tells what to write instead.
+fn resolve_axis(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usize> {
     let lists = ndim.saturating_sub(1);
     let resolved = crate::array::resolve_axis(axis, ndim, name).map_err(|_| {
         Error::invalid(format!(
-            "{name}: there is no axis {axis}; its argument has {ndim} axes, of which 0 is the rows and 1 to {lists} (or, from the innermost, -1 to -{lists}) are lists"
+            "{name}: there is no axis {axis}; the argument has {ndim} axes: 0 is the rows, and 1 to {lists} (or, from the innermost, -1 to -{lists}) are lists"
         ))
     })?;
     match resolved {
         0 => Err(Error::invalid(format!(
-            "{name}: axis {axis} is the rows, which a scalar function does not cross; {across}. The axes of this argument are 1 to {} or, from the innermost, -1 to -{}",
+            "{name}: axis {axis} is the rows, but a scalar function works within a row; {across}. The axes of this argument are 1 to {} or, from the innermost, -1 to -{}",
             ndim - 1,
             ndim - 1
         ))),
@@ -213,7 +206,7 @@ fn resolve(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usize> {
     }
 }
 
-/// The integer a value is: `None` for what is not one, `Some(None)` for a NULL.
+/// Returns a value as an integer: `None` if it is not one, `Some(None)` for NULL.
 fn integer_of(value: &ScalarValue) -> Option<Option<i64>> {
     match value.data_type() {
         DataType::Null => Some(None),
@@ -228,9 +221,9 @@ fn integer_of(value: &ScalarValue) -> Option<Option<i64>> {
 
 /// An argument of one batch.
 pub(crate) enum Arg {
-    /// The same for all rows.
+    /// The same value for all rows.
     One(ScalarValue),
-    /// A value per row.
+    /// One value per row.
     Each(RefCell<ArrayRef>),
 }
 
@@ -243,7 +236,6 @@ impl From<ColumnarValue> for Arg {
     }
 }
 
-/// The arguments of one batch.
 pub(crate) struct Call<'a> {
     def: &'a Def,
     args: &'a [Arg],
@@ -263,32 +255,28 @@ impl<'a> Call<'a> {
         Self { def, args, rows, returns, config }
     }
 
-    /// Name of the function.
     pub(crate) fn name(&self) -> &'static str {
         self.def.name
     }
 
-    /// Number of arguments.
     pub(crate) fn len(&self) -> usize {
         self.args.len()
     }
 
-    /// Settings of the session.
     pub(crate) fn config(&self) -> &ConfigOptions {
         self.config
     }
 
-    /// The field of the result as it was planned, with its metadata.
+    /// Returns the planned field of the result, with its metadata.
     pub(crate) fn return_field(&self) -> &FieldRef {
         self.returns
     }
 
-    /// Type of the result.
     pub(crate) fn return_type(&self) -> &DataType {
         self.returns.data_type()
     }
 
-    /// The value of an argument that is the same for all rows.
+    /// Returns the value of an argument that is the same for all rows.
     pub(crate) fn constant(&self, i: usize) -> Option<&'a ScalarValue> {
         match self.args.get(i) {
             Some(Arg::One(s)) => Some(s),
@@ -296,7 +284,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// An argument as an array of one value per row.
+    /// Returns an argument as an array of one value per row.
     pub(crate) fn array(&self, i: usize) -> Result<ArrayRef> {
         match &self.args[i] {
             Arg::Each(a) => Ok(Arc::clone(&a.borrow())),
@@ -304,7 +292,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Type of an argument.
     pub(crate) fn array_type(&self, i: usize) -> DataType {
         match &self.args[i] {
             Arg::Each(a) => a.borrow().data_type().clone(),
@@ -312,13 +299,13 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// An argument with all its lists opened.
+    /// Returns an argument with all its lists opened.
     pub(crate) fn ragged(&self, i: usize) -> Result<RaggedArray> {
         RaggedArray::try_from_arrow(&self.array(i)?)
     }
 
-    /// As [`ragged`](Self::ragged), for one look: the argument is empty afterwards. What only this call
-    /// has may then be written over.
+    /// Like [`ragged`](Self::ragged), but takes the array out of the call. If nothing else refers
+    /// to its buffers, they can be overwritten.
     pub(crate) fn take_ragged(&self, i: usize) -> Result<RaggedArray> {
         match &self.args[i] {
             Arg::Each(a) => {
@@ -329,7 +316,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// An integer argument; not given is NULL.
+    /// Returns an integer argument; NULL if it is not given.
     pub(crate) fn row_arg(&self, i: usize) -> Result<RowArg> {
         match self.args.get(i) {
             None => Ok(RowArg::NONE),
@@ -337,11 +324,11 @@ impl<'a> Call<'a> {
                 Some(n) => Ok(RowArg::All(n)),
                 None => Err(self.too_big(i, s)),
             },
-            Some(Arg::Each(a)) => Ok(RowArg::Each(self.integers(i, &a.borrow())?)),
+            Some(Arg::Each(a)) => Ok(RowArg::Each(self.cast_integers(i, &a.borrow())?)),
         }
     }
 
-    fn integers(&self, i: usize, array: &ArrayRef) -> Result<Int64Array> {
+    fn cast_integers(&self, i: usize, array: &ArrayRef) -> Result<Int64Array> {
         let options = CastOptions { safe: false, ..Default::default() };
         let cast =
             cast_with_options(array, &DataType::Int64, &options).map_err(|e| self.too_big(i, e))?;
@@ -356,17 +343,16 @@ impl<'a> Call<'a> {
         ))
     }
 
-    /// The integer literal of an argument; `None` when not given or NULL.
+    /// Returns the integer literal of an argument; `None` if it is NULL or not given.
     pub(crate) fn integer(&self, i: usize) -> Option<i64> {
         self.constant(i).and_then(integer_of).flatten()
     }
 
-    /// The text of a constant argument.
     pub(crate) fn text(&self, i: usize) -> Option<&'a str> {
         self.constant(i).and_then(|s| s.try_as_str()).flatten()
     }
 
-    /// A ragged result in the type that was planned.
+    /// Returns a ragged result in the planned type.
     pub(crate) fn lists(&self, result: &RaggedArray) -> Result<ArrayRef> {
         result.to_arrow_as(self.return_type())
     }

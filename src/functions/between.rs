@@ -1,4 +1,4 @@
-//! Values within bounds, and what stands beside them.
+//! Values within bounds, and elements whose sibling values are within bounds.
 
 use std::sync::Arc;
 
@@ -10,21 +10,20 @@ use super::args::{Call, Plan};
 use super::def::{Def, Fails};
 use super::doc::{Doc, Section};
 use super::example;
-use super::operators::{Side, booleans};
+use super::operators::{BatchOperand, as_booleans};
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, Op, Operand};
 use crate::kernels::filter;
 use serrate_core::internal::true_bits;
 
-/// `ragged_between(x, lo, hi [, closed])`, `ragged_between(x, time, lo, hi [, closed])`.
 pub(super) static BETWEEN: Def = Def {
     name: "ragged_between",
     aliases: &[],
     arity: (3, 5),
     doc: Doc {
         section: Section::Index,
-        description: "With bounds alone a mask: whether each value lies between them. (`BETWEEN` does not work on lists.) With the times of the elements, or any sibling list, the elements whose time lies between: `ragged_between(code, time, start, stop, '(]')` is what happened after `start` up to `stop`.",
+        description: "With bounds only, returns a mask of the values that lie between them. (`BETWEEN` does not work on lists.) With the times of the elements, or any other sibling list, returns the elements whose time lies between: `ragged_between(code, time, start, stop, '(]')` returns the codes after `start`, up to and including `stop`.",
         syntax: &[
             "ragged_between(x, lo, hi [, closed])",
             "ragged_between(x, time, lo, hi [, closed])",
@@ -33,18 +32,18 @@ pub(super) static BETWEEN: Def = Def {
             ("x", "a list of any depth"),
             (
                 "time",
-                "a list with the lengths of `x` on its own levels; it picks whole elements of an outer axis where `x` is deeper. It need not be sorted",
+                "a list with the lengths of `x` on its own levels; if `x` is deeper, whole elements of an outer axis are selected. It need not be sorted",
             ),
             (
                 "lo, hi",
-                "single values, one per row or written out; texts are read as times where times are. With `time`, NULL is no bound",
+                "scalars, columns or literals; strings are parsed as times if the values are times. With `time`, NULL means no bound",
             ),
             (
                 "closed",
-                "which bounds belong to it, written out: `'[]'` (default, as BETWEEN), `'[)'`, `'(]'`, `'()'`",
+                "which bounds are included, a literal: `'[]'` (default, as BETWEEN), `'[)'`, `'(]'`, `'()'`",
             ),
         ],
-        missing: "A mask is NULL where a value or a bound is. Elements whose time is NULL are not picked; a NULL row stays NULL.",
+        missing: "The mask is NULL if the value or a bound is NULL. Elements whose time is NULL are not selected. A NULL row stays NULL.",
         duckdb: "`list_filter(x, lambda v: v BETWEEN lo AND hi)`; with times `list_where(x, list_transform(time, lambda t: t > lo AND t <= hi))`.",
         example: example!("ragged_between"),
     },
@@ -54,35 +53,40 @@ pub(super) static BETWEEN: Def = Def {
     infix: None,
 };
 
-/// Where the values that are compared, the bounds and `closed` stand.
-struct Places {
-    /// Position of what is compared: 0, or 1 where there are times.
+/// Positions of the compared values, the bounds and `closed` in the arguments.
+struct ArgumentPositions {
+    /// Position of the compared values: 0, or 1 if times are given.
     values: usize,
     closed: Option<usize>,
 }
 
-fn places(arguments: usize, second_is_list: bool, last_is_text: bool) -> Places {
-    // Four arguments are a mask with `closed`, or elements without: the second says which.
+fn locate_arguments(
+    arguments: usize,
+    second_is_list: bool,
+    last_is_text: bool,
+) -> ArgumentPositions {
+    // Four arguments are either a mask with `closed`, or elements without it: the type of the
+    // second argument decides.
     match (arguments, second_is_list) {
-        (3, _) => Places { values: 0, closed: None },
-        (4, false) => Places { values: 0, closed: Some(3) },
-        (4, true) if last_is_text => Places { values: 0, closed: Some(3) },
-        (4, true) => Places { values: 1, closed: None },
-        _ => Places { values: 1, closed: Some(4) },
+        (3, _) => ArgumentPositions { values: 0, closed: None },
+        (4, false) => ArgumentPositions { values: 0, closed: Some(3) },
+        (4, true) if last_is_text => ArgumentPositions { values: 0, closed: Some(3) },
+        (4, true) => ArgumentPositions { values: 1, closed: None },
+        _ => ArgumentPositions { values: 1, closed: Some(4) },
     }
 }
 
-/// Whether a text is one of the four kinds of intervals.
+/// Whether a string is one of the four kinds of intervals.
 fn is_kind(text: Option<&str>) -> bool {
     matches!(text, Some("[]" | "[)" | "(]" | "()"))
 }
 
 fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
-    let text = plan.known(plan.len() - 1).and_then(|v| v.try_as_str()).flatten();
-    let at = places(plan.len(), list_depth(plan.data_type(1)) > 0, is_kind(text));
+    let text = plan.known_literal(plan.len() - 1).and_then(|v| v.try_as_str()).flatten();
+    let at = locate_arguments(plan.len(), list_depth(plan.data_type(1)) > 0, is_kind(text));
     if let Some(i) = at.closed {
-        let kind = plan.literal_text(i, "which bounds belong to it", "'[]'")?;
+        let kind = plan.literal_text(i, "which bounds are included", "'[]'")?;
         if !is_kind(kind) {
             return Err(plan.refuse(
                 i,
@@ -95,35 +99,35 @@ fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
         return Err(plan.refuse(
             1,
             format!(
-                "(time) has {} levels of lists, more than the {} of what it picks from",
+                "(time) has {} levels of lists, but the list that it selects from has only {}",
                 values.depth(),
                 lists.depth()
             ),
         ));
     }
     for i in [at.values + 1, at.values + 2] {
-        super::operators::comparable(plan, Op::Lt, at.values, i)?;
+        super::operators::check_comparable(plan, Op::Lt, at.values, i)?;
         if at.values == 1 && list_depth(plan.data_type(i)) > 0 {
-            return Err(plan.refuse(i, "(a bound) must be a single value per row, not a list"));
+            return Err(plan.refuse(i, "(a bound) must be one scalar per row, not a list"));
         }
     }
     match at.values {
         0 => Ok(super::def::nullable(lists.plain_leaf(DataType::Boolean))),
-        _ => super::index::same(plan),
+        _ => super::index::same_field(plan),
     }
 }
 
 fn call(call: &Call<'_>) -> Result<ArrayRef> {
     let last = call.len() - 1;
     let second = call.array_type(1);
-    let at = places(call.len(), list_depth(&second) > 0, is_kind(call.text(last)));
+    let at = locate_arguments(call.len(), list_depth(&second) > 0, is_kind(call.text(last)));
     let kind = at.closed.and_then(|i| call.text(i)).unwrap_or("[]");
     let low = if kind.starts_with('[') { Op::GtEq } else { Op::Gt };
     let high = if kind.ends_with(']') { Op::LtEq } else { Op::Lt };
     let values = call.ragged(at.values)?;
     let picks = at.values == 1;
-    let above = bounded(call, low, &values, at.values + 1, picks)?;
-    let below = bounded(call, high, &values, at.values + 2, picks)?;
+    let above = compare_bound(call, low, &values, at.values + 1, picks)?;
+    let below = compare_bound(call, high, &values, at.values + 2, picks)?;
     let mask = elementwise::binary(Op::And, Operand::Array(&above), Operand::Array(&below))?;
     match picks {
         false => call.lists(&mask),
@@ -131,27 +135,27 @@ fn call(call: &Call<'_>) -> Result<ArrayRef> {
     }
 }
 
-/// Values on one side of a bound; where it is none, all of them.
-fn bounded(
+/// Compares values with one bound. If the bound is `open`, NULL means no bound.
+fn compare_bound(
     call: &Call<'_>,
     op: Op,
     values: &RaggedArray,
     bound: usize,
     open: bool,
 ) -> Result<RaggedArray> {
-    let side = Side::of(call, bound)?;
-    let mask = booleans(&elementwise::binary(op, Operand::Array(values), side.operand())?)?;
+    let side = BatchOperand::of(call, bound)?;
+    let mask = as_booleans(&elementwise::binary(op, Operand::Array(values), side.operand())?)?;
     if !open {
         return Ok(mask);
     }
-    // NULL is no bound: true for all values of its row.
+    // A NULL bound matches all values of its row.
     let unbounded = match &side {
-        Side::One(v) if v.is_valid(0) && !v.data_type().is_null() => return Ok(mask),
-        Side::One(_) => {
+        BatchOperand::One(v) if v.is_valid(0) && !v.data_type().is_null() => return Ok(mask),
+        BatchOperand::One(_) => {
             return mask.with_leaves(Arc::new(BooleanArray::from(vec![true; mask.leaves().len()])));
         }
-        Side::Each(bounds) if bounds.leaves().logical_null_count() == 0 => return Ok(mask),
-        Side::Each(bounds) => bounds.with_leaves(Arc::new(is_null(bounds.leaves())?))?,
+        BatchOperand::Each(bounds) if bounds.leaves().logical_null_count() == 0 => return Ok(mask),
+        BatchOperand::Each(bounds) => bounds.with_leaves(Arc::new(is_null(bounds.leaves())?))?,
     };
     let known = BooleanArray::new(true_bits(mask.leaves().as_boolean()), None);
     let known = mask.with_leaves(Arc::new(known))?;

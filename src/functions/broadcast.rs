@@ -1,4 +1,4 @@
-//! Outer values beside inner ones, and where values are.
+//! Repetition of outer values over inner lists, and coordinates of values.
 
 use std::sync::Arc;
 
@@ -9,30 +9,29 @@ use super::args::Call;
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::kept;
+use super::index::retyped_field;
 use super::lists::Lists;
 use crate::error::{Error, Result};
 use crate::kernels::broadcast::{self, Spread};
 use crate::kernels::coords;
 
-/// `ragged_broadcast(x, y [, 'repeat' | 'first'])`.
 pub(super) static BROADCAST: Def = Def {
     name: "ragged_broadcast",
     aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Structure,
-        description: "The values of `x` over the lists of `y`, which go deeper: the time of a visit beside each of its codes, so that both unnest together. Operators do this by themselves.",
+        description: "Repeats the values of `x` over the lists of `y`, which are deeper: the time of a visit for each of its codes, so that both can be unnested together. Operators broadcast by themselves.",
         syntax: &["ragged_broadcast(x, y)", "ragged_broadcast(x, y, 'first')"],
         args: &[
-            ("x", "a list with the outer lists of `y`, or a single value per row"),
-            ("y", "a list of more levels; its values are not looked at"),
+            ("x", "a list with the outer lists of `y`, or one scalar per row"),
+            ("y", "a list of more levels; its values are not read"),
             (
                 "how",
-                "`'repeat'` (default) puts the value at every place below its own, `'first'` at the first and NULL at the others; written out",
+                "`'repeat'` (default) returns the value at every position below its own, `'first'` at the first position and NULL at the others; a literal",
             ),
         ],
-        missing: "A value whose place holds nothing is dropped. A list that is NULL in one of the two is NULL.",
+        missing: "A value whose list in `y` is empty is dropped. A list that is NULL in either argument is NULL.",
         duckdb: "`list_transform(list_zip(x, y), lambda p: list_transform(p[2], lambda v: p[1]))`.",
         example: example!("ragged_broadcast"),
     },
@@ -45,62 +44,61 @@ pub(super) static BROADCAST: Def = Def {
             return Err(plan.refuse(
                 0,
                 format!(
-                    "has {} levels of lists; the other must have more, and has {}",
+                    "has {} levels of lists; the other argument must have more, and has {}",
                     x.depth(),
                     y.depth()
                 ),
             ));
         }
-        spread(plan.literal_text(2, "how", "'repeat'")?)?;
-        kept(plan, y.widened_by(&x).plain_leaf(x.leaf().clone()))
+        parse_spread(plan.literal_text(2, "how", "'repeat'")?)?;
+        retyped_field(plan, y.widened_by(&x).plain_leaf(x.leaf().clone()))
     },
     call: |call| {
-        let how = spread(call.text(2))?;
+        let how = parse_spread(call.text(2))?;
         call.lists(&broadcast::broadcast(&call.ragged(0)?, &call.ragged(1)?, how)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-fn spread(text: Option<&str>) -> Result<Spread> {
+fn parse_spread(text: Option<&str>) -> Result<Spread> {
     match text {
         None | Some("repeat") => Ok(Spread::Repeat),
         Some("first") => Ok(Spread::First),
         Some(other) => Err(Error::invalid(format!(
-            "ragged_broadcast: how is 'repeat' or 'first', not {other:?}"
+            "ragged_broadcast: argument 3 must be 'repeat' or 'first', not {other:?}"
         ))),
     }
 }
 
-/// `ragged_coords(x [, axis])`.
 pub(super) static COORDS: Def = Def {
     name: "ragged_coords",
     aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Structure,
-        description: "Where every value is: for each a struct of its positions along the axes, `{axis1, axis2, ..}`, counted from 0; with an axis only that position. Unnested beside the values, with an id of the row, it is the array as coordinates.",
+        description: "Returns the coordinates of each value: a struct of its positions along the axes, `{axis1, axis2, ..}`, from 0. With an axis, it returns only that position. Unnest it together with the values and an id of the row to get the array in coordinate form.",
         syntax: &["ragged_coords(x)", "ragged_coords(x, axis)"],
         args: &[
             ("x", "a list of any depth"),
             (
                 "axis",
-                "the axis, written out: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused: give them an id with row_number()",
+                "the axis, a literal: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused: use row_number() as an id of rows",
             ),
         ],
-        missing: "Lists stay, and NULL values have a place like others.",
-        duckdb: "`generate_subscripts(x, 1) - 1` beside `unnest(x)`.",
+        missing: "Lists keep their lengths. NULL values have coordinates like others.",
+        duckdb: "`generate_subscripts(x, 1) - 1` next to `unnest(x)`.",
         example: example!("ragged_coords"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let leaf = match plan.axis(1, &lists, "give the rows an id with row_number()")? {
+        let leaf = match plan.axis(1, &lists, "use row_number() as an id of rows")? {
             Some(_) => DataType::Int64,
             None => DataType::Struct(fields(lists.depth())),
         };
         Ok(nullable(lists.plain_leaf(leaf)))
     },
-    call: coordinates,
+    call: list_coordinates,
     fails: Fails::Values,
     infix: None,
 };
@@ -109,7 +107,7 @@ fn fields(axes: usize) -> Fields {
     (1..=axes).map(|a| Field::new(format!("axis{a}"), DataType::Int64, false)).collect()
 }
 
-fn coordinates(call: &Call<'_>) -> Result<ArrayRef> {
+fn list_coordinates(call: &Call<'_>) -> Result<ArrayRef> {
     let x = call.ragged(0)?;
     let axis = |axis: i64| coords::coord(&x, axis);
     if let Some(one) = call.integer(1) {

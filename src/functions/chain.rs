@@ -1,10 +1,11 @@
-//! Long chains of arithmetic, on single numbers and on lists, as one call.
+//! Long chains of arithmetic on scalars and lists as one call.
 //!
-//! The parser gives `a + b + c` as one operator within the next. DataFusion asks each of them for its type
-//! and its name, for which it goes through all below, over and over: the time to plan such a chain grows
-//! with the square of its length, and what evaluates it goes as deep as it is long. The order of operations
-//! has a meaning (of floats, and of integers that overflow), so a chain cannot be balanced. It is a call of
-//! [`Chain`] or [`ListChain`] instead, whose operands are beside each other.
+//! The parser nests `a + b + c` as one operator within the next. DataFusion computes the type and
+//! the name of each operator from everything below it, again and again: planning time grows with
+//! the square of the length, and evaluation recurses as deep as the chain is long. Chains cannot be
+//! balanced, because the order of operations matters (for floats, and for integers that overflow).
+//! A long chain therefore becomes a call of [`Chain`] or [`ListChain`] with its operands side
+//! by side.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -22,16 +23,16 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
 
-/// Shorter chains stay operators, which rules of the optimizer know.
+/// Shorter chains remain operators, which optimizer rules recognize.
 const LONG: usize = 64;
 
-/// The operators that are gathered before they join those of a call.
+/// The number of operators that are collected before they are appended to a call.
 const MORE: usize = 16;
 
-/// The most operands of one call that are computed: all of them are in memory at once.
+/// The maximum number of computed operands of one call. All of them are in memory at once.
 const COMPUTED: usize = 64;
 
-/// The operators of chains, in the order of their letters in the first argument of a call.
+/// The operators of chains, with the letters that encode them in the first argument of a call.
 const OPERATORS: [(Operator, char); 10] = [
     (Operator::Plus, '+'),
     (Operator::Minus, '-'),
@@ -45,22 +46,22 @@ const OPERATORS: [(Operator, char); 10] = [
     (Operator::BitwiseShiftRight, '>'),
 ];
 
-fn letter(op: Operator) -> Option<char> {
+fn encode_operator(op: Operator) -> Option<char> {
     OPERATORS.iter().find(|(known, _)| *known == op).map(|(_, letter)| *letter)
 }
 
-fn operator(letter: char) -> Result<Operator> {
+fn decode_operator(letter: char) -> Result<Operator> {
     let found = OPERATORS.iter().find(|(_, known)| *known == letter);
-    found.map(|(op, _)| *op).ok_or_else(|| internal_datafusion_err!("{letter} is no operator"))
+    found.map(|(op, _)| *op).ok_or_else(|| internal_datafusion_err!("{letter} is not an operator"))
 }
 
-/// Whether an expression is a chain that is long enough for [`gather`].
+/// Whether an expression is a chain long enough for [`gather_operands`].
 pub(crate) fn is_long(expr: &Expr) -> bool {
     let mut next = expr;
     for length in 0..LONG {
         next = match next {
-            Expr::BinaryExpr(binary) if letter(binary.op).is_some() => &binary.left,
-            other => return length >= MORE && chain(other).is_some(),
+            Expr::BinaryExpr(binary) if encode_operator(binary.op).is_some() => &binary.left,
+            other => return length >= MORE && as_chain(other).is_some(),
         };
     }
     true
@@ -87,27 +88,29 @@ pub(super) fn is_too_deep(expr: &Expr) -> bool {
     }
 }
 
-fn chain(expr: &Expr) -> Option<&ScalarFunction> {
+fn as_chain(expr: &Expr) -> Option<&ScalarFunction> {
     match expr {
         Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &CHAIN) => Some(call),
         _ => None,
     }
 }
 
-/// Whether a call is a chain; its first argument stands for the operators.
 pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// One call for a long chain of operators on numbers.
+/// Turns a long chain of operators on numbers into one call.
 ///
 /// # Errors
-/// The expression as it was, where an operand is no single number.
-pub(crate) fn gather(expr: Expr, schema: &datafusion::common::DFSchema) -> Result<Expr, Box<Expr>> {
+/// Returns the unchanged expression as the error if an operand is not a scalar number.
+pub(crate) fn gather_operands(
+    expr: Expr,
+    schema: &datafusion::common::DFSchema,
+) -> Result<Expr, Box<Expr>> {
     let is_number = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_numeric());
     let mut next = &expr;
     while let Expr::BinaryExpr(BinaryExpr { left, op, right }) = next
-        && letter(*op).is_some()
+        && encode_operator(*op).is_some()
     {
         if !is_number(right) {
             return Err(Box::new(expr));
@@ -121,8 +124,8 @@ pub(crate) fn gather(expr: Expr, schema: &datafusion::common::DFSchema) -> Resul
     let (mut letters, mut operands) = (Vec::new(), Vec::new());
     loop {
         match rest {
-            Expr::BinaryExpr(BinaryExpr { left, op, right }) if letter(op).is_some() => {
-                letters.extend(letter(op));
+            Expr::BinaryExpr(BinaryExpr { left, op, right }) if encode_operator(op).is_some() => {
+                letters.extend(encode_operator(op));
                 operands.push(*right);
                 rest = *left;
             }
@@ -163,8 +166,8 @@ static CHAIN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(Chain { signature }))
 });
 
-/// `__serrate_chain('+*', a, b, c)` is `(a + b) * c`: the operators one after the other, with the types and
-/// values that DataFusion's operators have.
+/// `__serrate_chain('+*', a, b, c)` is `(a + b) * c`: it applies the operators from left to right,
+/// with the types and values of DataFusion's operators.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Chain {
     signature: Signature,
@@ -179,7 +182,7 @@ impl ScalarUDFImpl for Chain {
         write_chain(args, |e| e.to_string())
     }
 
-    /// The name that the operators would have.
+    /// Returns the name that the operators would have.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         write_chain(args, |e| e.schema_name().to_string())
     }
@@ -189,18 +192,18 @@ impl ScalarUDFImpl for Chain {
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
-        internal_err!("the type of a chain depends on its operators")
+        internal_err!("the result type of a chain depends on its operators")
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let (Some(Some(ScalarValue::Utf8(Some(letters)))), [_, first, rest @ ..]) =
             (args.scalar_arguments.first(), args.arg_fields)
         else {
-            return internal_err!("a chain begins with its operators");
+            return internal_err!("the first argument of a chain must encode its operators");
         };
         let mut found = first.data_type().clone();
         for (letter, next) in letters.chars().zip(rest) {
-            let op = operator(letter)?;
+            let op = decode_operator(letter)?;
             found = BinaryTypeCoercer::new(&found, &op, next.data_type()).get_result_type()?;
         }
         let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
@@ -213,29 +216,28 @@ impl ScalarUDFImpl for Chain {
         let (Some(ColumnarValue::Scalar(ScalarValue::Utf8(Some(letters)))), Some(mut so_far)) =
             (args.next(), args.next())
         else {
-            return internal_err!("a chain begins with its operators");
+            return internal_err!("the first argument of a chain must encode its operators");
         };
         for (letter, next) in letters.chars().zip(args) {
-            so_far = apply(so_far, operator(letter)?, next, rows)?;
+            so_far = apply_operator(so_far, decode_operator(letter)?, next, rows)?;
         }
         Ok(so_far)
     }
 }
 
-/// The operands with the operators between them.
+/// Writes the operands with the operators between them.
 fn write_chain(args: &[Expr], name: impl Fn(&Expr) -> String) -> Result<String> {
     let [letters, first, rest @ ..] = args else {
-        return internal_err!("a chain begins with its operators");
+        return internal_err!("the first argument of a chain must encode its operators");
     };
     let mut out = name(first);
     for (letter, next) in written_letters(letters).chars().zip(rest) {
-        write!(out, " {} {}", operator(letter)?, name(next))?;
+        write!(out, " {} {}", decode_operator(letter)?, name(next))?;
     }
     Ok(out)
 }
 
-/// One operator, by DataFusion's evaluation of it.
-fn apply(
+fn apply_operator(
     left: ColumnarValue,
     op: Operator,
     right: ColumnarValue,
@@ -252,7 +254,7 @@ fn apply(
     PhysicalBinary::new(left, op, right).evaluate(&batch)
 }
 
-/// The columns of a batch that an operator is evaluated over.
+/// The columns of the batch over which an operator is evaluated.
 #[derive(Default)]
 struct Operands {
     fields: Vec<Field>,

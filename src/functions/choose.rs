@@ -1,4 +1,4 @@
-//! One of two values, what stands for NULL, other types.
+//! Functions that choose between two values, replace NULL, and cast.
 
 use std::str::FromStr;
 
@@ -13,29 +13,28 @@ use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
-use super::operators::{Side, booleans};
+use super::operators::{BatchOperand, as_booleans};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::kernels::elementwise::OperandType;
 use crate::kernels::select;
 
-/// `ragged_where(mask, a, b)`.
 pub(super) static WHERE: Def = Def {
     name: "ragged_where",
     aliases: &[],
     arity: (3, 3),
     doc: Doc {
         section: Section::Elementwise,
-        description: "The value of `a` where the mask is true, else that of `b`. (`CASE` chooses between whole rows.)",
+        description: "Returns the value of `a` where the mask is true, and the value of `b` elsewhere. (`CASE` chooses between whole rows.)",
         syntax: &["ragged_where(mask, a, b)"],
         args: &[
-            ("mask", "a list of any depth of booleans, or a single one per row"),
+            ("mask", "a list of any depth of booleans, or one boolean per row"),
             (
                 "a, b",
-                "lists or single values, which meet the mask as operands do: of the same lengths, or only of its outer levels, or one value for all. A single value takes the type of the list beside it, into which it has to fit; two lists widen as in numpy",
+                "lists or scalars, combined with the mask as operands are: a list must have the same lengths on the levels that it shares. A scalar is cast to the type of the list next to it, into which it must fit; two lists are widened as in numpy",
             ),
         ],
-        missing: "A NULL in the mask counts as false, as in `CASE`. A list that is NULL in one of the three is NULL.",
+        missing: "NULL in the mask counts as false, as in `CASE`. A list that is NULL in one of the three arguments is NULL.",
         duckdb: "`list_transform(list_zip(mask, a, b), lambda t: CASE WHEN t[1] THEN t[2] ELSE t[3] END)`.",
         example: example!("ragged_where"),
     },
@@ -53,33 +52,33 @@ pub(super) static WHERE: Def = Def {
             ));
         }
         let (a, b) = (Lists::of(plan.data_type(1)), Lists::of(plan.data_type(2)));
-        let out = chosen(plan, &a, &b)?;
-        deepest(plan, &[&mask, &a, &b], out)
+        let out = common_type(plan, &a, &b)?;
+        deepest_field(plan, &[&mask, &a, &b], out)
     },
     call: |call| {
         let leaf = Lists::of(call.return_type()).leaf().clone();
-        let mask = booleans(&call.ragged(0)?)?;
-        let (a, b) = (fitting(call, 1, &leaf)?, fitting(call, 2, &leaf)?);
+        let mask = as_booleans(&call.ragged(0)?)?;
+        let (a, b) = (cast_argument(call, 1, &leaf)?, cast_argument(call, 2, &leaf)?);
         call.lists(&select::where_(&mask, a.operand(), b.operand())?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-/// The type of what is chosen: that of the only list, or what both widen to.
-fn chosen(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
+/// Returns the type of the chosen values: that of the only list, or the common type of both.
+fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
     let (x, y) = (a.leaf(), b.leaf());
     match (a.depth() > 0, b.depth() > 0) {
-        (true, false) if !x.is_null() => fits(plan, 2, y, x),
-        (false, true) if !y.is_null() => fits(plan, 1, x, y),
+        (true, false) if !x.is_null() => check_fits(plan, 2, y, x),
+        (false, true) if !y.is_null() => check_fits(plan, 1, x, y),
         _ => select::common_type(OperandType::Leaves(x), OperandType::Leaves(y)).map_err(|_| {
-            plan.refuse(2, format!("is {y}, which does not go together with {x}; cast one side"))
+            plan.refuse(2, format!("is {y}, which has no common type with {x}; cast one side"))
         }),
     }
 }
 
-/// The type of values that a single one is put beside.
-pub(super) fn fits(
+/// Checks that an argument fits the type of the values that it is combined with.
+pub(super) fn check_fits(
     plan: &Plan<'_>,
     i: usize,
     value: &DataType,
@@ -89,48 +88,48 @@ pub(super) fn fits(
         DataType::Dictionary(_, values) => values.as_ref(),
         values => values,
     };
-    // What a column of floats holds is not known here, and would be cut.
-    let cut = value.is_floating() && values.is_integer() && plan.known(i).is_none();
+    // A column of floats may have fractions, which a cast would drop.
+    let cut = value.is_floating() && values.is_integer() && plan.known_literal(i).is_none();
     if cut || !can_cast_types(value, values) {
         return Err(plan.refuse(
             i,
-            format!("must fit the values beside it, which are {values}; it is {value}"),
+            format!("must fit the values of the other argument, which are {values}; it is {value}"),
         ));
     }
     Ok(values.clone())
 }
 
-/// A type around the deepest of the arguments, one of which must be a list.
-fn deepest(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef> {
+/// Returns a list type with the levels of the deepest argument. One argument must be a list.
+fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef> {
     let deep = sides.iter().rev().max_by_key(|l| l.depth());
     match deep {
         Some(deep) if deep.depth() > 0 => {
             let all = sides.iter().fold((*deep).clone(), |all, other| all.widened_by(other));
             Ok(nullable(all.plain_leaf(leaf)))
         }
-        _ => Err(plan.refuse(0, "and all others are single values; one must be a list")),
+        _ => Err(plan.refuse(0, "and all others are scalars; one of them must be a list")),
     }
 }
 
-/// An argument in a type. A number that the type does not have is refused, not cut.
-fn fitting(call: &Call<'_>, i: usize, to: &DataType) -> Result<Side> {
-    let side = Side::of(call, i)?;
+/// Casts an argument. A number that the type cannot represent is refused.
+fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperand> {
+    let side = BatchOperand::of(call, i)?;
     let from = side.data_type().clone();
     if from == *to {
         return Ok(side);
     }
-    if let Side::One(value) = &side
+    if let BatchOperand::One(value) = &side
         && (from.is_numeric() && to.is_numeric())
     {
-        let exact = strictly(value, to).and_then(|there| {
+        let exact = cast_strictly(value, to).and_then(|there| {
             let back = cast(&there, &from)?;
             Ok(not_distinct(&back, value)?.true_count() == value.len())
         });
-        // A float in fewer bits is the nearest one, as it would be when written there.
+        // A float in fewer bits is rounded to the nearest one, as a literal would be.
         let nearest = from.is_floating() && to.is_floating();
         if !(nearest || exact.unwrap_or(false)) {
             return Err(Error::invalid(format!(
-                "{}: argument {} does not fit the values beside it, which are {to}; cast them first",
+                "{}: argument {} does not fit the values of the other argument, which are {to}; cast them first",
                 call.name(),
                 i + 1
             )));
@@ -139,36 +138,34 @@ fn fitting(call: &Call<'_>, i: usize, to: &DataType) -> Result<Side> {
     side.cast(to)
 }
 
-/// One value of an argument in a type, as an array of it alone.
-pub(super) fn fitted(call: &Call<'_>, i: usize, to: &DataType) -> Result<ArrayRef> {
-    match fitting(call, i, to)? {
-        Side::One(value) => Ok(value),
-        Side::Each(values) => Ok(values.leaves().slice(0, values.leaves().len().min(1))),
+pub(super) fn cast_scalar(call: &Call<'_>, i: usize, to: &DataType) -> Result<ArrayRef> {
+    match cast_argument(call, i, to)? {
+        BatchOperand::One(value) => Ok(value),
+        BatchOperand::Each(values) => Ok(values.leaves().slice(0, values.leaves().len().min(1))),
     }
 }
 
-fn strictly(value: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+fn cast_strictly(value: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     Ok(cast_with_options(value, to, &options)?)
 }
 
-/// `ragged_fill_null(x, value)`.
 pub(super) static FILL_NULL: Def = Def {
     name: "ragged_fill_null",
     aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Elementwise,
-        description: "Every value, and `value` in place of NULL ones. (`coalesce(x, ..)` replaces whole lists.) Where no value is NULL, nothing is copied.",
+        description: "Returns the values with `value` in place of NULL. (`coalesce(x, ..)` replaces whole lists.) If no value is NULL, nothing is copied.",
         syntax: &["ragged_fill_null(x, value)"],
         args: &[
             ("x", "a list of any depth"),
             (
                 "value",
-                "a single value, for all or one per row, that fits the type of the values; or a list as for an operator",
+                "a scalar that fits the type of the values, the same for all rows or a column; or a list, as for an operator",
             ),
         ],
-        missing: "NULL lists stay NULL: they hold no values. NaN is not NULL.",
+        missing: "NULL lists stay NULL, because they have no values. NaN is not NULL.",
         duckdb: "`list_transform(x, lambda v: coalesce(v, value))`.",
         example: example!("ragged_fill_null"),
     },
@@ -179,7 +176,7 @@ pub(super) static FILL_NULL: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "has {} levels of lists, more than the {} of what it fills",
+                    "has {} levels of lists, but the list that it fills has only {}",
                     value.depth(),
                     lists.depth()
                 ),
@@ -187,14 +184,14 @@ pub(super) static FILL_NULL: Def = Def {
         }
         let out = match lists.leaf() {
             DataType::Null => value.leaf().clone(),
-            leaf => fits(plan, 1, value.leaf(), leaf)?,
+            leaf => check_fits(plan, 1, value.leaf(), leaf)?,
         };
         Ok(nullable(lists.with_leaf(out)))
     },
     call: |call| {
         let leaf = Lists::of(call.return_type()).leaf().clone();
         let x = select::cast(&call.ragged(0)?, &leaf, false)?;
-        call.lists(&select::fill_null(&x, fitting(call, 1, &leaf)?.operand())?)
+        call.lists(&select::fill_null(&x, cast_argument(call, 1, &leaf)?.operand())?)
     },
     fails: Fails::Values,
     infix: None,
@@ -213,7 +210,7 @@ macro_rules! casts {
                 syntax: &[concat!($name, "(x, 'type')")],
                 args: &[
                     ("x", "a list of any depth"),
-                    ("type", "the type of the values, written out: as in SQL (`'DOUBLE'`, `'REAL'`, `'BIGINT'`, `'VARCHAR'`, `'DATE'`) or as Arrow calls it (`'Float32'`, `'UInt16'`)"),
+                    ("type", "the type of the values, a literal: an SQL name (`'DOUBLE'`, `'REAL'`, `'BIGINT'`, `'VARCHAR'`, `'DATE'`) or an Arrow name (`'Float32'`, `'UInt16'`)"),
                 ],
                 missing: $missing,
                 duckdb: $duckdb,
@@ -222,13 +219,13 @@ macro_rules! casts {
             plan: |plan| {
                 let lists = plan.lists(0)?;
                 let text = plan.literal_text(1, "the type", "'Float32'")?.unwrap_or_default();
-                let to = named(text).ok_or_else(|| {
-                    plan.refuse(1, format!("({text:?}) is no type of single values, such as 'DOUBLE' or 'Float32'"))
+                let to = parse_type(text).ok_or_else(|| {
+                    plan.refuse(1, format!("({text:?}) is not a scalar type; write a type such as 'DOUBLE' or 'Float32'"))
                 })?;
                 if !can_cast_types(lists.leaf(), &to) {
                     return Err(plan.refuse(
                         0,
-                        format!("has values that are {}, which are never {to}", lists.leaf()),
+                        format!("has values of type {}, which cannot be cast to {to}", lists.leaf()),
                     ));
                 }
                 Ok(nullable(lists.plain_leaf(to)))
@@ -249,20 +246,20 @@ casts!(
     CAST,
     false,
     "ragged_cast",
-    "Every value in another type; lists of any depth keep their lists, whatever kind they are. Floats lose their fraction where integers are asked for.",
-    "NULL stays NULL. A value that the type does not have is an error that names it and its place (row, and positions counted from 0); `ragged_try_cast` makes it NULL.",
+    "Casts the values of lists of any depth to another type. The lists keep their kind. Floats lose their fraction if the type is an integer.",
+    "NULL values stay NULL. A value that the type cannot represent is an error that names it and its position (row, and positions from 0); `ragged_try_cast` returns NULL for it.",
     "`x::DOUBLE[][]`, for the depth that `x` has."
 );
 casts!(
     TRY_CAST,
     true,
     "ragged_try_cast",
-    "Every value in another type, as `ragged_cast`, and NULL for those that the type does not have.",
-    "NULL stays NULL.",
+    "Casts the values as `ragged_cast` does, but returns NULL for values that the type cannot represent.",
+    "NULL values stay NULL.",
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
-/// What a cast says of the first value that the type does not have.
+/// Names the first value that the type cannot represent.
 fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {
@@ -281,12 +278,12 @@ fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
         at = list;
     }
     Error::invalid(format!(
-        "{value} at {place} of row {at} is no {to}; ragged_try_cast makes such values NULL"
+        "{value} at {place} of row {at} is not a valid {to}; ragged_try_cast returns NULL for such values"
     ))
 }
 
-/// A type of single values by its name in SQL or in Arrow.
-fn named(text: &str) -> Option<DataType> {
+/// Returns a scalar type by its name in SQL or in Arrow.
+fn parse_type(text: &str) -> Option<DataType> {
     use arrow::datatypes::TimeUnit::Microsecond;
     let word = text.trim();
     Some(match word.to_ascii_uppercase().as_str() {
@@ -320,10 +317,10 @@ mod tests {
 
     #[test]
     fn types_by_name() {
-        assert_eq!(named("double"), Some(DataType::Float64));
-        assert_eq!(named(" uint16"), Some(DataType::UInt16));
-        assert_eq!(named("Float32"), Some(DataType::Float32));
-        assert_eq!(named("List(Int8)"), None);
-        assert_eq!(named("what"), None);
+        assert_eq!(parse_type("double"), Some(DataType::Float64));
+        assert_eq!(parse_type(" uint16"), Some(DataType::UInt16));
+        assert_eq!(parse_type("Float32"), Some(DataType::Float32));
+        assert_eq!(parse_type("List(Int8)"), None);
+        assert_eq!(parse_type("what"), None);
     }
 }

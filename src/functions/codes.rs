@@ -1,4 +1,4 @@
-//! Codes and their tokens, and what is below a code: functions that look into a `codes.parquet`.
+//! Codes, their tokens and their descendants: functions that read a `codes.parquet`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::kept::Kept;
+use super::file_cache::FileCache;
 use super::lists::Lists;
 use crate::array::RaggedArray;
 use crate::config::SerrateOptions;
@@ -21,33 +21,32 @@ use crate::error::{Error, Result};
 use crate::io::meds::{CodeHierarchy, VOCABULARY_METADATA, Vocabulary};
 use crate::kernels::text::is_text;
 
-const CODES: (&str, &str) = (
-    "codes",
-    "a `codes.parquet`, or the MEDS folder or tensorized cohort that has one, written out",
-);
+const CODES: (&str, &str) =
+    ("codes", "a `codes.parquet`, or the MEDS folder or tensorized cohort that has one, a literal");
 const SUCH: &str = "'DIR/metadata/codes.parquet'";
 
-static VOCABULARIES: Kept<Codes> = Kept::new();
-static HIERARCHIES: Kept<CodeHierarchy> = Kept::new();
+static VOCABULARIES: FileCache<VocabularyCodes> = FileCache::new();
+static HIERARCHIES: FileCache<CodeHierarchy> = FileCache::new();
 
 /// A vocabulary with its codes as an array.
-struct Codes {
+struct VocabularyCodes {
     vocabulary: Vocabulary,
     /// Codes by token.
     texts: ArrayRef,
     tokens: Vec<u32>,
-    /// The place in `texts` by token; empty where tokens are too far apart for a table.
+    /// Position in `texts` by token; empty if tokens are too far apart for a table.
     places: Vec<Option<u32>>,
 }
 
-impl Codes {
+impl VocabularyCodes {
     fn read(path: &Path) -> Result<Self> {
         let vocabulary = Vocabulary::read(path)?;
         let texts: StringArray = vocabulary.iter().map(|(code, _)| Some(code)).collect();
         let tokens: Vec<u32> = vocabulary.iter().map(|(_, token)| token).collect();
         let size = vocabulary.id().size();
         let close = (size as usize) <= (1 << 16) + 8 * tokens.len();
-        let places = if close { (0..size).map(|t| place(&tokens, t)).collect() } else { vec![] };
+        let places =
+            if close { (0..size).map(|t| find_first(&tokens, t)).collect() } else { vec![] };
         Ok(Self { vocabulary, texts: Arc::new(texts), tokens, places })
     }
 
@@ -55,15 +54,15 @@ impl Codes {
         VOCABULARIES.get(&codes_file(path), Self::read)
     }
 
-    /// The place of each token in `texts`; the padding 0 has none.
-    fn places(&self, tokens: &UInt32Array, path: &str) -> Result<UInt32Array> {
+    /// Returns the position of each token in `texts`; the padding token 0 has none.
+    fn positions_of(&self, tokens: &UInt32Array, path: &str) -> Result<UInt32Array> {
         let find = |token: u32| match self.places.as_slice() {
-            [] => place(&self.tokens, token),
+            [] => find_first(&self.tokens, token),
             table => table.get(token as usize).copied().flatten(),
         };
         let unknown = |token: u32| {
             Error::invalid(format!(
-                "token {token} is not in the vocabulary of {}, whose largest is {}: is it of another one?",
+                "token {token} is not in the vocabulary of {}, whose largest token is {}; check that the tokens are of this vocabulary",
                 codes_file(path).display(),
                 self.vocabulary.id().size().saturating_sub(1)
             ))
@@ -76,13 +75,12 @@ impl Codes {
     }
 }
 
-/// Where the first of a token is in ascending ones.
-fn place(tokens: &[u32], token: u32) -> Option<u32> {
+/// Returns the first position of a token in ascending tokens.
+fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
     let at = tokens.partition_point(|t| *t < token);
     if tokens.get(at) == Some(&token) { u32::try_from(at).ok() } else { None }
 }
 
-/// The file that an argument names.
 pub(crate) fn codes_file(path: &str) -> PathBuf {
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
     if !path.is_dir() {
@@ -93,27 +91,29 @@ pub(crate) fn codes_file(path: &str) -> PathBuf {
     if !inner.exists() && own.exists() { own } else { inner }
 }
 
-/// The codes that argument 1 names.
-fn named<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<Codes>)> {
+fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     match plan.literal_text(1, "the codes", SUCH)? {
-        Some(path) => Ok((path, Codes::of(path)?)),
+        Some(path) => Ok((path, VocabularyCodes::of(path)?)),
         None => Err(plan.refuse(1, format!("(the codes) must be given, such as {SUCH}"))),
     }
 }
 
-/// A result that says which vocabulary it is of.
-fn tagged(data_type: DataType, codes: &Codes) -> FieldRef {
+/// Returns the field of a result, with metadata that names its vocabulary.
+fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
     let id = codes.vocabulary.id().to_string();
     let metadata = [(VOCABULARY_METADATA.to_owned(), id)].into();
     Arc::new(Field::new("", data_type, true).with_metadata(metadata))
 }
 
-/// The codes as the query was planned with.
-fn planned<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<Codes>)> {
-    let path = call
-        .text(1)
-        .ok_or_else(|| Error::invalid(format!("{}: the codes are not constant", call.name())))?;
-    let codes = Codes::of(path)?;
+/// Returns the codes with which the query was planned.
+fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
+    let path = call.text(1).ok_or_else(|| {
+        Error::invalid(format!(
+            "{}: the path of the codes must be the same for all rows",
+            call.name()
+        ))
+    })?;
+    let codes = VocabularyCodes::of(path)?;
     let then = call.return_field().metadata().get(VOCABULARY_METADATA);
     if then.is_some_and(|id| *id != codes.vocabulary.id().to_string()) {
         return Err(Error::file(
@@ -124,33 +124,31 @@ fn planned<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<Codes>)> {
     Ok((path, codes))
 }
 
-/// `ragged_encode(x, codes)`.
 pub(super) static ENCODE: Def = Def {
     name: "ragged_encode",
     aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Codes,
-        description: "The token of each code in a vocabulary, as `UInt32`: what `densify`, `.nrt` files and models take. Tokens are those of `code/vocab_index` in the file, else 1, 2, 3, .. in the order of the codes, as in `code_id` of `meds('DIR')`. The column says by its metadata (`serrate.vocabulary`) which vocabulary it is of.",
+        description: "Returns the token of each code in a vocabulary as `UInt32`, the form that `densify`, `.nrt` files and models need. Tokens are those of `code/vocab_index` in the file, else 1, 2, 3, .. in the order of the codes, as in `code_id` of `meds('DIR')`. The column names its vocabulary in its metadata (`serrate.vocabulary`).",
         syntax: &["ragged_encode(x, codes)"],
-        args: &[("x", "a list of any depth of texts, or of a dictionary of texts"), CODES],
-        missing: "A code that is not in the vocabulary is 0, as padding is; NULL stays NULL. The file is read once for a query.",
-        duckdb: "a join of the unnested codes with the vocabulary, and grouping back.",
+        args: &[("x", "a list of any depth of strings, or of a dictionary of strings"), CODES],
+        missing: "A code that is not in the vocabulary becomes 0, the token of padding. NULL values stay NULL. The file is read once per query.",
+        duckdb: "a join of the unnested codes with the vocabulary, grouped back into lists.",
         example: example!("ragged_encode"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
         if !is_text(lists.leaf()) && !lists.leaf().is_null() {
-            return Err(
-                plan.refuse(0, format!("must be a list of texts; its values are {}", lists.leaf()))
-            );
+            return Err(plan
+                .refuse(0, format!("must be a list of strings; its values are {}", lists.leaf())));
         }
-        let (_, codes) = named(plan)?;
-        Ok(tagged(lists.plain_leaf(DataType::UInt32), &codes))
+        let (_, codes) = plan_codes(plan)?;
+        Ok(tag_field(lists.plain_leaf(DataType::UInt32), &codes))
     },
     call: |call| {
         let x = call.ragged(0)?;
-        let (_, codes) = planned(call)?;
+        let (_, codes) = planned_codes(call)?;
         let tokens: ArrayRef = match x.leaf_type().is_null() {
             true => cast(x.leaves(), &DataType::UInt32)?,
             false => Arc::new(codes.vocabulary.encode_array(x.leaves())?),
@@ -166,18 +164,17 @@ fn text_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }
 
-/// `ragged_decode(x, codes)`.
 pub(super) static DECODE: Def = Def {
     name: "ragged_decode",
     aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Codes,
-        description: "The code of each token in a vocabulary: `ragged_encode` back. Codes are a dictionary over the vocabulary, which the column names in its metadata (`serrate.vocabulary`). Of several codes with one token it is the first.",
+        description: "Returns the code of each token in a vocabulary: the inverse of `ragged_encode`. The result is a dictionary over the vocabulary, which the column names in its metadata (`serrate.vocabulary`). If several codes have the same token, the first one is returned.",
         syntax: &["ragged_decode(x, codes)"],
         args: &[("x", "a list of any depth of integers"), CODES],
-        missing: "0 (padding, or a code that was unknown) is NULL, and NULL stays NULL. A token that the vocabulary does not have is an error, and so is a column that says it is of another vocabulary. The file is read once for a query.",
-        duckdb: "a join of the unnested tokens with the vocabulary, and grouping back.",
+        missing: "0 (padding, or an unknown code) returns NULL, and NULL values stay NULL. A token that is not in the vocabulary is an error, and so is a column whose metadata names another vocabulary. The file is read once per query.",
+        duckdb: "a join of the unnested tokens with the vocabulary, grouped back into lists.",
         example: example!("ragged_decode"),
     },
     plan: |plan| {
@@ -188,26 +185,26 @@ pub(super) static DECODE: Def = Def {
                 format!("must be a list of integers; its values are {}", lists.leaf()),
             ));
         }
-        let (path, codes) = named(plan)?;
+        let (path, codes) = plan_codes(plan)?;
         let own = plan.field(0).metadata().get(VOCABULARY_METADATA);
         if let Some(own) = own.filter(|own| **own != codes.vocabulary.id().to_string()) {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "({path}) is the vocabulary {}, and the tokens are of the vocabulary {own}: decode them by the one they were encoded with",
+                    "({path}) is the vocabulary {}, but the tokens are of the vocabulary {own}; decode them with the vocabulary that encoded them",
                     codes.vocabulary.id()
                 ),
             ));
         }
-        Ok(tagged(lists.plain_leaf(text_type()), &codes))
+        Ok(tag_field(lists.plain_leaf(text_type()), &codes))
     },
     call: |call| {
         let x = call.ragged(0)?;
-        let (path, codes) = planned(call)?;
+        let (path, codes) = planned_codes(call)?;
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options)
-            .map_err(|e| Error::invalid(format!("{}: no token: {e}", call.name())))?;
-        let places = codes.places(tokens.as_primitive::<UInt32Type>(), path)?;
+            .map_err(|e| Error::invalid(format!("{}: not a valid token: {e}", call.name())))?;
+        let places = codes.positions_of(tokens.as_primitive::<UInt32Type>(), path)?;
         let decoded = DictionaryArray::try_new(places, Arc::clone(&codes.texts))?;
         call.lists(&x.with_leaves(Arc::new(decoded))?)
     },
@@ -215,23 +212,22 @@ pub(super) static DECODE: Def = Def {
     infix: None,
 };
 
-/// `descendants(roots [, codes])`.
 pub(super) static DESCENDANTS: Def = Def {
     name: "descendants",
     aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Codes,
-        description: "All codes below some: the codes themselves, those that name one of them in `parent_codes`, those that name one of these, and so on; a list in the order of the texts. It is what `ragged_isin` looks for, and unnested what tables join with.",
+        description: "Returns the given codes and all codes below them: those that name one of them in `parent_codes`, those that name one of these, and so on. The result is a list in string order, for `ragged_isin` or, unnested, for a join.",
         syntax: &["descendants(roots [, codes])"],
         args: &[
-            ("roots", "a code, or a list of codes; they need not be in the file themselves"),
+            ("roots", "a code, or a list of codes; they need not be in the file"),
             (
                 "codes",
-                "a `codes.parquet` with the column `parent_codes`, or the MEDS folder that has one, written out; the setting `serrate.codes` if not given",
+                "a `codes.parquet` with the column `parent_codes`, or the MEDS folder that has one, a literal; the setting `serrate.codes` by default",
             ),
         ],
-        missing: "NULL for NULL; a NULL among the roots is left out. A code that nothing names as a parent is there alone. Circles end where they began. A file without `parent_codes` is an error. The file is read once for a query.",
+        missing: "NULL returns NULL, and a NULL among the roots is ignored. A code that no other code names as its parent returns itself only. Circular references are allowed. A file without `parent_codes` is an error. The file is read once per query.",
         duckdb: "`WITH RECURSIVE` over `unnest(parent_codes)`.",
         example: example!("descendants"),
     },
@@ -242,7 +238,7 @@ pub(super) static DESCENDANTS: Def = Def {
             return Err(plan.refuse(0, format!("must be a code or a list of codes; it is {given}")));
         }
         match plan.literal_text(1, "the codes", SUCH) {
-            Err(_) if plan.known(1).is_some_and(|v| v.is_null()) => {}
+            Err(_) if plan.known_literal(1).is_some_and(|v| v.is_null()) => {}
             other => {
                 other?;
             }
@@ -256,7 +252,7 @@ pub(super) static DESCENDANTS: Def = Def {
             None if !setting.is_empty() => setting.as_str(),
             None => {
                 return Err(Error::invalid(format!(
-                    "{}: whose codes? Give a codes.parquet or the folder that has one, such as descendants('ICD10CM/E11', 'DIR'), or SET serrate.codes = 'DIR'",
+                    "{}: the file of codes is missing; give a codes.parquet or the folder that has one, such as descendants('ICD10CM/E11', 'DIR'), or SET serrate.codes = 'DIR'",
                     call.name()
                 )));
             }

@@ -1,4 +1,5 @@
-//! One function of SQL: its name, its documentation, what it returns and what it does.
+//! The definition of a SQL function: its name, its documentation, its result type and its
+//! computation.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -19,49 +20,46 @@ use super::naming;
 use crate::array::{leaf_type, list_depth};
 use crate::error::{Error, Result};
 
-/// A scalar function as data: the registration, the documentation and the tests read the same list.
+/// A scalar function as data. Registration, documentation and tests read the same list.
 pub(crate) struct Def {
-    /// Name in SQL.
     pub(crate) name: &'static str,
-    /// Other names.
     pub(crate) aliases: &'static [&'static str],
-    /// Fewest and most arguments.
+    /// Minimum and maximum number of arguments.
     pub(crate) arity: (usize, usize),
-    /// How it is shown to people.
     pub(crate) doc: Doc,
-    /// Checks the arguments and says what comes back; runs when a query is planned.
+    /// Checks the arguments and returns the field of the result; runs at planning.
     pub(crate) plan: fn(&Plan<'_>) -> Result<FieldRef>,
     /// Computes one batch.
     pub(crate) call: fn(&Call<'_>) -> Result<ArrayRef>,
-    /// The operator that a call is written with in column names, as `>` in `val > 5`.
+    /// The operator that column names show for a call, as `>` in `val > 5`.
     pub(crate) infix: Option<&'static str>,
-    /// Whether values of types that planning accepts can make a call fail.
+    /// Whether a call can fail on values of types that planning accepts.
     pub(crate) fails: Fails,
 }
 
-/// When a call fails although planning has accepted the types of its arguments.
+/// When a call can fail although planning has accepted the types of its arguments.
 ///
-/// A rewrite evaluates a call for rows that the query would not evaluate it for (rows that a condition
-/// drops, that meet no row of a join, that another branch of CASE takes) only if the call cannot fail.
+/// A rewrite may evaluate a call for rows for which the query would not (rows that a condition
+/// drops, that match no row of a join, that take another branch of CASE) only if the call cannot
+/// fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fails {
-    /// Never.
     Never,
-    /// Where an argument but the first is computed; planning checks those that are written out.
+    /// If an argument other than the first is computed; planning checks literals.
     ComputedArguments,
-    /// Where lists that are matched element by element differ in their lengths.
+    /// If lists that are matched element by element differ in length.
     UnequalLengths,
-    /// Where a result does not fit the integers of its type.
+    /// If a result does not fit the integers of its type.
     IntegerOverflow,
-    /// Over some values: an index out of range, a division by zero. Holds for every function of which
-    /// nothing better is known.
+    /// For some values: an index out of range, a division by zero. This is the default for every
+    /// function about which nothing more precise is known.
     Values,
 }
 
 impl Def {
-    /// Whether a call can fail over values. `shapes` names, for each argument, the column whose lists it
-    /// has the lengths of, where that is known; `written` tells that all arguments but the first are
-    /// written out.
+    /// Whether a call can fail for some values. `shapes` names, for each argument, the column whose
+    /// list lengths it has, if known; `written` is true if all arguments but the first are
+    /// literals.
     pub(crate) fn can_fail(
         &self,
         types: &[DataType],
@@ -86,8 +84,8 @@ impl Def {
         }
     }
 
-    /// Whether the result has a value for each value of the lists it is given: an elementwise function,
-    /// or a test of texts.
+    /// Whether the result has one value for each value of its list arguments, as an elementwise
+    /// function or a string test.
     pub(crate) fn keeps_lengths(&self) -> bool {
         match self.doc.section {
             Section::Elementwise => true,
@@ -97,17 +95,17 @@ impl Def {
     }
 }
 
-/// Any number of arguments from the least on.
+/// No upper limit of the number of arguments.
 pub(crate) const ANY: usize = usize::MAX;
 
-/// A nullable field of a type, as [`Def::plan`] returns it.
+/// Returns a nullable field of a type for [`Def::plan`].
 pub(crate) fn nullable(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("", data_type, true))
 }
 
-/// An error over values, with the function that met them. What is about files, memory or DataFusion
-/// says enough.
-fn of(def: &Def, error: Error) -> Error {
+/// Adds the name of the function to an error about values. Errors about files, memory or DataFusion
+/// are complete as they are.
+fn add_function(def: &Def, error: Error) -> Error {
     match error {
         Error::Arrow(_)
         | Error::Invalid(_)
@@ -117,13 +115,13 @@ fn of(def: &Def, error: Error) -> Error {
         | Error::OutOfRangeAt { .. }
         | Error::OutOfRangeIn { .. }
         | Error::Overflow(_)
-        | Error::Type { .. } => Error::invalid(named(def, &error.to_string())),
+        | Error::Type { .. } => Error::invalid(prefix_message(def, &error.to_string())),
         other => other,
     }
 }
 
-/// A message that begins with the function, and with its operator where it has one.
-fn named(def: &Def, message: &str) -> String {
+/// Prefixes a message with the name of the function, and with its operator if it has one.
+fn prefix_message(def: &Def, message: &str) -> String {
     if message.starts_with(def.name) {
         return message.to_owned();
     }
@@ -140,7 +138,7 @@ fn named(def: &Def, message: &str) -> String {
     }
 }
 
-/// [`Def`] as DataFusion wants it.
+/// The DataFusion function of a [`Def`].
 pub(crate) struct RaggedUdf {
     def: &'static Def,
     signature: Signature,
@@ -152,7 +150,7 @@ impl RaggedUdf {
     pub(crate) fn udf(def: &'static Def) -> ScalarUDF {
         ScalarUDF::new_from_impl(Self {
             def,
-            // Types are checked by the function itself, which can say what is wrong with them.
+            // The function checks types itself, because its messages are more specific.
             signature: Signature::variadic_any(Volatility::Immutable),
             aliases: def.aliases.iter().map(ToString::to_string).collect(),
             documentation: def.doc.to_documentation(),
@@ -207,14 +205,14 @@ impl ScalarUDFImpl for RaggedUdf {
         Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
     }
 
-    /// A function of one list has nothing to say of a NULL one. Beside other arguments, a NULL may mean
-    /// as much as one that was not given.
+    /// A function of one list returns NULL for a NULL list. With other arguments, a NULL may mean
+    /// the same as an argument that is not given.
     fn is_strict(&self) -> bool {
         self.def.arity == (1, 1)
     }
 
     fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
-        exec_err!("{}: the type of the result is known from the arguments only", self.def.name)
+        exec_err!("{}: the result type depends on the arguments", self.def.name)
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
@@ -227,12 +225,12 @@ impl ScalarUDFImpl for RaggedUdf {
             .map(|field| Arc::new(field.as_ref().clone().with_name(self.def.name)))
             .map_err(|e| match e {
                 crate::Error::DataFusion(e) => *e,
-                e => DataFusionError::Plan(named(self.def, &e.to_string())),
+                e => DataFusionError::Plan(prefix_message(self.def, &e.to_string())),
             })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        // Constants in, a constant out: one row is computed, whatever the batch.
+        // If all arguments are constant, one row is computed, whatever the size of the batch.
         let constant = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let (field, config) = (&args.return_field, &args.config_options);
@@ -241,11 +239,11 @@ impl ScalarUDFImpl for RaggedUdf {
         let call = Call::new(self.def, &given, rows, field, config);
         let array = match returns {
             DataType::Null => new_null_array(&DataType::Null, rows),
-            _ => (self.def.call)(&call).map_err(|e| of(self.def, e))?,
+            _ => (self.def.call)(&call).map_err(|e| add_function(self.def, e))?,
         };
         if array.len() != rows || array.data_type() != returns {
             return exec_err!(
-                "{}: {} rows of {} were computed where {rows} of {returns} were planned",
+                "{}: internal error, computed {} rows of {} where {rows} of {returns} were planned",
                 self.def.name,
                 array.len(),
                 array.data_type()

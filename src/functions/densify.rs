@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, FieldRef, Int64Type};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
-use super::choose::fitted;
+use super::choose::cast_scalar;
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
@@ -23,34 +23,33 @@ use crate::kernels::{RowArg, densify, mask};
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers, booleans, dates or times");
 const SIZES: (&str, &str) =
-    ("sizes", "one size per axis, written out: `[256, 64]`, or `'256, 64'`, or `256` for one axis");
+    ("sizes", "one size per axis as literals: `[256, 64]`, or `'256, 64'`, or `256` for one axis");
 const SIDE: (&str, &str) = (
     "side",
-    "where padding goes, and where a list that is too long is cut: `'right'` (default) keeps the first elements, `'left'` the last",
+    "the side on which lists are padded or truncated: `'right'` (default) keeps the first elements, `'left'` the last",
 );
 
-/// `densify(x, sizes [, fill [, side]])`.
 pub(super) static DENSIFY: Def = Def {
     name: "densify",
     aliases: &[],
     arity: (2, 4),
     doc: Doc {
         section: Section::Dense,
-        description: "Every row as a tensor of one shape: lists are padded or cut to the sizes. The result is a flat `FixedSizeList` of values that are not null, tagged as `arrow.fixed_shape_tensor`, which pyarrow and others read as a tensor. Sizes that hold every row whole come from `ragged_max_shape_agg`; sizes computed by the query itself go to `ragged_pad`, which returns lists.",
+        description: "Converts each row to a tensor of one shape by padding or truncating lists to the sizes. The result is a flat `FixedSizeList` of non-null values, tagged as `arrow.fixed_shape_tensor`, which pyarrow and other readers recognize. `ragged_max_shape_agg` returns the sizes that hold every row whole. If the query computes sizes, use `ragged_pad`, which returns lists.",
         syntax: &["densify(x, sizes [, fill [, side]])"],
         args: &[
             X,
             SIZES,
-            ("fill", "the value of padding, one for all rows; 0 (`false`) if not given or NULL"),
+            ("fill", "the fill value, one for all rows; 0 (`false`) by default or if NULL"),
             SIDE,
         ],
-        missing: "NULL values and NULL lists become the fill value (`densify_mask` tells where elements are). Dates and times become their integers; texts and dictionaries are refused. More bytes than `serrate.max_dense_bytes` are refused before they are allocated.",
+        missing: "NULL values and NULL lists become the fill value (`densify_mask` shows where elements are). Dates and times become their integers; strings and dictionaries are refused. A result larger than `serrate.max_dense_bytes` is refused before it is allocated.",
         duckdb: "`list_resize(x, 256, 0)` for one axis.",
         example: example!("densify"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let sizes = sizes(plan)?;
+        let sizes = literal_sizes(plan)?;
         if sizes.len() != lists.depth() {
             return Err(plan.refuse(
                 1,
@@ -65,13 +64,13 @@ pub(super) static DENSIFY: Def = Def {
             return Err(plan.refuse(
                 0,
                 format!(
-                    "has texts ({}), and nothing says which number each is: the numbers of a dictionary are private to one batch. Encode them by a vocabulary, densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or take code_id of meds('DIR')",
+                    "has strings ({}), which have no numeric value: the keys of a dictionary are valid within one batch only. Encode them with a vocabulary, densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or use code_id of meds('DIR')",
                     lists.leaf()
                 ),
             ));
         }
         let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
-        if let Some(fill) = fill(plan.known(2)).map_err(|m| plan.refuse(2, m))? {
+        if let Some(fill) = parse_fill(plan.known_literal(2)).map_err(|m| plan.refuse(2, m))? {
             fill.to_tensor(dtype).map_err(|e| plan.refuse(2, format!("(the fill value): {e}")))?;
         }
         plan_side(plan, 3)?;
@@ -79,58 +78,57 @@ pub(super) static DENSIFY: Def = Def {
     },
     call: |call| {
         let options = DenseOptions {
-            fill: fill(given_fill(call)?).map_err(Error::invalid)?,
-            ..options(call, 3)?
+            fill: parse_fill(given_fill(call)?).map_err(Error::invalid)?,
+            ..dense_options(call, 3)?
         };
         let x = call.ragged(0)?;
-        let tensor = densify::densify(&x, Some(&given_sizes(call)?), &options).map_err(limit)?;
-        shaped(call, &tensor)
+        let tensor =
+            densify::densify(&x, Some(&given_sizes(call)?), &options).map_err(name_limit)?;
+        to_rows(call, &tensor)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-/// `densify_mask(x, sizes [, side])`.
 pub(super) static MASK: Def = Def {
     name: "densify_mask",
     aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Dense,
-        description: "Which places of `densify(x, sizes)` hold elements: a tensor of booleans of that shape. With fewer sizes than axes it is the mask of an outer axis: `densify_mask(code, [256])` has one place per visit.",
+        description: "Returns which slots of `densify(x, sizes)` hold elements, as a tensor of booleans of that shape. With fewer sizes than axes, it is the mask of an outer axis: `densify_mask(code, [256])` has one slot per visit.",
         syntax: &["densify_mask(x, sizes [, side])"],
         args: &[("x", "a list of any depth and type"), SIZES, SIDE],
-        missing: "An element that is NULL is an element: true. `densify_valid` is false there.",
+        missing: "An element that is NULL is an element: its slot is true, whereas `densify_valid` is false there.",
         duckdb: "`list_resize(list_transform(x, lambda v: true), 256, false)` for one axis.",
         example: example!("densify_mask"),
     },
-    plan: masked,
+    plan: plan_mask,
     call: |call| {
         let sizes = given_sizes(call)?;
         let axis = i64::try_from(sizes.len()).unwrap_or(i64::MAX);
-        let tensor = mask::mask(&call.ragged(0)?, axis, Some(&sizes), &options(call, 2)?);
-        shaped(call, &tensor.map_err(limit)?)
+        let tensor = mask::mask(&call.ragged(0)?, axis, Some(&sizes), &dense_options(call, 2)?);
+        to_rows(call, &tensor.map_err(name_limit)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-/// `densify_valid(x, sizes [, side])`.
 pub(super) static VALID: Def = Def {
     name: "densify_valid",
     aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Dense,
-        description: "Which places of `densify(x, sizes)` hold values that are not NULL: a tensor of booleans of that shape.",
+        description: "Returns which slots of `densify(x, sizes)` hold values that are not NULL, as a tensor of booleans of that shape.",
         syntax: &["densify_valid(x, sizes [, side])"],
         args: &[("x", "a list of any depth and type"), SIZES, SIDE],
-        missing: "False for NULL values and for padding; NaN is a value. `densify_mask` is true for every element, NULL or not.",
+        missing: "NULL values and padding are false; NaN is a value. `densify_mask` is true for every element, NULL or not.",
         duckdb: "`list_resize(list_transform(x, lambda v: v IS NOT NULL), 256, false)` for one axis.",
         example: example!("densify_valid"),
     },
     plan: |plan| {
-        let (lists, sizes) = (plan.lists(0)?, sizes(plan)?);
+        let (lists, sizes) = (plan.lists(0)?, literal_sizes(plan)?);
         if sizes.len() != lists.depth() {
             return Err(plan.refuse(
                 1,
@@ -141,19 +139,19 @@ pub(super) static VALID: Def = Def {
                 ),
             ));
         }
-        masked(plan)
+        plan_mask(plan)
     },
     call: |call| {
         let sizes = given_sizes(call)?;
-        let tensor = mask::validity_mask(&call.ragged(0)?, Some(&sizes), &options(call, 2)?);
-        shaped(call, &tensor.map_err(limit)?)
+        let tensor = mask::validity_mask(&call.ragged(0)?, Some(&sizes), &dense_options(call, 2)?);
+        to_rows(call, &tensor.map_err(name_limit)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-fn masked(plan: &Plan<'_>) -> Result<FieldRef> {
-    let (lists, sizes) = (plan.lists(0)?, sizes(plan)?);
+fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
+    let (lists, sizes) = (plan.lists(0)?, literal_sizes(plan)?);
     if sizes.len() > lists.depth() {
         return Err(plan.refuse(
             1,
@@ -164,12 +162,12 @@ fn masked(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(Arc::new(tensor_field("", DType::Bool, &sizes)?))
 }
 
-/// The sizes, which decide the type of the result.
-fn sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
-    let Some(value) = plan.known(1) else {
+/// Returns the sizes, which determine the type of the result.
+fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
+    let Some(value) = plan.known_literal(1) else {
         return Err(plan.refuse(
             1,
-            "(the sizes) must be written out, such as [256, 64] or '256, 64': they decide the type of the result, and a column, a parameter ($1) or a computation is not known when the query is planned. ragged_pad takes computed sizes and returns lists",
+            "(the sizes) must be literals such as [256, 64] or '256, 64', because they determine the type of the result; columns, parameters ($1) and computed values are not known when the query is planned. ragged_pad accepts computed sizes and returns lists",
         ));
     };
     read_sizes(value).map_err(|m| plan.refuse(1, m))
@@ -178,14 +176,16 @@ fn sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
 fn given_sizes(call: &Call<'_>) -> Result<Vec<usize>> {
     match call.constant(1) {
         Some(value) => read_sizes(value).map_err(Error::invalid),
-        None => Err(Error::invalid(format!("{}: the sizes are not constant", call.name()))),
+        None => {
+            Err(Error::invalid(format!("{}: the sizes must be the same for all rows", call.name())))
+        }
     }
 }
 
 fn read_sizes(value: &ScalarValue) -> std::result::Result<Vec<usize>, String> {
     let wrong = || {
         format!(
-            "(the sizes) must be one whole number of 0 or more per axis, such as [256, 64]; it is {value}"
+            "(the sizes) must be one integer of 0 or more per axis, such as [256, 64]; it is {value}"
         )
     };
     let list = match value {
@@ -210,7 +210,7 @@ fn read_sizes(value: &ScalarValue) -> std::result::Result<Vec<usize>, String> {
     sizes.map(|n| n.and_then(|n| usize::try_from(n).ok()).ok_or_else(wrong)).collect()
 }
 
-fn fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, String> {
+fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, String> {
     let Some(value) = value.filter(|v| !v.is_null()) else { return Ok(None) };
     Ok(Some(match value {
         ScalarValue::Boolean(Some(b)) => Fill::Bool(*b),
@@ -223,14 +223,15 @@ fn fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, String
             Ok(ScalarValue::Float64(Some(x))) if v.data_type().is_numeric() => Fill::Float(x),
             _ => {
                 return Err(format!(
-                    "(the fill value) must be a number or a truth value, such as 0; it is {v}"
+                    "(the fill value) must be a number or a boolean, such as 0; it is {v}"
                 ));
             }
         },
     }))
 }
 
-/// The fill value of a batch; it does not decide a type, so it may be computed, but not per row.
+/// Returns the fill value of a batch. It does not determine a type, so it may be computed, but it
+/// may not differ between rows.
 fn given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
     match call.constant(2) {
         None if call.len() > 2 => Err(Error::invalid(format!(
@@ -242,25 +243,24 @@ fn given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
 }
 
 fn plan_side(plan: &Plan<'_>, i: usize) -> Result<()> {
-    side(plan.literal_text(i, "the side", "'left'")?).map(|_| ())
+    parse_side(plan.literal_text(i, "the side", "'left'")?).map(|_| ())
 }
 
-fn side(text: Option<&str>) -> Result<Side> {
+fn parse_side(text: Option<&str>) -> Result<Side> {
     text.map_or(Ok(Side::default()), str::parse)
 }
 
-/// The options of a batch. Partitions run in parallel already: one thread for each.
-fn options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
+/// Returns the options of a batch. Partitions already run in parallel, so each uses one thread.
+fn dense_options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
     Ok(DenseOptions {
-        side: side(call.text(i))?,
+        side: parse_side(call.text(i))?,
         limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
         parallel: false,
         ..DenseOptions::default()
     })
 }
 
-/// Says which setting the limit is.
-fn limit(e: Error) -> Error {
+fn name_limit(e: Error) -> Error {
     match e {
         Error::TooLarge { what, bytes, limit, hint } => Error::TooLarge {
             what,
@@ -275,32 +275,31 @@ fn limit(e: Error) -> Error {
     }
 }
 
-/// A tensor with the rows of the batch.
-fn shaped(call: &Call<'_>, tensor: &DenseTensor) -> Result<ArrayRef> {
+/// Returns a tensor as one array element per row of the batch.
+fn to_rows(call: &Call<'_>, tensor: &DenseTensor) -> Result<ArrayRef> {
     let array = tensor.to_arrow()?;
     debug_assert_eq!(array.data_type(), call.return_type());
     Ok(array)
 }
 
-/// `ragged_pad(x, sizes [, fill [, side]])`.
 pub(super) static PAD: Def = Def {
     name: "ragged_pad",
     aliases: &[],
     arity: (2, 4),
     doc: Doc {
         section: Section::Dense,
-        description: "Every list padded or cut to a size, staying a list. Sizes may be computed: a column, another one for each row, or a query such as `(SELECT ragged_max_shape_agg(x) FROM t)`.",
+        description: "Pads or truncates each list to a size; the result is a list. Sizes may be computed: a column, with sizes that differ between rows, or a query such as `(SELECT ragged_max_shape_agg(x) FROM t)`.",
         syntax: &["ragged_pad(x, sizes [, fill [, side]])"],
         args: &[
             ("x", "a list of any depth and type"),
             (
                 "sizes",
-                "a list with one size per axis, NULL for an axis that stays as it is; a single integer for lists of one level",
+                "a list with one size per axis, NULL for an axis to leave as it is; a single integer for lists of one level",
             ),
-            ("fill", "the value of padding, one for all rows; NULL if not given"),
+            ("fill", "the fill value, one for all rows; NULL by default"),
             SIDE,
         ],
-        missing: "NULL rows and NULL lists stay NULL, empty lists are filled. A row whose sizes are NULL stays as it is. A negative size is an error.",
+        missing: "NULL rows and NULL lists stay NULL, and empty lists are filled. A row whose sizes are NULL is unchanged. A negative size is an error.",
         duckdb: "`list_resize(x, n, fill)`.",
         example: example!("ragged_pad"),
     },
@@ -314,7 +313,7 @@ pub(super) static PAD: Def = Def {
                     return Err(plan.refuse(
                         1,
                         format!(
-                            "(the sizes) must be a list of {} sizes, one per axis, with NULL for an axis that stays, such as [256, NULL]; it is a single number",
+                            "(the sizes) must be a list of {} sizes, one per axis, with NULL for an axis to leave as it is, such as [256, NULL]; it is a single number",
                             lists.depth()
                         ),
                     ));
@@ -327,7 +326,7 @@ pub(super) static PAD: Def = Def {
                 ));
             }
         }
-        if let Some(value) = plan.known(2).filter(|v| !v.is_null()) {
+        if let Some(value) = plan.known_literal(2).filter(|v| !v.is_null()) {
             value.cast_to(lists.leaf()).map_err(|_| {
                 plan.refuse(
                     2,
@@ -346,18 +345,18 @@ pub(super) static PAD: Def = Def {
         let x = call.ragged(0)?;
         let fill = given_fill(call)?.filter(|v| !v.is_null());
         let options = PadOptions {
-            side: side(call.text(3))?,
-            fill: fill.map(|_| fitted(call, 2, x.leaf_type())).transpose()?,
+            side: parse_side(call.text(3))?,
+            fill: fill.map(|_| cast_scalar(call, 2, x.leaf_type())).transpose()?,
             truncate: true,
             limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
         };
-        call.lists(&pad::pad(&x, &row_sizes(call, x.axes().len())?, &options).map_err(limit)?)
+        call.lists(&pad::pad(&x, &row_sizes(call, x.axes().len())?, &options).map_err(name_limit)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-/// The sizes of [`PAD`], one argument per axis.
+/// Returns the sizes of [`PAD`], one argument per axis.
 fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
     let constant = call.constant(1).is_some();
     let sizes = match call.constant(1) {
@@ -376,7 +375,7 @@ fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
     let wrong = |row: usize| valid(row) && level.layout().length(row) != axes;
     if let Some(row) = (0..sizes.len()).find(|r| wrong(*r)) {
         return Err(Error::invalid(format!(
-            "{}: {} size(s) for {axes} axes of lists (row {row}); give one per axis, NULL for one that stays",
+            "{}: {} size(s) for {axes} axes of lists (row {row}); give one per axis, NULL for an axis to leave as it is",
             call.name(),
             level.layout().length(row)
         )));

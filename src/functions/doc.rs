@@ -1,4 +1,4 @@
-//! Documentation of functions: the source of `.help` and of `docs/functions/`.
+//! Documentation of functions, from which `.help` and `docs/functions/` are generated.
 
 use std::fmt::Write;
 
@@ -35,72 +35,72 @@ impl Section {
 
     fn section(self) -> DocSection {
         let (label, description) = match self {
-            Self::Shape => ("Shape", "How many axes and elements, and their arrangement."),
+            Self::Shape => ("Shape", "Functions that return, change and merge axes."),
             Self::Index => (
                 "Indexing",
-                "Elements by position, range, coordinates or mask. Positions count from 0, ranges exclude their end, negatives count from the end, as in Python.",
+                "Elements by position, range, coordinates or mask. Positions count from 0, ranges exclude their end, and negative positions count from the end, as in Python.",
             ),
-            Self::Reduce => ("Reductions", "One value per list, or one per row."),
+            Self::Reduce => ("Reductions", "Reductions return one value per list, or one per row."),
             Self::Elementwise => (
                 "Elementwise",
-                "Arithmetic, comparison and logic over the leaves. The operators stand for the functions named beside them.",
+                "Arithmetic, comparison and logic on leaves. Operators on lists call these functions.",
             ),
             Self::Running => (
                 "Running",
-                "One value for each value, from those before it in its list, and order within lists.",
+                "Running functions return one value per value, computed from the values before it in its list. Sorting and ranking work within lists.",
             ),
-            Self::Structure => ("Structure", "Lists side by side, lists of structs, coordinates."),
+            Self::Structure => ("Structure", "Sibling lists, lists of structs, and coordinates."),
             Self::Codes => (
                 "Text and codes",
-                "Tests of text and of membership, vocabularies, and what is below a code. Codes are long texts that come back thousands of times: where they are a dictionary, as in `meds('DIR')`, a test runs once over its values, and each element takes the answer by its number. `LIKE`, `ILIKE`, `IN` (and `NOT` before them), `starts_with` and `regexp_like` stand for these functions in statements that `serrate` or `serrate::sql::sql` runs; `~`, `~*` and comparisons everywhere.",
+                "Tests of strings and of membership, vocabularies, and descendants of codes. Codes are long strings with many repetitions. If they are a dictionary, as in `meds('DIR')`, a test runs once per distinct value, and each element looks its result up by dictionary key. In statements that `serrate` or `serrate::sql::sql` runs, `LIKE`, `ILIKE`, `IN` (also with `NOT`), `starts_with` and `regexp_like` on lists call these functions. `~`, `~*` and comparisons do so everywhere.",
             ),
             Self::Sparse => (
                 "Sparse tensors and dictionaries",
-                "Look-ups in tables `STORED AS DOK`: sparse tensors, whose keys are an index per axis, and dictionaries, whose keys are columns of any type.",
+                "Look-ups in tables `STORED AS DOK`: sparse tensors, whose keys are one index per axis, and dictionaries, whose keys are columns of any type.",
             ),
             Self::Dense => ("Dense", "Padded tensors, masks and padded lists."),
-            Self::Aggregate => ("Aggregates", "Functions over many rows end in `_agg`."),
+            Self::Aggregate => {
+                ("Aggregates", "Aggregates work across rows. Their names end in `_agg`.")
+            }
         };
         DocSection { include: true, label, description: Some(description) }
     }
 
-    /// Title of the chapter.
+    /// Returns the title of the page.
     pub(crate) fn label(self) -> &'static str {
         self.section().label
     }
 
-    /// Name of the page below `docs/functions/`.
+    /// Returns the file name of the page below `docs/functions/`.
     pub(crate) fn file(self) -> String {
         format!("{}.md", self.label().to_lowercase().replace(' ', "-"))
     }
 
-    /// What its functions have in common.
+    /// Returns what the functions of the section have in common.
     pub(crate) fn description(self) -> &'static str {
         self.section().description.unwrap_or_default()
     }
 }
 
-/// Documentation of one function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doc {
-    /// Chapter.
     pub(crate) section: Section,
-    /// What it does, as a sentence or two.
+    /// A description in one or two sentences.
     pub(crate) description: &'static str,
-    /// Ways to call it.
+    /// The ways to call it.
     pub(crate) syntax: &'static [&'static str],
-    /// Arguments: name and meaning.
+    /// Names and meanings of the arguments.
     pub(crate) args: &'static [(&'static str, &'static str)],
-    /// Nulls, empty lists, NaN, positions out of range.
+    /// Rules for NULL, empty lists, NaN and positions out of range.
     pub(crate) missing: &'static str,
-    /// The nearest thing DuckDB has.
+    /// The closest equivalent in DuckDB.
     pub(crate) duckdb: &'static str,
     /// Statements with their output, which the tests run and compare.
     pub(crate) example: &'static str,
 }
 
 impl Doc {
-    /// The first sentence of the description, as a cell of a Markdown table.
+    /// Returns the first sentence of the description, as a cell of a Markdown table.
     pub(crate) fn summary(&self) -> String {
         let end = self.description.find(". ").unwrap_or(self.description.len());
         let first = self.description.get(..end).unwrap_or(self.description);
@@ -128,23 +128,22 @@ impl Doc {
     }
 }
 
-/// Columns of a page of `docs/functions/`.
+/// Width of the pages of `docs/functions/`.
 const WIDTH: usize = 100;
 
-/// Breaks a paragraph of a page into lines.
 pub(crate) fn wrap_paragraph(paragraph: &str) -> String {
     format!("{}\n", wrap_words(paragraph, WIDTH, 0))
 }
 
-/// Breaks a line between words, so that no part is wider than `width` unless a word is. Parts after
-/// the first are indented.
+/// Breaks a line at spaces into parts of at most `width` characters; a longer word stays whole.
+/// Parts after the first are indented.
 pub(crate) fn wrap_words(line: &str, width: usize, indent: usize) -> String {
     let mut wrapped = String::new();
     let mut rest = line;
     let mut capacity = width;
     while rest.chars().count() > capacity {
         let limit = rest.char_indices().nth(capacity).map_or(rest.len(), |(i, _)| i);
-        // The indentation of the line itself is not a place to cut.
+        // The line is not broken within its own indentation.
         let start = rest.len() - rest.trim_start().len();
         let cut = rest[start..=limit]
             .rfind(' ')
@@ -160,8 +159,7 @@ pub(crate) fn wrap_words(line: &str, width: usize, indent: usize) -> String {
     wrapped
 }
 
-/// Writes the part of a page that is about one function.
-pub(crate) fn entry(out: &mut String, name: &str, aliases: &[&str], doc: &Doc) {
+pub(crate) fn write_entry(out: &mut String, name: &str, aliases: &[&str], doc: &Doc) {
     let _ = writeln!(out, "## `{name}`\n\n{}", wrap_paragraph(doc.description));
     let _ = writeln!(out, "```sql\n{}\n```\n", doc.syntax.join("\n"));
     if !aliases.is_empty() {

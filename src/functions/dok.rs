@@ -1,4 +1,4 @@
-//! Look-ups in sparse tensors and dictionaries of keys.
+//! Look-ups in sparse tensors and dictionaries.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -35,33 +35,32 @@ use serrate_core::internal::{aligned, with_nulls};
 
 const TABLE: (&str, &str) = (
     "m",
-    "a table `STORED AS DOK`, written out: its name when the query is planned says which file is read; or the path of such a file",
+    "a table `STORED AS DOK`, a literal: its name, which is resolved to a file when the query is planned, or the path of such a file",
 );
 const KEYS: (&str, &str) = (
     "i, j, ..",
-    "an index per axis of the tensor, of any integer type (negatives count from the end), or a value per column of keys of the dictionary, in that order; or lists of them, all of the same lengths, beside single values, which go with every element",
+    "one index per axis of the tensor, of any integer type (negative ones count from the end), or one value per key column of the dictionary, in that order. They may be lists of the same lengths; scalars are combined with every element",
 );
 const SUCH: &str = "'m'";
 
-/// `dok_get('m', i, j [, default])`.
 pub(super) static GET: Def = Def {
     name: "dok_get",
     aliases: &[],
     arity: (2, ANY),
     doc: Doc {
         section: Section::Sparse,
-        description: "The value of an element of a sparse tensor, or of a key of a dictionary, per row: a batch at a time in a hash table, without a join. The name becomes the file as it is when the query is planned, and all rows see that version of it.",
+        description: "Returns the value of an entry of a sparse tensor or dictionary, per row. It looks up a batch at a time in a hash table, without a join. The table name is resolved when the query is planned, and all rows see that version of the file.",
         syntax: &["dok_get('m', i, j, .. [, default])", "dok_get(x, i, j, ..)"],
         args: &[
             TABLE,
             KEYS,
             (
                 "default",
-                "what is given where there is no entry: a value or a column; of a tensor 0 if not given, of a dictionary NULL",
+                "the value if there is no entry: a scalar or a column; 0 by default for a tensor, NULL for a dictionary",
             ),
-            ("x", "a list of any depth instead of a table: the function is `ragged_at`"),
+            ("x", "a list of any depth in place of a table; the function is then `ragged_at`"),
         ],
-        missing: "Where there is no entry, the default; an index outside the tensor is no entry, and no error. A NULL index or key gives NULL, whatever the default; a NULL list gives NULL.",
+        missing: "If there is no entry, the result is the default. An index outside the tensor is not an error; it has no entry. A NULL index or key returns NULL, whatever the default; a NULL list returns NULL.",
         duckdb: "`LEFT JOIN m USING (i, j)` and `coalesce(v, default)`.",
         example: example!("dok_get"),
     },
@@ -69,14 +68,14 @@ pub(super) static GET: Def = Def {
         if !is_text(plan.data_type(0)) {
             return (index::AT.plan)(plan);
         }
-        let spec = named(plan)?;
+        let spec = planned_file(plan)?;
         let keys = spec.keys()?;
         if plan.len() == keys.len() + 2 {
             default(plan, keys.len() + 1, &spec.value()?)?;
         } else {
             count(plan, keys.len(), " [, default]", &keys)?;
         }
-        returned(plan, &keys, spec.value()?)
+        result_field(plan, &keys, spec.value()?)
     },
     call: |call| {
         let Some(text) = call.constant(0).and_then(|s| s.try_as_str()) else {
@@ -86,23 +85,22 @@ pub(super) static GET: Def = Def {
         let keys = spec.keys()?.len();
         let version = spec.load()?;
         let default = if call.len() > keys + 1 { Some(keys + 1) } else { None };
-        each(call, keys, default, |keys, default| get(&version, keys, default))
+        look_up_rows(call, keys, default, |keys, default| get(&version, keys, default))
     },
     fails: Fails::Values,
     infix: None,
 };
 
-/// `dok_contains('m', i, j)`.
 pub(super) static CONTAINS: Def = Def {
     name: "dok_contains",
     aliases: &[],
     arity: (2, ANY),
     doc: Doc {
         section: Section::Sparse,
-        description: "Whether a sparse tensor has an entry at an index, or a dictionary a key, per row; see `dok_get`.",
+        description: "Returns whether a sparse tensor or dictionary has an entry, per row; see `dok_get`.",
         syntax: &["dok_contains('m', i, j, ..)"],
         args: &[TABLE, KEYS],
-        missing: "An index outside the tensor is false. A NULL index or key gives NULL, and so does a NULL list.",
+        missing: "An index outside the tensor returns false. A NULL index or key returns NULL, and so does a NULL list.",
         duckdb: "`EXISTS (FROM m WHERE m.i = t.i AND m.j = t.j)`.",
         example: example!("dok_contains"),
     },
@@ -113,22 +111,21 @@ pub(super) static CONTAINS: Def = Def {
                 format!("(the table) must be a name, such as {SUCH}; it is {}", plan.data_type(0)),
             ));
         }
-        let spec = named(plan)?;
+        let spec = planned_file(plan)?;
         let keys = spec.keys()?;
         count(plan, keys.len(), "", &keys)?;
-        returned(plan, &keys, DataType::Boolean)
+        result_field(plan, &keys, DataType::Boolean)
     },
     call: |call| {
         let spec = Spec::parse(call.text(0).unwrap_or_default())?;
         let version = spec.load()?;
-        each(call, spec.keys()?.len(), None, |keys, _| contains(&version, keys))
+        look_up_rows(call, spec.keys()?.len(), None, |keys, _| contains(&version, keys))
     },
     fails: Fails::Values,
     infix: None,
 };
 
-/// The file that argument 0 names.
-fn named(plan: &Plan<'_>) -> Result<Spec> {
+fn planned_file(plan: &Plan<'_>) -> Result<Spec> {
     let text = plan.literal_text(0, "the table", SUCH)?.unwrap_or_default();
     Spec::parse(text).map_err(|e| match e {
         Error::Invalid(message) => plan.refuse(0, format!("(the table): {message}")),
@@ -136,7 +133,6 @@ fn named(plan: &Plan<'_>) -> Result<Spec> {
     })
 }
 
-/// Refuses another number of keys than there are.
 fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]) -> Result<()> {
     if plan.len() == expected + 1 {
         return Ok(());
@@ -153,8 +149,8 @@ fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]
     ))
 }
 
-/// Checks the keys that are given, and wraps the type of one result in their lists.
-fn returned(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
+/// Checks the types of the keys, and wraps the type of one result in their lists.
+fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
     let mut lists: Option<Lists> = None;
     for (i, (name, key)) in (1..).zip(keys) {
         if plan.is_list_view(i) {
@@ -167,7 +163,9 @@ fn returned(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<
             || (leaf.is_integer() && key.is_integer())
             || (is_text(leaf) && is_text(key));
         if !fits {
-            return Err(plan.refuse(i, format!("({name}) must be {}; it is {leaf}", shown(key))));
+            return Err(
+                plan.refuse(i, format!("({name}) must be {}; it is {leaf}", describe_key(key)))
+            );
         }
         if given.depth() == 0 {
             continue;
@@ -179,7 +177,7 @@ fn returned(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<
                 return Err(plan.refuse(
                     i,
                     format!(
-                        "({name}) has {} levels of lists, another key {}; keys are single values or lists of the same lengths",
+                        "({name}) has {} levels of lists, but another key has {}; keys must be scalars or lists of the same lengths",
                         given.depth(),
                         known.depth()
                     ),
@@ -193,15 +191,15 @@ fn returned(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<
     }))
 }
 
-fn shown(key: &DataType) -> String {
+fn describe_key(key: &DataType) -> String {
     match key {
-        t if is_text(t) => "a text".into(),
+        t if is_text(t) => "a string".into(),
         t if t.is_integer() => "an integer".into(),
         t => t.to_string(),
     }
 }
 
-/// Refuses a default that is no value of the table.
+/// Checks that a default has the type of the table's values.
 fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
     let given = plan.data_type(i);
     let fraction = |s: &ScalarValue| match s.cast_to(&DataType::Float64) {
@@ -212,22 +210,22 @@ fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
     let fits = given.is_null()
         || (kind(given) == kind(value)
             && can_cast_types(given, value)
-            && !(value.is_integer() && plan.known(i).is_some_and(fraction)));
+            && !(value.is_integer() && plan.known_literal(i).is_some_and(fraction)));
     if fits {
         return Ok(());
     }
-    let found = plan.known(i).map_or_else(|| given.to_string(), ToString::to_string);
+    let found = plan.known_literal(i).map_or_else(|| given.to_string(), ToString::to_string);
     Err(plan.refuse(i, format!("(default) must fit the values, which are {value}; it is {found}")))
 }
 
 /// Runs a look-up for the rows of a batch, or for the elements of their lists.
-fn each(
+fn look_up_rows(
     call: &Call<'_>,
     keys: usize,
     default: Option<usize>,
-    look_up: impl Fn(&[ArrayRef], Option<&Default>) -> Result<ArrayRef>,
+    look_up: impl Fn(&[ArrayRef], Option<&DefaultValue>) -> Result<ArrayRef>,
 ) -> Result<ArrayRef> {
-    let default = default.map(|i| Default::of(call, i)).transpose()?;
+    let default = default.map(|i| DefaultValue::of(call, i)).transpose()?;
     let given = (1..=keys).map(|i| call.array(i)).collect::<Result<Vec<_>>>()?;
     let in_lists = |a: &ArrayRef| crate::array::list_depth(a.data_type()) > 0;
     if !given.iter().any(in_lists) {
@@ -253,20 +251,20 @@ fn each(
     });
     let leaves = leaves.collect::<Result<Vec<_>>>()?;
     let default = match default {
-        Some(Default::Rows(values)) => Some(Default::Rows(take(&values, &rows, None)?)),
+        Some(DefaultValue::Rows(values)) => Some(DefaultValue::Rows(take(&values, &rows, None)?)),
         other => other,
     };
     let found = look_up(&leaves, default.as_ref())?;
     call.lists(&lists.with_leaves(found)?)
 }
 
-/// What stands for entries that are not there.
-enum Default {
+/// The default for missing entries.
+enum DefaultValue {
     One(ScalarValue),
     Rows(ArrayRef),
 }
 
-impl Default {
+impl DefaultValue {
     fn of(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
             Some(value) => Ok(Self::One(value.clone())),
@@ -274,29 +272,30 @@ impl Default {
         }
     }
 
-    /// In the type of the values; one or one per row.
+    /// Casts the default to the type of the values; returns whether it is one for all rows.
     fn cast(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {
             Self::One(value) => (value.to_array_of_size(1)?, true),
             Self::Rows(values) => (Arc::clone(values), false),
         };
-        let values = cast_with_options(&values, of, &options)
-            .map_err(|e| Error::invalid(format!("dok_get: the default is no {of}: {e}")))?;
+        let values = cast_with_options(&values, of, &options).map_err(|e| {
+            Error::invalid(format!("dok_get: the default is not a valid {of}: {e}"))
+        })?;
         Ok((values, one))
     }
 }
 
-fn get(version: &Version, keys: &[ArrayRef], default: Option<&Default>) -> Result<ArrayRef> {
+fn get(version: &Version, keys: &[ArrayRef], default: Option<&DefaultValue>) -> Result<ArrayRef> {
     match &version.contents {
-        Contents::Tensor(tensor) => elements(tensor.tensor()?, keys, default),
+        Contents::Tensor(tensor) => read_elements(tensor.tensor()?, keys, default),
         Contents::Keys(contents) => {
             let dictionary = contents.dictionary();
             let fields: Vec<_> = dictionary.key_fields().cloned().collect();
             let (keys, nulls) = as_stored(keys, &fields)?;
             let found = dictionary.get(&keys)?;
             let Some(default) = default else { return Ok(found) };
-            let missing = !&valid(&found);
+            let missing = !&valid_bits(&found);
             let missing = match &nulls {
                 Some(nulls) => &missing & nulls.inner(),
                 None => missing,
@@ -306,15 +305,14 @@ fn get(version: &Version, keys: &[ArrayRef], default: Option<&Default>) -> Resul
     }
 }
 
-fn valid(array: &ArrayRef) -> BooleanBuffer {
+fn valid_bits(array: &ArrayRef) -> BooleanBuffer {
     match array.logical_nulls() {
         Some(nulls) => nulls.inner().clone(),
         None => BooleanBuffer::new_set(array.len()),
     }
 }
 
-/// The default where something is missing.
-fn or_default(found: ArrayRef, missing: &BooleanArray, default: &Default) -> Result<ArrayRef> {
+fn or_default(found: ArrayRef, missing: &BooleanArray, default: &DefaultValue) -> Result<ArrayRef> {
     let (values, one) = default.cast(found.data_type())?;
     Ok(match one {
         true => zip(missing, &arrow::array::Scalar::new(values), &found)?,
@@ -326,7 +324,7 @@ fn contains(version: &Version, keys: &[ArrayRef]) -> Result<ArrayRef> {
     match &version.contents {
         Contents::Tensor(tensor) => {
             let tensor = tensor.tensor()?;
-            let (indices, nulls) = indices(keys, &tensor.shape())?;
+            let (indices, nulls) = normalize_indices(keys, &tensor.shape())?;
             let slices: Vec<&[i64]> = indices.iter().map(|i| i.values().as_ref()).collect();
             let fetched = tensor.lookup_columns(&slices, &Fallback::Zero)?;
             Ok(Arc::new(BooleanArray::new(BooleanBuffer::from(fetched.found), nulls)))
@@ -341,14 +339,17 @@ fn contains(version: &Version, keys: &[ArrayRef]) -> Result<ArrayRef> {
     }
 }
 
-/// Elements of a tensor.
-fn elements(tensor: &DokTensor, keys: &[ArrayRef], default: Option<&Default>) -> Result<ArrayRef> {
-    let (indices, nulls) = indices(keys, &tensor.shape())?;
+fn read_elements(
+    tensor: &DokTensor,
+    keys: &[ArrayRef],
+    default: Option<&DefaultValue>,
+) -> Result<ArrayRef> {
+    let (indices, nulls) = normalize_indices(keys, &tensor.shape())?;
     let slices: Vec<&[i64]> = indices.iter().map(|i| i.values().as_ref()).collect();
     let of = tensor.dtype().to_arrow();
     let one = match default {
-        Some(Default::One(value)) if !value.is_null() => {
-            let (value, _) = Default::One(value.clone()).cast(&of)?;
+        Some(DefaultValue::One(value)) if !value.is_null() => {
+            let (value, _) = DefaultValue::One(value.clone()).cast(&of)?;
             Fallback::Value(DenseTensor::from_flat(&value, "the default")?.reshape([])?)
         }
         _ => Fallback::Zero,
@@ -356,11 +357,11 @@ fn elements(tensor: &DokTensor, keys: &[ArrayRef], default: Option<&Default>) ->
     let fetched = tensor.lookup_columns(&slices, &one)?;
     let values = fetched.values.to_flat()?;
     match default {
-        Some(Default::One(value)) if value.is_null() => {
+        Some(DefaultValue::One(value)) if value.is_null() => {
             let found = NullBuffer::new(BooleanBuffer::from(fetched.found));
             with_nulls(&values, NullBuffer::union(nulls.as_ref(), Some(&found)))
         }
-        Some(rows @ Default::Rows(_)) => {
+        Some(rows @ DefaultValue::Rows(_)) => {
             let missing = BooleanArray::new(!&BooleanBuffer::from(fetched.found), None);
             let values = or_default(values, &missing, rows)?;
             let nulls = NullBuffer::union(nulls.as_ref(), values.nulls());
@@ -370,9 +371,12 @@ fn elements(tensor: &DokTensor, keys: &[ArrayRef], default: Option<&Default>) ->
     }
 }
 
-/// Indices as int64, counted from the beginning, and where none of them is NULL. What is outside a
-/// tensor stays so.
-fn indices(keys: &[ArrayRef], shape: &[usize]) -> Result<(Vec<Int64Array>, Option<NullBuffer>)> {
+/// Returns non-negative indices as int64, and the rows in which no index is NULL. Indices outside
+/// the tensor stay outside.
+fn normalize_indices(
+    keys: &[ArrayRef],
+    shape: &[usize],
+) -> Result<(Vec<Int64Array>, Option<NullBuffer>)> {
     let mut nulls: Option<NullBuffer> = None;
     let mut out = Vec::with_capacity(keys.len());
     for (key, size) in keys.iter().zip(shape) {
@@ -387,18 +391,18 @@ fn indices(keys: &[ArrayRef], shape: &[usize]) -> Result<(Vec<Int64Array>, Optio
         let size = u64::try_from(*size).unwrap_or(u64::MAX);
         let from_start = |i: i64| match i {
             0.. => i,
-            // More than the axis is long: negative still, which is outside.
+            // An index below the start of the axis stays negative, which is outside.
             _ => i.checked_add_unsigned(size).unwrap_or(i64::MIN),
         };
-        // Too large for int64, hence outside.
+        // An index too large for int64 is outside.
         let each = wide.iter().map(|i| i.map_or(i64::MIN, from_start));
         out.push(each.collect::<Vec<_>>().into());
     }
     Ok((out, nulls))
 }
 
-/// Keys in the types of the dictionary, and where none of them is NULL. What a type cannot hold is
-/// null in the first, which is no key.
+/// Returns keys in the types of the dictionary, and the rows in which no key is NULL. A value that
+/// the type cannot represent becomes null, which is not a key.
 fn as_stored(
     keys: &[ArrayRef],
     fields: &[FieldRef],
@@ -417,36 +421,37 @@ fn as_stored(
 }
 
 /// The tables of a session, by name.
-pub(crate) trait Names: fmt::Debug + Send + Sync {
-    /// What a table of this name holds now; `None` when there is no such table.
+pub(crate) trait TableNames: fmt::Debug + Send + Sync {
+    /// Returns the current contents of the table of this name, or `None` if there is no such table.
     ///
     /// # Errors
-    /// When it is a table of another kind, or its file cannot be read.
+    /// When the table is of another kind, or its file cannot be read.
     fn find(&self, name: &str) -> DfResult<Option<Arc<Version>>>;
 }
 
 /// A function whose first argument may be the name of a table of the session.
-struct Named {
-    /// The same function of a [`Spec`] or path, which knows no session.
+struct NamedTableUdf {
+    /// The same function with a [`Spec`] or path as its first argument. It knows no session.
     inner: Arc<ScalarUDF>,
-    names: Arc<dyn Names>,
-    /// Keeps the version that a plan is about in memory until the plan is done with.
+    names: Arc<dyn TableNames>,
+    /// Keeps the version that the plan uses in memory for as long as the plan exists.
     bound: Option<Arc<Version>>,
 }
 
-/// The functions as a session knows them that has tables.
-pub(crate) fn with_names(names: &Arc<dyn Names>) -> Vec<ScalarUDF> {
+/// Returns the functions for a session that has tables.
+pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
     let named = [&GET, &CONTAINS].into_iter().filter_map(|def| {
         let inner = Arc::clone(super::scalar(def.name)?);
         let names = Arc::clone(names);
-        Some(ScalarUDF::new_from_impl(Named { inner, names, bound: None }))
+        Some(ScalarUDF::new_from_impl(NamedTableUdf { inner, names, bound: None }))
     });
     named.collect()
 }
 
-impl Named {
-    /// The text that stands for a name, and the version that it means; `None` for what stays.
-    fn bind(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
+impl NamedTableUdf {
+    /// Returns the text that replaces a table name, and the version that it stands for; `None` if
+    /// the text stays as it is.
+    fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);
         }
@@ -461,27 +466,27 @@ impl Named {
     }
 }
 
-impl fmt::Debug for Named {
+impl fmt::Debug for NamedTableUdf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Named").field(&self.inner.name()).finish()
     }
 }
 
-impl PartialEq for Named {
+impl PartialEq for NamedTableUdf {
     fn eq(&self, other: &Self) -> bool {
         self.inner == other.inner
     }
 }
 
-impl Eq for Named {}
+impl Eq for NamedTableUdf {}
 
-impl Hash for Named {
+impl Hash for NamedTableUdf {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.inner.hash(state);
     }
 }
 
-impl ScalarUDFImpl for Named {
+impl ScalarUDFImpl for NamedTableUdf {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -500,7 +505,8 @@ impl ScalarUDFImpl for Named {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
         let text = args.scalar_arguments.first().copied().flatten().and_then(|s| s.try_as_str());
-        let Some((spec, _)) = text.flatten().map(|t| self.bind(t)).transpose()?.flatten() else {
+        let Some((spec, _)) = text.flatten().map(|t| self.bind_name(t)).transpose()?.flatten()
+        else {
             return self.inner.return_field_from_args(args);
         };
         let spec = ScalarValue::Utf8(Some(spec));
@@ -521,7 +527,7 @@ impl ScalarUDFImpl for Named {
             Some(Expr::Literal(value, _)) => value.try_as_str().flatten(),
             _ => None,
         };
-        let Some((spec, version)) = text.map(|t| self.bind(t)).transpose()?.flatten() else {
+        let Some((spec, version)) = text.map(|t| self.bind_name(t)).transpose()?.flatten() else {
             return Ok(ExprSimplifyResult::Original(args));
         };
         if let Some(first) = args.first_mut() {
@@ -541,7 +547,7 @@ impl ScalarUDFImpl for Named {
         let mut bound = self.bound.clone();
         if let Some(ColumnarValue::Scalar(first)) = args.args.first_mut()
             && let Some(text) = first.try_as_str().flatten()
-            && let Some((spec, version)) = self.bind(text)?
+            && let Some((spec, version)) = self.bind_name(text)?
         {
             *first = ScalarValue::Utf8(Some(spec));
             bound = Some(version);

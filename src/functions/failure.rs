@@ -1,4 +1,4 @@
-//! Whether evaluating an expression can fail over values.
+//! Whether the evaluation of an expression can fail for some values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use super::harmless::{cast_cannot_fail, is_harmless, is_plain, operator_cannot_f
 use super::{DEFS, is_ours};
 use crate::array::list_depth;
 
-/// Whether an expression yields a value for every row whose columns have the types of a schema, so that
-/// a rewrite may evaluate it for rows that the query does not evaluate it for.
+/// Whether an expression has a value for every row whose columns have the types of a schema. If so,
+/// a rewrite may evaluate it for rows for which the query does not.
 ///
-/// Columns, literals, operators and casts that have a value for all values, calls of ours that cannot
-/// fail and harmless ones of DataFusion do; of everything else, nothing is known. A query within an
-/// expression counts by what is beside it: it runs once, whatever the rows are.
+/// It holds for columns, literals, operators and casts without failing values, for functions of
+/// Serrate that cannot fail and for harmless functions of DataFusion. Nothing is assumed of
+/// anything else. A subquery does not count, because it runs once, whatever the rows.
 pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
     Known { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
 }
@@ -156,8 +156,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Whether no value makes a function of this name fail, whatever its arguments are; `array_length` and
-/// `cardinality` of DataFusion among them.
+/// Whether a function of this name, `array_length` and `cardinality` of DataFusion included, cannot
+/// fail, whatever its arguments.
 pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
     match our_def(call) {
         Some(def) => match def.fails {
@@ -172,7 +172,7 @@ pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
     }
 }
 
-/// Whether all arguments but the first are written out.
+/// Whether all arguments but the first are literals.
 fn has_written_arguments(call: &ScalarFunction) -> bool {
     call.args.iter().skip(1).all(|arg| matches!(arg, Expr::Literal(..)))
 }
@@ -182,8 +182,8 @@ fn our_def(call: &ScalarFunction) -> Option<&'static Def> {
     is_ours(&call.func).then_some(*def)
 }
 
-/// Whether a call is `x[a:b]`, `x[a:b:s]` or `x[a]` of DataFusion's with integers that are written out. A
-/// step of 0 fails.
+/// Whether a call is DataFusion's `x[a:b]`, `x[a:b:s]` or `x[a]` with integer literals. A step of 0
+/// fails.
 pub(crate) fn is_fixed_slice(call: &ScalarFunction) -> bool {
     let number = |e: &Expr| match e {
         Expr::Literal(value, _) => value.data_type().is_integer() && !value.is_null(),
@@ -212,9 +212,9 @@ mod tests {
 
     use super::*;
 
-    /// Calls of the functions that never fail, or never with written arguments, over lists `i` of
-    /// integers, `f` of floats with NaN and infinities, `s` of texts, `b` of booleans and `n`, lists of
-    /// lists; `k` is a column of integers.
+    /// Calls of the functions that never fail, or never with literal arguments, on lists: `i` of
+    /// integers, `f` of floats with NaN and infinities, `s` of strings, `b` of booleans and `n` of
+    /// lists. `k` is a column of integers.
     const CALLS: [(&str, &[&str]); 43] = [
         ("ragged_ndim", &["ragged_ndim(n)"]),
         ("ragged_shape", &["ragged_shape(n)", "ragged_shape(i)"]),

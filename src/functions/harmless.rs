@@ -1,4 +1,4 @@
-//! Which expressions and functions of DataFusion's own yield a value for every row.
+//! Expressions and functions of DataFusion that have a value for every row.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use super::{DEFS, scalar};
 
 /// Functions of DataFusion that have a value for every argument of a type that planning accepts.
 ///
-/// Not among them are those that fail over some values: `abs` of the least integer, `power`, `chr`,
-/// `repeat`, `to_timestamp`, `split_part` at 0, `regexp_like` of a computed pattern.
+/// Functions that fail for some values are not listed: `abs` of the smallest integer, `power`,
+/// `chr`, `repeat`, `to_timestamp`, `split_part` at 0, `regexp_like` of a computed pattern.
 const FUNCTIONS: [&str; 80] = [
     "acos",
     "array_has",
@@ -116,7 +116,7 @@ pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<
     Ok(match e.op {
         Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom | And | Or
         | BitwiseAnd | BitwiseOr | BitwiseXor | StringConcat => true,
-        // Integers wrap around; decimals, times and intervals do not.
+        // Integer arithmetic wraps around; arithmetic on decimals, times and intervals fails.
         Plus | Minus | Multiply => is_plain(&e.left, schema)? && is_plain(&e.right, schema)?,
         Divide | Modulo => {
             let floats = e.left.get_type(schema)?.is_floating();
@@ -127,14 +127,14 @@ pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<
     })
 }
 
-/// Whether an expression is of integers or floats.
+/// Whether the type of an expression is an integer or a float.
 pub(super) fn is_plain(e: &Expr, schema: &DFSchema) -> Result<bool> {
     let t = e.get_type(schema)?;
     Ok(t.is_integer() || t.is_floating())
 }
 
-/// Whether every integer can be divided by an expression: a literal but 0 and -1, by which the least
-/// integer overflows.
+/// Whether every integer can be divided by an expression: a literal except 0 and -1, because the
+/// smallest integer divided by -1 overflows.
 fn is_divisor(e: &Expr) -> bool {
     match e {
         Expr::Literal(value, _) if value.data_type().is_integer() => {
@@ -145,8 +145,8 @@ fn is_divisor(e: &Expr) -> bool {
     }
 }
 
-/// Whether a physical expression is known to have a value for every row of a schema; less is known of one
-/// than of a logical expression.
+/// Whether a physical expression is known to have a value for every row of a schema. Fewer physical
+/// than logical expressions are recognized.
 pub(crate) fn physical_cannot_fail(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let plain = |e: &Arc<dyn PhysicalExpr>| {
         e.data_type(schema).is_ok_and(|t| t.is_integer() || t.is_floating())
@@ -177,7 +177,6 @@ pub(crate) fn physical_cannot_fail(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -
     alone && e.children().into_iter().all(|child| physical_cannot_fail(child, schema))
 }
 
-/// Whether a cast has a value for every value of a type.
 pub(super) fn cast_cannot_fail(from: &DataType, to: &DataType) -> bool {
     use DataType::{
         Binary, BinaryView, Boolean, Date32, Date64, Dictionary, FixedSizeList, LargeBinary,
@@ -200,7 +199,7 @@ pub(super) fn cast_cannot_fail(from: &DataType, to: &DataType) -> bool {
                 (true, false) => false,
             }
         }
-        // What does not fit is infinite.
+        // A value that does not fit becomes infinite.
         (from, to) if (from.is_integer() || from.is_floating()) && to.is_floating() => true,
         (from, to) if from.is_integer() && to.is_decimal() => {
             let digits = match from.primitive_width() {

@@ -1,4 +1,4 @@
-//! `ragged_map`: an expression of one's own over the leaves.
+//! `ragged_map`: a lambda over the leaves.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 
 use super::doc::{Doc, Section};
 use super::example;
-use super::lists::{Lists, owners, rows_at, together};
+use super::lists::{Lists, ancestors_of_leaves, broadcast_together, rows_at};
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::error::Error;
 
@@ -24,7 +24,7 @@ pub(super) const NAME: &str = "ragged_map";
 
 pub(super) static DOC: Doc = Doc {
     section: Section::Elementwise,
-    description: "An expression of your own for every value, at any depth of lists: `lambda v: ..` or `v -> ..`. It is evaluated once for all values of a batch, which lie one after the other, so what it costs is what it would cost on a column. Other columns of the row may stand in it. Over several lists it takes a value of each.",
+    description: "Evaluates an expression for each value, at any depth of lists: `lambda v: ..` or `v -> ..`. The expression runs once over all values of a batch, so it costs what it would cost on a column. It may use other columns of the row. Over several lists, it receives one value of each.",
     syntax: &[
         "ragged_map(x, lambda v: ..)",
         "ragged_map(x, y, lambda v, w: ..)",
@@ -33,14 +33,14 @@ pub(super) static DOC: Doc = Doc {
     args: &[
         (
             "x, y, ..",
-            "lists of any depth. Several have the same lengths, or the ones with fewer levels have those of the outer levels: each of their values meets all below its place. At least one is a list",
+            "lists of any depth, at least one. They must have the same lengths on the levels that they share. If one has fewer levels, each of its values is combined with all values below its position",
         ),
         (
             "lambda",
-            "the expression; it has as many parameters as there are arguments before it, or fewer",
+            "the expression, with at most as many parameters as there are arguments before it",
         ),
     ],
-    missing: "Lists stay: NULL ones are NULL, empty ones empty. The expression sees NULL values and says what comes of them. Aggregates, window functions and `IN (SELECT ..)` are of rows and are refused in it. (`ctx.sql` of DataFusion has `make_array(v, w)` for `[v, w]`.)",
+    missing: "NULL lists stay NULL, and empty lists stay empty. The expression receives NULL values too. Aggregates, window functions and `IN (SELECT ..)` work on rows and are refused in it. (In DataFusion's `ctx.sql`, write `make_array(v, w)` for `[v, w]`.)",
     duckdb: "`list_transform(x, lambda v: ..)` for one level; for two `list_transform(x, lambda l: list_transform(l, lambda v: ..))`.",
     example: example!("ragged_map"),
 };
@@ -78,8 +78,7 @@ impl Hash for RaggedMap {
     }
 }
 
-/// Arguments taken apart: lists, then the expression.
-fn parts<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> {
+fn split_arguments<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> {
     if let Some((ValueOrLambda::Lambda(lambda), before)) = args.split_last()
         && !before.is_empty()
     {
@@ -92,13 +91,12 @@ fn parts<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> {
         }
     }
     plan_err!(
-        "{NAME} takes one list or more, and a lambda behind them. Write {}",
+        "{NAME} takes one or more lists, followed by a lambda. Write {}",
         DOC.syntax.join(" or ")
     )
 }
 
-/// The deepest of the lists.
-fn deepest(fields: &[&FieldRef]) -> Result<Option<Lists>> {
+fn deepest_lists(fields: &[&FieldRef]) -> Result<Option<Lists>> {
     if fields.iter().any(|f| f.data_type().is_null()) {
         return Ok(None);
     }
@@ -137,15 +135,15 @@ impl HigherOrderUDFImpl for RaggedMap {
         _step: usize,
         fields: &[ValueOrLambda<FieldRef, Option<FieldRef>>],
     ) -> Result<LambdaParametersProgress> {
-        let (lists, _) = parts(fields)?;
+        let (lists, _) = split_arguments(fields)?;
         let leaf =
             |f: &&FieldRef| Arc::new(Field::new_list_field(leaf_type(f.data_type()).clone(), true));
         Ok(LambdaParametersProgress::Complete(vec![lists.iter().map(leaf).collect()]))
     }
 
     fn return_field_from_args(&self, args: HigherOrderReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let (lists, value) = parts(args.arg_fields)?;
-        let returns = match deepest(&lists)? {
+        let (lists, value) = split_arguments(args.arg_fields)?;
+        let returns = match deepest_lists(&lists)? {
             None => DataType::Null,
             Some(lists) => lists.plain_leaf(value.data_type().clone()),
         };
@@ -153,7 +151,7 @@ impl HigherOrderUDFImpl for RaggedMap {
     }
 
     fn clear_null_values(&self) -> bool {
-        // Opening lists does it, and only where there is something to clear.
+        // Opening the lists clears them where necessary.
         false
     }
 
@@ -162,7 +160,7 @@ impl HigherOrderUDFImpl for RaggedMap {
         if returns.is_null() {
             return Ok(ColumnarValue::Array(new_null_array(returns, args.number_rows)));
         }
-        let (values, lambda) = parts(&args.args)?;
+        let (values, lambda) = split_arguments(&args.args)?;
         let arrays = values
             .iter()
             .map(|v| {
@@ -171,7 +169,8 @@ impl HigherOrderUDFImpl for RaggedMap {
                 Ok(RaggedArray::try_from_arrow_levels(&array, levels)?)
             })
             .collect::<Result<Vec<_>>>()?;
-        let together = together(&arrays).map_err(|e| Error::invalid(format!("{NAME}: {e}")))?;
+        let together =
+            broadcast_together(&arrays).map_err(|e| Error::invalid(format!("{NAME}: {e}")))?;
         let Some((shape, leaves)) = together else {
             return exec_err!("{NAME} without lists");
         };
@@ -180,7 +179,7 @@ impl HigherOrderUDFImpl for RaggedMap {
             params.iter().map(|p| p as _).collect();
         let mapped = lambda
             .evaluate(&params, |columns| {
-                let rows = owners(shape.axes(), shape.len());
+                let rows = ancestors_of_leaves(shape.axes(), shape.len());
                 columns.iter().map(|c| rows_at(c, &rows).map_err(DataFusionError::from)).collect()
             })?
             .into_array(shape.leaves().len())?;

@@ -14,10 +14,10 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-/// Functions that count elements, levels or places, to be registered in the place of DataFusion's, whose
-/// numbers are unsigned: no function of lists takes them, as in `x[list_position(x, 2)]`, and a difference
-/// of them is a decimal. `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs` fails once they
-/// can go.
+/// Functions that count elements, levels or positions, which are registered in place of
+/// DataFusion's. DataFusion returns unsigned numbers, which no list function accepts, as in
+/// `x[list_position(x, 2)]`, and whose difference is a decimal.
+/// `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs` fails once these can be removed.
 pub(crate) fn signed_counts() -> [ScalarUDF; 6] {
     let lengths = [array_length_udf(), array_dims_udf(), array_ndims_udf(), cardinality_udf()];
     let [length, dims, levels, elements] = lengths;
@@ -35,13 +35,12 @@ struct Signed {
     inner: Arc<ScalarUDF>,
 }
 
-/// The type with signed numbers in the place of unsigned ones.
-fn signed(t: &DataType) -> DataType {
+fn signed_type(t: &DataType) -> DataType {
     match t {
         DataType::UInt64 => DataType::Int64,
         DataType::List(item) => {
             let item = item.as_ref().clone();
-            let of = signed(item.data_type());
+            let of = signed_type(item.data_type());
             DataType::List(Arc::new(item.with_data_type(of)))
         }
         other => other.clone(),
@@ -58,21 +57,21 @@ impl ScalarUDFImpl for Signed {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(signed(&self.inner.return_type(types)?))
+        Ok(signed_type(&self.inner.return_type(types)?))
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        // The stock function checks its result against the type that it promises itself.
+        // The stock function checks its result against its own return type.
         let types: Vec<DataType> = args.arg_fields.iter().map(|f| f.data_type().clone()).collect();
         let promised = self.inner.return_type(&types)?;
         args.return_field = Arc::new(args.return_field.as_ref().clone().with_data_type(promised));
         Ok(match self.inner.invoke_with_args(args)? {
             ColumnarValue::Array(found) => {
-                ColumnarValue::Array(cast(&found, &signed(found.data_type()))?)
+                ColumnarValue::Array(cast(&found, &signed_type(found.data_type()))?)
             }
             ColumnarValue::Scalar(found) => {
                 let found = found.to_array()?;
-                let found = cast(&found, &signed(found.data_type()))?;
+                let found = cast(&found, &signed_type(found.data_type()))?;
                 ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)
             }
         })

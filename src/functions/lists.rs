@@ -1,4 +1,4 @@
-//! The list levels of an argument's type, and types made from them; arrays that share their lists.
+//! The list levels of a type, types derived from them, and arrays that share their lists.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::kernels::gather;
 use serrate_core::internal::aligned;
 
-/// A list type taken apart: one kind and one element field per level, and the leaf type.
+/// A list type split into one kind and one element field per level, and the leaf type.
 #[derive(Clone, Debug)]
 pub(crate) struct Lists {
     levels: Vec<(ListKind, FieldRef)>,
@@ -20,7 +20,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Takes a type apart; no levels for a flat one.
+    /// Splits a type; a flat type has no levels.
     pub(crate) fn of(data_type: &DataType) -> Self {
         let mut levels = Vec::new();
         let mut current = data_type;
@@ -31,33 +31,33 @@ impl Lists {
         Self { levels, leaf: current.clone() }
     }
 
-    /// Number of list levels.
     pub(crate) fn depth(&self) -> usize {
         self.levels.len()
     }
 
-    /// Number of axes, the rows included.
+    /// Returns the number of axes, including the rows.
     pub(crate) fn ndim(&self) -> usize {
         self.depth() + 1
     }
 
-    /// Type below all lists.
     pub(crate) fn leaf(&self) -> &DataType {
         &self.leaf
     }
 
-    /// The same levels with other leaves. Field names and metadata stay, so that values tagged with
-    /// a vocabulary remain tagged; fixed sizes become `List`, elements become nullable.
+    /// Returns the same levels with other leaves. Field names and metadata are kept, so that a
+    /// column remains tagged with its vocabulary. Fixed sizes become `List`, and elements become
+    /// nullable.
     pub(crate) fn with_leaf(&self, leaf: DataType) -> DataType {
-        wrap(&self.levels, leaf)
+        wrap_levels(&self.levels, leaf)
     }
 
-    /// The type itself as a function returns it: as [`with_leaf`](Self::with_leaf).
+    /// Returns the type itself in the form in which functions return it, see
+    /// [`with_leaf`](Self::with_leaf).
     pub(crate) fn open(&self) -> DataType {
         self.with_leaf(self.leaf.clone())
     }
 
-    /// The same levels with plain fields: named `item`, without metadata.
+    /// Returns the same levels with plain fields, named `item` and without metadata.
     pub(crate) fn plain(&self) -> Self {
         let plain = |f: &FieldRef| Arc::new(Field::new_list_field(f.data_type().clone(), true));
         Self {
@@ -66,12 +66,12 @@ impl Lists {
         }
     }
 
-    /// The same levels around other values, whose field is plain.
+    /// Returns the same levels around other values, with a plain field.
     pub(crate) fn plain_leaf(&self, leaf: DataType) -> DataType {
         self.outer(self.depth(), leaf)
     }
 
-    /// The same levels, large where those of `other` are.
+    /// Returns the same levels, large if those of `other` are.
     pub(crate) fn widened_by(&self, other: &Self) -> Self {
         let mut out = self.clone();
         for (level, (kind, _)) in out.levels.iter_mut().zip(&other.levels) {
@@ -82,23 +82,23 @@ impl Lists {
         out
     }
 
-    /// Only the `n` outermost levels, around new leaves whose element field is a plain `item`.
+    /// Returns only the `n` outermost levels around new leaves, with a plain `item` field.
     pub(crate) fn outer(&self, n: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels[..n.min(self.depth())].to_vec();
         if let Some((_, field)) = levels.last_mut() {
             *field = Arc::new(Field::new_list_field(leaf.clone(), true));
         }
-        wrap(&levels, leaf)
+        wrap_levels(&levels, leaf)
     }
 
-    /// Without the levels at positions `drop` (0 is the outermost); a dropped LargeList makes the
-    /// level that takes its elements a LargeList.
+    /// Removes the level at position `drop` (0 is the outermost). If it was a LargeList, the level
+    /// that takes over its elements becomes a LargeList.
     pub(crate) fn without(&self, drop: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels.clone();
         if drop < levels.len() {
             let (kind, field) = levels.remove(drop);
             if drop > 0 {
-                // The elements of the dropped level are now the elements of the one above.
+                // The elements of the dropped level become the elements of the level above.
                 let above = &mut levels[drop - 1];
                 if kind == ListKind::LargeList {
                     above.0 = ListKind::LargeList;
@@ -106,11 +106,11 @@ impl Lists {
                 above.1 = field;
             }
         }
-        wrap(&levels, leaf)
+        wrap_levels(&levels, leaf)
     }
 
-    /// With the level at position `at` (0 is the outermost) as `levels` lists of its kind, one in the
-    /// other.
+    /// Replaces the level at position `at` (0 is the outermost) by `levels` nested lists of its
+    /// kind.
     pub(super) fn repeated(&self, at: usize, levels: usize) -> DataType {
         let mut all = self.levels.clone();
         if let Some((kind, field)) = all.get(at).cloned() {
@@ -119,14 +119,14 @@ impl Lists {
             let new = std::iter::repeat_n(outer, levels.saturating_sub(1)).chain([inner]);
             all.splice(at..=at, new);
         }
-        wrap(&all, self.leaf.clone())
+        wrap_levels(&all, self.leaf.clone())
     }
 
-    /// With one more level of `List` at position `at`: 0 is around all others, their number around the
-    /// leaves.
+    /// Adds one level of `List` at position `at`: 0 is around all others, their number is around
+    /// the leaves.
     pub(super) fn with_level(&self, at: usize) -> DataType {
         let mut all = self.levels.clone();
-        // The field of the elements stays beside what it names.
+        // The element field stays with the elements that it describes.
         let field = Arc::new(Field::new_list_field(DataType::Null, true));
         all.insert(at.min(all.len()), (ListKind::List, field));
         if let (Some(above), Some(new)) = (at.checked_sub(1), all.get(at).cloned())
@@ -135,10 +135,11 @@ impl Lists {
             all[above].1 = new.1;
             all[at].1 = moved;
         }
-        wrap(&all, self.leaf.clone())
+        wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Only the levels that `keep` says, outermost first; around no level, the leaves alone.
+    /// Returns only the levels for which `keep` is true, outermost first; without any level, the
+    /// leaf type.
     pub(crate) fn only(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {
@@ -151,21 +152,21 @@ impl Lists {
                 }
             }
         }
-        wrap(&out.levels, self.leaf.clone())
+        wrap_levels(&out.levels, self.leaf.clone())
     }
 
-    /// One list of all leaves: LargeList if any level is.
+    /// Returns one list of all leaves, a LargeList if any level is.
     pub(crate) fn flat(&self) -> DataType {
         let large = self.levels.iter().any(|(k, _)| *k == ListKind::LargeList);
         let kind = if large { ListKind::LargeList } else { ListKind::List };
         match self.levels.last() {
             None => self.leaf.clone(),
-            Some((_, field)) => wrap(&[(kind, Arc::clone(field))], self.leaf.clone()),
+            Some((_, field)) => wrap_levels(&[(kind, Arc::clone(field))], self.leaf.clone()),
         }
     }
 }
 
-fn wrap(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
+fn wrap_levels(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
     levels.iter().rev().fold(leaf, |inner, (kind, field)| {
         let field = field.as_ref().clone().with_data_type(inner).with_nullable(true);
         match kind {
@@ -175,7 +176,7 @@ fn wrap(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
     })
 }
 
-/// Rows of a column by position; lists are copied run by run.
+/// Selects rows of a column by position; lists are copied run by run.
 pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef> {
     if list_depth(column.data_type()) == 0 {
         return Ok(take(column, order, None)?);
@@ -184,8 +185,8 @@ pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef
     lists.to_arrow_as(column.data_type())
 }
 
-/// For every leaf below `axes`, which of the `elements` above them it belongs to.
-pub(super) fn owners(axes: &[ListAxis], elements: usize) -> UInt64Array {
+/// Returns, for every leaf below `axes`, the index of its ancestor among the `elements` above them.
+pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
     let mut of: Vec<u64> = (0..elements as u64).collect();
     for axis in axes {
         let mut next = Vec::with_capacity(axis.layout().children());
@@ -197,12 +198,14 @@ pub(super) fn owners(axes: &[ListAxis], elements: usize) -> UInt64Array {
     UInt64Array::from(of)
 }
 
-/// The lists that several arrays have in common, those of the deepest, and the leaves of each as
-/// often as these lists have places for them. What is null in one of them is null.
+/// Broadcasts several arrays to the lists of the deepest one, and returns these lists and the
+/// leaves of each array. A list that is null in one of the arrays is null.
 ///
 /// # Errors
-/// Where two lists that are not null differ in length.
-pub(super) fn together(arrays: &[RaggedArray]) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {
+/// Returns an error if two valid lists differ in length.
+pub(super) fn broadcast_together(
+    arrays: &[RaggedArray],
+) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {
     let deepest = arrays.iter().enumerate().rev().max_by_key(|(_, a)| a.axes().len());
     let Some((first, mut shape)) = deepest.map(|(i, a)| (i, a.clone())) else { return Ok(None) };
     for (i, other) in arrays.iter().enumerate() {
@@ -229,7 +232,7 @@ pub(super) fn together(arrays: &[RaggedArray]) -> Result<Option<(RaggedArray, Ve
         if missing.is_empty() {
             return Ok(array.leaves().clone());
         }
-        rows_at(array.leaves(), &owners(missing, array.leaves().len()))
+        rows_at(array.leaves(), &ancestors_of_leaves(missing, array.leaves().len()))
     });
     let leaves = leaves.collect::<Result<_>>()?;
     Ok(Some((shape, leaves)))

@@ -1,4 +1,4 @@
-//! Joining leaves with a table: `ragged_lookup`, `ragged_bin`.
+//! Look-ups of leaves in a table: `ragged_lookup`, `ragged_bin`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::codes::codes_file;
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::kept::Kept;
+use super::file_cache::FileCache;
 use super::lists::Lists;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
@@ -22,33 +22,32 @@ use crate::kernels::lookup::{self, Lookup};
 
 const FROM: (&str, &str) = (
     "from",
-    "the name of a table or view, a file, or a query, as a text that is written out; as a Parquet file, or the folder of a `codes.parquet`, wherever functions are; else in statements that `serrate` or `serrate::sql::sql` runs",
+    "the name of a table or view, a file, or a query, as a string literal. A Parquet file, or a folder with a `codes.parquet`, works everywhere; other sources work in statements that `serrate` or `serrate::sql::sql` runs",
 );
 
-/// Names of the fields that a statement's own query gives of a table.
+/// Names of the fields in the list of pairs that the statement's own subquery returns.
 pub(crate) const PAIR: [&str; 2] = ["k", "v"];
 
-/// Calls whose table a statement reads itself, with the column of keys and of values where the call
-/// names none: function, how many arguments stand before the table.
+/// Functions whose table the statement reads itself, with the number of arguments before the table.
 pub(crate) const TABLES: [(&str, usize); 2] = [("ragged_lookup", 1), ("ragged_bin", 2)];
 
-/// The columns of cuts where a call names none.
+/// Default columns of [`BIN`].
 pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];
 
-static FILES: Kept<File> = Kept::new();
+static FILES: FileCache<LookupFile> = FileCache::new();
 
-/// Tables of queries that run now, by the list that their query gave.
-static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<Table>)>> = Mutex::new(Vec::new());
+/// Tables of running queries, by the list of pairs that their subquery returned.
+static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<LookupTable>)>> = Mutex::new(Vec::new());
 
 /// Two columns of a table, by key.
-struct Table {
+struct LookupTable {
     keys: Lookup,
     values: ArrayRef,
-    /// The values as cuts, if they are asked for.
+    /// The values as cuts, filled on first use.
     cuts: std::sync::OnceLock<ListArray>,
 }
 
-impl Table {
+impl LookupTable {
     fn try_new(keys: &ArrayRef, values: &ArrayRef) -> Result<Self> {
         let (keys, values) = (Lookup::try_new(keys)?, Arc::clone(values));
         Ok(Self { keys, values, cuts: std::sync::OnceLock::new() })
@@ -65,14 +64,14 @@ impl Table {
     }
 }
 
-/// A file with the columns of it that were asked for.
-struct File {
+/// A file and the requested columns.
+struct LookupFile {
     path: PathBuf,
-    made: Mutex<HashMap<[String; 2], Arc<Table>>>,
+    made: Mutex<HashMap<[String; 2], Arc<LookupTable>>>,
 }
 
-impl File {
-    fn get(path: &str, columns: [&str; 2]) -> Result<Arc<Table>> {
+impl LookupFile {
+    fn get(path: &str, columns: [&str; 2]) -> Result<Arc<LookupTable>> {
         let file = FILES.get(&codes_file(path), |path| {
             Ok(Self { path: path.to_path_buf(), made: Mutex::new(HashMap::new()) })
         })?;
@@ -88,23 +87,24 @@ impl File {
         let options = ParquetReadOptions { columns: Some(wanted), ..Default::default() };
         let whole = parquet::read(&file.path, &options)?;
         let of = |name: &str| whole.column_array(whole.column(name)?)?.to_arrow();
-        let table = Arc::new(Table::try_new(&of(columns[0])?, &of(columns[1])?)?);
+        let table = Arc::new(LookupTable::try_new(&of(columns[0])?, &of(columns[1])?)?);
         made.insert(names, Arc::clone(&table));
         Ok(table)
     }
 }
 
-/// The table that a statement's own query gave, made once for all batches of the statement.
-fn given(list: &ScalarValue) -> Result<Arc<Table>> {
+/// Returns the table of the statement's own subquery, built once for all batches.
+fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let ScalarValue::List(list) = list else {
         return Err(Error::invalid(format!(
-            "a table is a list of pairs, not {}",
+            "the table must be a list of pairs, not {}",
             list.data_type()
         )));
     };
     let mut tables = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     tables.retain(|(known, _)| known.strong_count() > 0);
-    let same = |(known, _): &&(Weak<ListArray>, Arc<Table>)| known.as_ptr() == Arc::as_ptr(list);
+    let same =
+        |(known, _): &&(Weak<ListArray>, Arc<LookupTable>)| known.as_ptr() == Arc::as_ptr(list);
     if let Some((_, table)) = tables.iter().find(same) {
         return Ok(Arc::clone(table));
     }
@@ -116,14 +116,14 @@ fn given(list: &ScalarValue) -> Result<Arc<Table>> {
         .as_struct_opt()
         .filter(|pairs| pairs.num_columns() == 2)
         .ok_or_else(|| Error::type_of("a table", "pairs of key and value", pairs.data_type()))?;
-    // Under the lock, so that partitions that start together make it once.
-    let table = Arc::new(Table::try_new(pairs.column(0), pairs.column(1))?);
+    // The lock is held, so that partitions that start together build the table once.
+    let table = Arc::new(LookupTable::try_new(pairs.column(0), pairs.column(1))?);
     tables.push((Arc::downgrade(list), Arc::clone(&table)));
     Ok(table)
 }
 
-/// Where a call names its table: the position of `from`; the columns of keys and values follow, then
-/// the pairs, if the statement gives them.
+/// Returns the names of the key and value columns. `from` is the position of the table argument;
+/// the names follow it, then the pairs if the statement provides them.
 fn columns<'a>(
     text: impl Fn(usize) -> Result<Option<&'a str>>,
     from: usize,
@@ -132,8 +132,7 @@ fn columns<'a>(
     Ok([text(from + 1)?.unwrap_or(key), text(from + 2)?.unwrap_or(value)])
 }
 
-/// The types of keys and values, as they are known when a query is planned.
-fn planned(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
+fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
     const SUCH: &str = "'codes.parquet'";
     let Some(path) = plan.literal_text(from, "the table", SUCH)? else {
         return Err(plan.refuse(from, "(the table) must be given"));
@@ -146,105 +145,107 @@ fn planned(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
         {
             return Ok([key.data_type().clone(), value.data_type().clone()]);
         }
-        return Err(plan.refuse(from + 3, "is not for people to give"));
+        return Err(plan.refuse(from + 3, "is reserved for the planner; remove it"));
     }
     if !Path::new(path).exists() {
         return Err(plan.refuse(
             from,
             format!(
-                "({path:?}) is no file here; tables are known in statements that serrate::sql::sql runs"
+                "({path:?}) is not a file; names of tables are known in statements that serrate::sql::sql runs"
             ),
         ));
     }
-    let table = File::get(path, names)?;
+    let table = LookupFile::get(path, names)?;
     Ok([table.keys.data_type().clone(), table.values.data_type().clone()])
 }
 
-/// The table of a call.
-fn table(call: &Call<'_>, from: usize) -> Result<Arc<Table>> {
+fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     if call.len() > from + 3 {
         return match call.constant(from + 3) {
-            Some(pairs) => given(pairs),
-            None => Err(Error::invalid(format!("{}: its table is not constant", call.name()))),
+            Some(pairs) => subquery_table(pairs),
+            None => Err(Error::invalid(format!(
+                "{}: the table must be the same for all rows",
+                call.name()
+            ))),
         };
     }
-    let path = call
-        .text(from)
-        .ok_or_else(|| Error::invalid(format!("{}: its table is not constant", call.name())))?;
-    File::get(path, columns(|i| Ok(call.text(i)), from)?)
+    let path = call.text(from).ok_or_else(|| {
+        Error::invalid(format!("{}: the table must be the same for all rows", call.name()))
+    })?;
+    LookupFile::get(path, columns(|i| Ok(call.text(i)), from)?)
 }
 
-fn named(plan: &Plan<'_>, e: &Error) -> Error {
+fn name_table(plan: &Plan<'_>, e: &Error) -> Error {
     Error::invalid(format!("{}: {e}", plan.name()))
 }
 
-/// `ragged_lookup(x, from, key, column)`.
 pub(super) static LOOKUP: Def = Def {
     name: "ragged_lookup",
     aliases: &[],
     arity: (4, 5),
     doc: Doc {
         section: Section::Codes,
-        description: "What a table says of every value: the value of `column` in the row whose `key` it is. The table is read once for a query; a dictionary is looked up once for each of its values, anything else in a hash map over the flat values, or a plain table where keys are integers close to each other.",
+        description: "Looks each value up in a table: it returns `column` of the row whose `key` equals the value. The table is read once per query. Each value of a dictionary is looked up once; other values are looked up in a hash map, or in an array if the keys are integers close to each other.",
         syntax: &["ragged_lookup(x, from, key, column)"],
         args: &[
-            ("x", "a list of any depth, or single values: integers, texts, dates or timestamps"),
+            ("x", "a list of any depth, or scalars: integers, strings, dates or timestamps"),
             FROM,
-            ("key", "the column of the table that values are looked for in, written out"),
-            ("column", "the column of the table that is the result, written out"),
+            ("key", "the column of the table that holds the keys, a literal"),
+            ("column", "the column of the table that is returned, a literal"),
         ],
-        missing: "NULL for what is not a key; NULL stays NULL, and keys that are NULL are never found. A key that is there twice is an error.",
-        duckdb: "a join of the unnested values with the table, and grouping back.",
+        missing: "A value that is not a key returns NULL, and NULL values stay NULL. A NULL key never matches. A duplicate key is an error.",
+        duckdb: "a join of the unnested values with the table, grouped back into lists.",
         example: example!("ragged_lookup"),
     },
     plan: |plan| {
-        let [keys, values] = planned(plan, 1)?;
+        let [keys, values] = plan_types(plan, 1)?;
         let lists = Lists::of(plan.data_type(0));
-        lookup::comparable(lists.leaf(), &keys).map_err(|e| named(plan, &e))?;
+        lookup::comparable(lists.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         if list_depth(&values) > 0 {
-            return Err(plan.refuse(3, format!("is a column of one value per key, not {values}")));
+            return Err(
+                plan.refuse(3, format!("must be a column of scalars, one per key; it is {values}"))
+            );
         }
-        Ok(out(&lists, values))
+        Ok(result_field(&lists, values))
     },
     call: |call| {
-        let table = table(call, 1)?;
+        let table = read_table(call, 1)?;
         call.lists(&lookup::looked_up(&call.ragged(0)?, &table.keys, &table.values)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-/// `ragged_bin(val, code, from [, key, cuts])`.
 pub(super) static BIN: Def = Def {
     name: "ragged_bin",
     aliases: &[],
     arity: (3, 6),
     doc: Doc {
         section: Section::Codes,
-        description: "The bin of every value among the cuts of its code, such as quantiles of a lab: how many cuts are not greater than it, 0 to the number of cuts. With `ragged_encode(code, ..)` beside it these are tokens of values.",
+        description: "Returns the bin of each value among the cuts of its code, such as the quantiles of a lab: the number of cuts that are not greater than the value. Together with `ragged_encode(code, ..)`, bins serve as tokens of values.",
         syntax: &["ragged_bin(val, code, from [, key, cuts])"],
         args: &[
-            ("val", "numbers: a list of any depth, or single values"),
+            ("val", "numbers: a list of any depth, or scalars"),
             (
                 "code",
-                "the code of each value: the same lists, or with fewer levels those of the outer axes",
+                "the code of each value: the same lists, or fewer levels, with the lists of the outer axes",
             ),
             FROM,
-            ("key", "the column of the table with the codes, written out; `'code'` if not given"),
+            ("key", "the column of the table that holds the codes, a literal; `'code'` by default"),
             (
                 "cuts",
-                "the column of the table with ascending cuts, a list of numbers or a struct of them, written out; `'cuts'` if not given",
+                "the column of the table that holds ascending cuts, a list of numbers or a struct of numbers, a literal; `'cuts'` by default",
             ),
         ],
-        missing: "NULL for NULL and NaN, for a code that is not in the table, and where its cuts are NULL. Cuts that do not ascend and a code that is there twice are errors. A value at a cut is above it.",
-        duckdb: "a join of the unnested values with the table, `len(list_filter(cuts, lambda c: c <= val))`, and grouping back.",
+        missing: "NULL and NaN return NULL, and so do codes that are not in the table and codes whose cuts are NULL. Cuts that do not ascend and duplicate codes are errors. A value equal to a cut belongs to the bin above it.",
+        duckdb: "a join of the unnested values with the table, `len(list_filter(cuts, lambda c: c <= val))`, grouped back into lists.",
         example: example!("ragged_bin"),
     },
     plan: |plan| {
         if plan.is_untyped_null(1) {
-            return Ok(out(&Lists::of(plan.data_type(0)), DataType::UInt32));
+            return Ok(result_field(&Lists::of(plan.data_type(0)), DataType::UInt32));
         }
-        let [keys, cuts] = planned(plan, 2)?;
+        let [keys, cuts] = plan_types(plan, 2)?;
         let (lists, codes) = (Lists::of(plan.data_type(0)), Lists::of(plan.data_type(1)));
         if !lists.leaf().is_numeric() && !lists.leaf().is_null() {
             return Err(plan.refuse(0, format!("must be numbers; they are {}", lists.leaf())));
@@ -253,21 +254,23 @@ pub(super) static BIN: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "has {} levels of lists and the values {}: there is one code for every value, or one for those of a list",
+                    "has {} levels of lists, but the values have {}; give one code for each value, or one for each list of values",
                     codes.depth(),
                     lists.depth()
                 ),
             ));
         }
-        lookup::comparable(codes.leaf(), &keys).map_err(|e| named(plan, &e))?;
+        lookup::comparable(codes.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         let numbers = match &cuts {
             DataType::Struct(fields) => fields.iter().all(|f| f.data_type().is_numeric()),
             t => list_depth(t) == 1 && Lists::of(t).leaf().is_numeric(),
         };
         if !numbers {
-            return Err(plan.refuse(4, format!("(the cuts) are {cuts}, not lists of numbers")));
+            return Err(
+                plan.refuse(4, format!("(the cuts) are {cuts}; they must be lists of numbers"))
+            );
         }
-        Ok(out(&lists, DataType::UInt32))
+        Ok(result_field(&lists, DataType::UInt32))
     },
     call: |call| {
         let values = call.ragged(0)?;
@@ -275,14 +278,14 @@ pub(super) static BIN: Def = Def {
             let none = arrow::array::new_null_array(&DataType::UInt32, values.leaves().len());
             return call.lists(&values.with_leaves(none)?);
         }
-        let table = table(call, 2)?;
+        let table = read_table(call, 2)?;
         call.lists(&lookup::bins(&values, &call.ragged(1)?, &table.keys, table.cuts()?)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-/// The same lists around other values.
-fn out(lists: &Lists, leaf: DataType) -> FieldRef {
+/// Returns a field with the same lists around other values.
+fn result_field(lists: &Lists, leaf: DataType) -> FieldRef {
     nullable(lists.plain_leaf(leaf))
 }

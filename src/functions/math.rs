@@ -1,4 +1,4 @@
-//! Functions of one value, leaf by leaf.
+//! Functions of one value, applied to each leaf.
 
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
@@ -13,7 +13,7 @@ use crate::kernels::unary::{self, Unary};
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
-/// The smallest integer of a type has no negative.
+/// The smallest integer of a type has no absolute value.
 const fn unary_fails(how: Unary) -> Fails {
     match how {
         Unary::Neg | Unary::Abs => Fails::Values,
@@ -40,8 +40,8 @@ macro_rules! math {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: |plan| planned(plan, $how),
-            call: |call| call.lists(&computed(&call.ragged(0)?, $how)?),
+            plan: |plan| plan_unary(plan, $how),
+            call: |call| call.lists(&compute_unary(&call.ragged(0)?, $how)?),
             fails: unary_fails($how),
             infix: None,
         };
@@ -52,80 +52,80 @@ math!(
     ABS,
     Unary::Abs,
     "ragged_abs",
-    "The absolute value of every value, in its type.",
-    "NULL stays NULL, NaN NaN. The smallest integer of a type has no absolute value, which is an error.",
+    "Returns the absolute value of each value, in its type.",
+    "NULL values stay NULL, and NaN stays NaN. The smallest integer of a type has no absolute value, which is an error.",
     "`list_transform(x, lambda v: abs(v))`."
 );
 math!(
     SIGN,
     Unary::Sign,
     "ragged_sign",
-    "-1, 0 or 1 for every value, in its type.",
-    "NULL stays NULL, NaN NaN.",
+    "Returns the sign of each value, -1, 0 or 1, in its type.",
+    "NULL values stay NULL, and NaN stays NaN.",
     "`list_transform(x, lambda v: sign(v))`."
 );
 math!(
     CEIL,
     Unary::Ceil,
     "ragged_ceil",
-    "The smallest whole number that is not less, for every value.",
-    "NULL stays NULL, NaN NaN. Integers stay as they are.",
+    "Returns each value rounded up to an integer, in its type.",
+    "NULL values stay NULL, and NaN stays NaN. Integers are unchanged.",
     "`list_transform(x, lambda v: ceil(v))`."
 );
 math!(
     FLOOR,
     Unary::Floor,
     "ragged_floor",
-    "The largest whole number that is not greater, for every value.",
-    "NULL stays NULL, NaN NaN. Integers stay as they are.",
+    "Returns each value rounded down to an integer, in its type.",
+    "NULL values stay NULL, and NaN stays NaN. Integers are unchanged.",
     "`list_transform(x, lambda v: floor(v))`."
 );
 math!(
     SQRT,
     Unary::Sqrt,
     "ragged_sqrt",
-    "The square root of every value: floats in their type, integers as `Float64`.",
-    "NULL stays NULL; the root of a negative number is NaN.",
+    "Returns the square root of each value: floats in their type, integers as `Float64`.",
+    "NULL values stay NULL. The square root of a negative number is NaN.",
     "`list_transform(x, lambda v: sqrt(v))`."
 );
 math!(
     EXP,
     Unary::Exp,
     "ragged_exp",
-    "e to the power of every value: floats in their type, integers as `Float64`.",
-    "NULL stays NULL, NaN NaN; what is too large is infinite.",
+    "Returns e to the power of each value: floats in their type, integers as `Float64`.",
+    "NULL values stay NULL, and NaN stays NaN. A result that is too large is infinite.",
     "`list_transform(x, lambda v: exp(v))`."
 );
 math!(
     LN,
     Unary::Ln,
     "ragged_ln",
-    "The natural logarithm of every value: floats in their type, integers as `Float64`.",
-    "NULL stays NULL; the logarithm of 0 is negative infinity, that of a negative number NaN.",
+    "Returns the natural logarithm of each value: floats in their type, integers as `Float64`.",
+    "NULL values stay NULL. The logarithm of 0 is negative infinity, and that of a negative number is NaN.",
     "`list_transform(x, lambda v: ln(v))`."
 );
 math!(
     LOG2,
     Unary::Log2,
     "ragged_log2",
-    "The logarithm to base 2 of every value: floats in their type, integers as `Float64`.",
-    "NULL stays NULL; the logarithm of 0 is negative infinity, that of a negative number NaN.",
+    "Returns the logarithm to base 2 of each value: floats in their type, integers as `Float64`.",
+    "NULL values stay NULL. The logarithm of 0 is negative infinity, and that of a negative number is NaN.",
     "`list_transform(x, lambda v: log2(v))`."
 );
 math!(
     LOG10,
     Unary::Log10,
     "ragged_log10",
-    "The logarithm to base 10 of every value: floats in their type, integers as `Float64`.",
-    "NULL stays NULL; the logarithm of 0 is negative infinity, that of a negative number NaN.",
+    "Returns the logarithm to base 10 of each value: floats in their type, integers as `Float64`.",
+    "NULL values stay NULL. The logarithm of 0 is negative infinity, and that of a negative number is NaN.",
     "`list_transform(x, lambda v: log10(v))`."
 );
 math!(
     IS_NULL,
     Unary::IsNull,
     "ragged_is_null",
-    "Whether each value is NULL: a mask. `x IS NULL` asks it of the list as a whole.",
-    "No value of the mask is NULL; NULL lists stay NULL. NaN is not NULL (`ragged_is_nan`).",
+    "Returns a mask of the values that are NULL. (`x IS NULL` tests the list as a whole.)",
+    "The mask contains no NULL values; NULL lists stay NULL. NaN is not NULL (`ragged_is_nan`).",
     "`list_transform(x, lambda v: v IS NULL)`.",
     ("x", "a list of any depth, of values of any type")
 );
@@ -133,47 +133,46 @@ math!(
     IS_NAN,
     Unary::IsNan,
     "ragged_is_nan",
-    "Whether each value is NaN, not a number: a mask.",
-    "NULL stays NULL. Integers are never NaN.",
+    "Returns a mask of the values that are NaN.",
+    "NULL values stay NULL. Integers are never NaN.",
     "`list_transform(x, lambda v: isnan(v))`."
 );
 
-/// `ragged_round(x [, digits])`.
 pub(super) static ROUND: Def = Def {
     name: "ragged_round",
     aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Elementwise,
-        description: "Every value rounded to so many decimals, in its type. Halves go to the even neighbour, as in numpy: 2.5 becomes 2.",
+        description: "Returns each value rounded to a number of decimal places, in its type. A value halfway between two results is rounded to the even one, as in numpy: 2.5 becomes 2.",
         syntax: &["ragged_round(x [, digits])"],
         args: &[
             X,
             (
                 "digits",
-                "decimals, written out, 0 if not given; a negative number rounds tens, hundreds, ..",
+                "the number of decimal places, a literal; 0 by default. A negative number rounds to tens, hundreds, ..",
             ),
         ],
-        missing: "NULL stays NULL, NaN NaN.",
+        missing: "NULL values stay NULL, and NaN stays NaN.",
         duckdb: "`list_transform(x, lambda v: round_even(v, digits))`.",
         example: example!("ragged_round"),
     },
     plan: |plan| {
         let digits = plan.literal_integer(1, "digits", "2")?.unwrap_or_default();
         let digits = i32::try_from(digits).map_err(|_| {
-            plan.refuse(1, format!("(digits) must be a small number such as 2; it is {digits}"))
+            plan.refuse(1, format!("(digits) must be a small integer such as 2; it is {digits}"))
         })?;
-        planned(plan, Unary::Round(digits))
+        plan_unary(plan, Unary::Round(digits))
     },
     call: |call| {
         let digits = call.integer(1).and_then(|n| i32::try_from(n).ok()).unwrap_or_default();
-        call.lists(&computed(&call.ragged(0)?, Unary::Round(digits))?)
+        call.lists(&compute_unary(&call.ragged(0)?, Unary::Round(digits))?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-fn planned(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
+fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
     let leaf = lists.leaf();
     let out = match leaf {
@@ -185,8 +184,8 @@ fn planned(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(out)))
 }
 
-/// Leaves without a type count as floats, dictionaries as their values.
-fn computed(x: &RaggedArray, how: Unary) -> Result<RaggedArray> {
+/// Treats leaves without a type as floats, and dictionaries as their values.
+fn compute_unary(x: &RaggedArray, how: Unary) -> Result<RaggedArray> {
     if how == Unary::IsNull {
         return unary::unary(how, x);
     }

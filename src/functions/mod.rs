@@ -1,12 +1,12 @@
-//! SQL functions on nested lists, and operators that stand for them.
+//! SQL functions on nested lists, and the operators that call them.
 //!
-//! [`register_functions`] adds them to any session; [`register_operators`] makes `+`, `>`, `AND` and
-//! the like work on lists there too. Every function is one entry of one list, which registration,
-//! documentation ([`documentation`]) and tests share.
+//! [`register_functions`] adds the functions to a session; [`register_operators`] makes `+`, `>`,
+//! `AND` and other operators work on lists. Each function is an entry of one list, which
+//! registration, documentation ([`documentation`]) and tests share.
 //!
-//! Axis 0 is the rows, axis `k` the `k`-th level of lists, negatives count from the innermost.
-//! Lists keep their kind: a `List` comes back as `List`, a `LargeList` as `LargeList`, a
-//! `FixedSizeList` as `List` unless a function says otherwise.
+//! Axis 0 is the rows, axis `k` is the `k`-th level of lists, and negative axes count from the
+//! innermost. Lists keep their kind: a `List` stays a `List`, a `LargeList` a `LargeList`; a
+//! `FixedSizeList` becomes a `List` unless a function documents otherwise.
 
 mod aggregate;
 mod args;
@@ -20,10 +20,10 @@ mod densify;
 mod doc;
 mod dok;
 mod failure;
+mod file_cache;
 mod filter;
 mod harmless;
 mod index;
-mod kept;
 mod lambda;
 mod list_counts;
 mod list_subsets;
@@ -65,24 +65,24 @@ use def::{Def, RaggedUdf};
 use doc::Section;
 #[cfg(feature = "cli")]
 pub(crate) use doc::wrap_words;
-pub(crate) use dok::{Names, with_names};
+pub(crate) use dok::{TableNames, with_names};
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use harmless::physical_cannot_fail;
 pub(crate) use list_counts::signed_counts;
 pub(crate) use list_subsets::null_subsets;
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
-pub(crate) use naming::{COMPARISON, literal, loosest, precedence};
+pub(crate) use naming::{COMPARISON, literal, loosest_operator, precedence};
 pub(crate) use nested::compare_nested;
 pub(crate) use over_lists::written_call;
 pub(crate) use planner::{
-    FILTER, ON_LISTS, PREDICATES, SIGNED, folded, is_constant, plans_predicates,
+    FILTER, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant, plans_predicates,
 };
 pub(crate) use scalar::scalar_functions;
 pub(crate) use shape::{LENGTHS_ONLY, STRUCTURE_ONLY};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
 pub(crate) use unsigned::{is_for_signed, signed_windows, takes_unsigned};
 
-/// The example of a function with its output.
+/// Includes the example of a function with its output.
 macro_rules! example {
     ($name:literal) => {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/functions/examples/", $name, ".txt"))
@@ -90,7 +90,7 @@ macro_rules! example {
 }
 pub(crate) use example;
 
-/// Every scalar function, in the order of the documentation.
+/// All scalar functions, in the order of the documentation.
 static DEFS: &[&Def] = &[
     &shape::NDIM,
     &shape::SHAPE,
@@ -209,28 +209,25 @@ static SCALAR: LazyLock<Vec<Arc<ScalarUDF>>> =
     LazyLock::new(|| DEFS.iter().map(|def| Arc::new(RaggedUdf::udf(def))).collect());
 
 static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> =
-    LazyLock::new(|| aggregate::udafs().into_iter().map(Arc::new).collect());
+    LazyLock::new(|| aggregate::build_udafs().into_iter().map(Arc::new).collect());
 
 static HIGHER_ORDER: LazyLock<Vec<Arc<HigherOrderUDF>>> =
     LazyLock::new(|| vec![Arc::new(lambda::udf())]);
 
-/// Whether a function is one of ours.
 pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
     scalar(function.name()).is_some_and(|ours| ours.as_ref() == function)
 }
 
-/// What one of our functions is made of.
 pub(crate) fn definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 
-/// A scalar function by name.
 pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
 }
 
-/// Whether a scalar function, by any of its names, makes one value of the values of a list: those for which
-/// `f(x) FILTER (WHERE mask)` is `f(ragged_filter(x, mask))`.
+/// Whether a name or alias is that of a reduction of lists, for which `f(x) FILTER (WHERE mask)`
+/// means `f(ragged_filter(x, mask))`.
 pub(crate) fn is_reduction(name: &str) -> bool {
     DEFS.iter().any(|def| {
         (def.name == name || def.aliases.contains(&name))
@@ -238,39 +235,38 @@ pub(crate) fn is_reduction(name: &str) -> bool {
     })
 }
 
-/// An aggregate by name.
 pub(crate) fn aggregate(name: &str) -> Option<&'static Arc<AggregateUDF>> {
     AGGREGATE.iter().find(|f| f.name() == name)
 }
 
-/// A function that takes lambdas, by name.
+/// Returns a function that takes lambdas by name.
 pub(crate) fn higher_order(name: &str) -> Option<&'static Arc<HigherOrderUDF>> {
     HIGHER_ORDER.iter().find(|f| f.name() == name)
 }
 
-/// Fewest and most arguments of a function.
+/// Returns the minimum and maximum number of arguments of a function.
 #[cfg(test)]
 pub(crate) fn arity(name: &str) -> Option<(usize, usize)> {
     let scalar = DEFS.iter().find(|d| d.name == name).map(|d| d.arity);
     scalar.or_else(|| aggregate::arity(name))
 }
 
-/// All scalar functions.
+/// Returns all scalar functions.
 pub fn all_scalar() -> Vec<Arc<ScalarUDF>> {
     SCALAR.clone()
 }
 
-/// All aggregate functions; their names end in `_agg`.
+/// Returns all aggregate functions; their names end in `_agg`.
 pub fn all_aggregate() -> Vec<Arc<AggregateUDF>> {
     AGGREGATE.clone()
 }
 
-/// All functions that take lambdas.
+/// Returns all functions that take lambdas.
 pub fn all_higher_order() -> Vec<Arc<HigherOrderUDF>> {
     HIGHER_ORDER.clone()
 }
 
-/// Adds all functions to a session.
+/// Registers all functions in a session.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -286,7 +282,7 @@ pub fn all_higher_order() -> Vec<Arc<HigherOrderUDF>> {
 /// ```
 ///
 /// # Errors
-/// When the registry is read only.
+/// Returns an error if the registry is read-only.
 pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for f in all_scalar() {
         registry.register_udf(f)?;
@@ -300,8 +296,9 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     Ok(())
 }
 
-/// Planners that make operators work on lists, and lists of literals literals (which `densify`
-/// needs). They belong *in front of* DataFusion's own, as [`register_operators`] puts them.
+/// Returns the planners that make operators work on lists and turn lists of literals into literals
+/// (which `densify` needs). They must come *before* DataFusion's own planners, as
+/// [`register_operators`] does.
 pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![
         Arc::new(planner::LiteralLists),
@@ -310,13 +307,13 @@ pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     ]
 }
 
-/// Makes `+ - * / %`, comparisons with a single value, `~` and `AND`/`OR` of masks work on lists, and
-/// `[256, 64]` a literal, by putting [`expr_planners`] in front of the planners of a session.
+/// Makes `+ - * / %`, comparisons with a scalar, `~`, and `AND`/`OR` of masks work on lists, and
+/// turns `[256, 64]` into a literal. It inserts [`expr_planners`] before the planners of a session.
 ///
 /// Call it once per session, after [`register_functions`].
 ///
 /// # Errors
-/// None so far; the session is left as it was if one is returned.
+/// Reserved; no error is returned today. After an error, the session is unchanged.
 pub fn register_operators(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();
@@ -350,7 +347,7 @@ pub fn documentation() -> Vec<(String, String)> {
         page.push('\n');
         for (name, aliases, doc) in entries {
             let _ = writeln!(index, "| [`{name}`]({file}#{name}) | {} |", doc.summary());
-            doc::entry(&mut page, name, aliases, doc);
+            doc::write_entry(&mut page, name, aliases, doc);
         }
         while page.ends_with("\n\n") {
             page.pop();
@@ -361,11 +358,11 @@ pub fn documentation() -> Vec<(String, String)> {
     pages
 }
 
-const GENERATED: &str = "<!-- Generated from the functions; SERRATE_BLESS=1 cargo test --test slt writes it anew. -->\n";
+const GENERATED: &str = "<!-- Generated from the functions; SERRATE_BLESS=1 cargo test --test slt writes it again. -->\n";
 
 const PREFACE: &str = "# SQL functions
 
-<!-- Generated from the functions; SERRATE_BLESS=1 cargo test --test slt writes it anew. -->
+<!-- Generated from the functions; SERRATE_BLESS=1 cargo test --test slt writes it again. -->
 
 Axis 0 is the rows, axis 1 the outermost list of a row, and so on. Negative axes count from the
 innermost, so -1 is always the axis of the values. A scalar function works within a row and takes the

@@ -1,4 +1,4 @@
-//! Names of computed columns: as the expression was written.
+//! Names of computed columns, which repeat the expression as it was written.
 
 use arrow::array::Array;
 use arrow::datatypes::DataType;
@@ -9,15 +9,15 @@ use datafusion::logical_expr::Expr;
 
 use super::def::Def;
 
-/// Column name of a call: `ragged_sum(val, 1)`, or `val > 5` for an operator.
+/// Returns the column name of a call: `ragged_sum(val, 1)`, or `val > 5` for an operator.
 pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
     let mut name = String::new();
     write_call(def, args, &mut name)?;
     Ok(name)
 }
 
-/// Writes the name of a call, and says which operator binds least in it, outside of parentheses: a chain of
-/// operators is written once, and not once for each operator.
+/// Writes the name of a call and returns the precedence of the loosest operator outside
+/// parentheses. A chain of operators is thus written once, and not once per operator.
 fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>> {
     match (def.infix, args) {
         (Some(op), [left, right]) => {
@@ -30,9 +30,9 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
             Ok([precedence(op), first, second].into_iter().flatten().min())
         }
         _ => {
-            // The table that a statement read for a call goes without saying.
+            // The pairs that the statement reads for a call are not part of the name.
             let said = args.iter().filter(|e| !matches!(e, Expr::ScalarSubquery(_)));
-            let args: Result<Vec<String>> = said.map(expression).collect();
+            let args: Result<Vec<String>> = said.map(name_expression).collect();
             name.push_str(def.name);
             name.push('(');
             name.push_str(&args?.join(", "));
@@ -69,21 +69,21 @@ pub(super) fn write_chain_name<'a>(
     Ok(name)
 }
 
-fn expression(expr: &Expr) -> Result<String> {
+fn name_expression(expr: &Expr) -> Result<String> {
     Ok(match expr {
         Expr::Literal(value, _) => literal(value),
         other => other.schema_name().to_string(),
     })
 }
 
-/// Writes an operand, in parentheses where the operator around it binds tighter.
+/// Writes an operand, in parentheses if the operator around it binds tighter.
 ///
-/// Whether it does is read off the operand's name and nothing else: the optimizer may have put a
-/// column of that name in its place, and the name of the whole must stay.
+/// This is decided by the operand's name alone: the optimizer may have replaced the operand by a
+/// column of that name, and the name of the whole must not change.
 fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Result<Option<u8>> {
     let start = name.len();
     let own = match expr {
-        // Beside float values a written 5 has become a float: it still looks as written.
+        // Next to floats, a literal 5 has become 5.0; the name shows 5.
         Expr::Literal(value, _) => {
             let text = literal(value);
             name.push_str(text.strip_suffix(".0").unwrap_or(&text));
@@ -106,13 +106,13 @@ fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Resu
 }
 
 fn write_other(expr: &Expr, name: &mut String) -> Result<Option<u8>> {
-    let text = expression(expr)?;
+    let text = name_expression(expr)?;
     name.push_str(&text);
-    Ok(loosest(&text))
+    Ok(loosest_operator(&text))
 }
 
-/// The operator that binds least in a name, outside of parentheses and quotes.
-pub(crate) fn loosest(text: &str) -> Option<u8> {
+/// Returns the precedence of the loosest operator in a name, outside parentheses and quotes.
+pub(crate) fn loosest_operator(text: &str) -> Option<u8> {
     let (mut depth, mut quoted) = (0usize, false);
     let words = text.split(' ').filter(|word| {
         let outside = depth == 0 && !quoted;
@@ -129,10 +129,10 @@ pub(crate) fn loosest(text: &str) -> Option<u8> {
     words.filter_map(precedence).min()
 }
 
-/// How tight comparisons and other predicates bind.
+/// Precedence of comparisons and other predicates.
 pub(crate) const COMPARISON: u8 = 4;
 
-/// How tight an operator binds, greater numbers tighter.
+/// Returns the precedence of an operator; greater numbers bind tighter.
 pub(crate) fn precedence(word: &str) -> Option<u8> {
     Some(match word {
         "OR" => 1,
@@ -147,7 +147,7 @@ pub(crate) fn precedence(word: &str) -> Option<u8> {
     })
 }
 
-/// A literal as SQL writes it; long lists are cut.
+/// Writes a literal as SQL; long lists are truncated.
 pub(crate) fn literal(value: &ScalarValue) -> String {
     const SHOWN: usize = 8;
     let list = |values: &dyn Array| {
@@ -172,7 +172,7 @@ pub(crate) fn literal(value: &ScalarValue) -> String {
             let plain = text.chars().all(|c| c.is_ascii_digit() || c == '-');
             if plain { format!("{text}.0") } else { text }
         }
-        // `Display` of these prints their fields.
+        // `Display` prints the fields of these types.
         v if matches!(v.data_type(), DataType::Interval(_) | DataType::Duration(_)) => {
             let shown = v.to_array().and_then(|a| Ok(array_value_to_string(&a, 0)?));
             shown.map_or_else(|_| v.to_string(), |text| format!("INTERVAL '{text}'"))
@@ -188,10 +188,10 @@ mod tests {
 
     #[test]
     fn parentheses_follow_from_the_name() {
-        assert_eq!(loosest("a.x + 2"), Some(6));
-        assert_eq!(loosest("f(a + 2) * 3"), Some(7));
-        assert_eq!(loosest("(a OR b) AND c = 'x OR y'"), Some(2));
-        assert_eq!(loosest("ragged_sum(x, -1)"), None);
+        assert_eq!(loosest_operator("a.x + 2"), Some(6));
+        assert_eq!(loosest_operator("f(a + 2) * 3"), Some(7));
+        assert_eq!(loosest_operator("(a OR b) AND c = 'x OR y'"), Some(2));
+        assert_eq!(loosest_operator("ragged_sum(x, -1)"), None);
         let sum = Expr::Column("x + 2".into());
         let operand = |expr: &Expr, outer, right| {
             let mut name = String::new();

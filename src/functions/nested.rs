@@ -1,5 +1,6 @@
-//! The order of lists and structs: element by element, a NULL element being greater than any value, and the
-//! shorter of two lists first. All NaN are one, greater than any number, and 0.0 equals -0.0.
+//! The order of lists and structs: element by element, where a NULL element is greater than any
+//! value, and the shorter of two lists comes first. All NaN are equal and greater than any number,
+//! and 0.0 equals -0.0.
 
 use arrow::array::{ArrayRef, DynComparator, make_comparator};
 use arrow::compute::SortOptions;
@@ -7,10 +8,10 @@ use arrow::compute::SortOptions;
 use crate::error::Result;
 use serrate_core::internal::canonical_floats;
 
-/// How a row of one array compares with a row of another of its type. A NULL row is greater than others.
+/// Returns a comparator of rows of two arrays of one type. A NULL row is greater than others.
 ///
 /// # Errors
-/// When the types differ or have no order.
+/// Returns an error if the types differ or have no order.
 pub(crate) fn compare_nested(left: &ArrayRef, right: &ArrayRef) -> Result<DynComparator> {
     let order = SortOptions { descending: false, nulls_first: false };
     let (left, right) = (canonical_floats(left)?, canonical_floats(right)?);

@@ -14,14 +14,14 @@ use crate::kernels::normalize;
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
-/// The axis along which values go together, -1 if not given.
-fn along(call: &Call<'_>) -> i64 {
+/// Returns the axis to normalize along; -1 by default.
+fn call_axis(call: &Call<'_>) -> i64 {
     call.integer(1).unwrap_or(-1)
 }
 
 const ALONG: (&str, &str) = (
     "axis",
-    "the axis along which values go together, written out: -1, every innermost list by itself, if not given; along an outer axis the values at the same place of its lists go together",
+    "the axis to normalize along, a literal; -1, each innermost list, by default. Along an outer axis, the values at the same position of its lists form a group",
 );
 
 macro_rules! scaled {
@@ -36,12 +36,12 @@ macro_rules! scaled {
                 description: $description,
                 syntax: &[concat!($name, "(x [, axis])")],
                 args: &[X, ALONG],
-                missing: "NULL values stay NULL and do not compete, nor does padding, which is not there. NaN makes NaN. Integers become `Float64`.",
+                missing: "NULL values stay NULL and are not counted. If a value of a group is NaN, the whole group becomes NaN. Integers become `Float64`.",
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: scaled,
-            call: |call| call.lists(&$kernel(&floats(call)?, along(call))?),
+            plan: plan_scaled,
+            call: |call| call.lists(&$kernel(&read_floats(call)?, call_axis(call))?),
             fails: Fails::Values,
             infix: None,
         };
@@ -52,41 +52,40 @@ scaled!(
     SOFTMAX,
     normalize::softmax,
     "ragged_softmax",
-    "The softmax: `exp(v)` divided by the sum of all that go together, so that they add up to 1. Nothing overflows.",
+    "Returns the softmax: `exp(v)` divided by the sum of `exp` over the group, so that the results add up to 1. It does not overflow.",
     "`list_transform(x, lambda v: exp(v - list_max(x)) / list_sum(list_transform(x, lambda w: exp(w - list_max(x)))))`."
 );
 scaled!(
     LOG_SOFTMAX,
     normalize::log_softmax,
     "ragged_log_softmax",
-    "The logarithm of the softmax, exact where that is too small for a float.",
+    "Returns the logarithm of the softmax. It is accurate even if the softmax is too small for a float.",
     "`list_transform(x, lambda v: v - ln(list_sum(list_transform(x, lambda w: exp(w)))))`."
 );
 
-/// `ragged_normalize(x [, axis [, p]])`.
 pub(super) static NORMALIZE: Def = Def {
     name: "ragged_normalize",
     aliases: &[],
     arity: (1, 3),
     doc: Doc {
         section: Section::Elementwise,
-        description: "Values divided by the norm of all that go together, so that its norm is 1: as `torch.nn.functional.normalize` does, by no less than 1e-12.",
+        description: "Divides values by the norm of their group, so that the norm becomes 1. Norms below 1e-12 count as 1e-12, as in `torch.nn.functional.normalize`.",
         syntax: &["ragged_normalize(x [, axis [, p]])"],
         args: &[
             X,
             ALONG,
             (
                 "p",
-                "the order of the norm, written out, 2 if not given: 1 makes absolute values add up to 1, `'inf'` makes the largest one 1",
+                "the order of the norm, a literal; 2 by default. With 1 the absolute values add up to 1, with `'inf'` the largest absolute value becomes 1",
             ),
         ],
-        missing: "NULL values stay NULL and do not count. NaN makes NaN. Integers become `Float64`.",
+        missing: "NULL values stay NULL and are not counted. If a value of a group is NaN, the whole group becomes NaN. Integers become `Float64`.",
         duckdb: "`list_transform(x, lambda v: v / sqrt(list_sum(list_transform(x, lambda w: w * w))))`.",
         example: example!("ragged_normalize"),
     },
     plan: |plan| {
         if let Some(value) = plan.literal(2, "p", "1 or 2")? {
-            match order(value) {
+            match norm_order(value) {
                 Some(p) if p >= 0.0 => {}
                 _ => {
                     return Err(plan.refuse(
@@ -96,18 +95,18 @@ pub(super) static NORMALIZE: Def = Def {
                 }
             }
         }
-        scaled(plan)
+        plan_scaled(plan)
     },
     call: |call| {
-        let p = call.constant(2).and_then(order).unwrap_or(2.0);
-        call.lists(&normalize::normalize(&floats(call)?, along(call), p, 1e-12)?)
+        let p = call.constant(2).and_then(norm_order).unwrap_or(2.0);
+        call.lists(&normalize::normalize(&read_floats(call)?, call_axis(call), p, 1e-12)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-/// A number as the order of a norm; NULL is 2.
-fn order(value: &ScalarValue) -> Option<f64> {
+/// Returns a number as the order of a norm; NULL means 2.
+fn norm_order(value: &ScalarValue) -> Option<f64> {
     if value.is_null() {
         return Some(2.0);
     }
@@ -123,9 +122,9 @@ fn order(value: &ScalarValue) -> Option<f64> {
     }
 }
 
-fn scaled(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_scaled(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
-    plan.axis(1, &lists, "nest the rows first, with ragged_nest_agg")?;
+    plan.axis(1, &lists, "nest the rows first with ragged_nest_agg")?;
     let leaf = match lists.leaf() {
         DataType::Null => Ok(DataType::Float64),
         leaf => normalize::output_type(plan.name(), leaf),
@@ -134,8 +133,8 @@ fn scaled(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(leaf)))
 }
 
-/// The first argument; leaves without a type count as floats.
-fn floats(call: &Call<'_>) -> Result<RaggedArray> {
+/// Returns the first argument; leaves without a type become floats.
+fn read_floats(call: &Call<'_>) -> Result<RaggedArray> {
     let x = call.ragged(0)?;
     match x.leaf_type() {
         DataType::Null => x.with_leaves(cast(x.leaves(), &DataType::Float64)?),

@@ -1,4 +1,4 @@
-//! Arithmetic, comparison and logic, leaf by leaf: the functions that operators on lists stand for.
+//! Arithmetic, comparison and logic on leaves: the functions behind operators on lists.
 
 use arrow::array::ArrayRef;
 use arrow::compute::{CastOptions, cast, cast_with_options};
@@ -24,7 +24,7 @@ const fn operator_fails(op: Op) -> Fails {
 }
 
 macro_rules! operator {
-    ($id:ident, $op:expr, $name:literal, $infix:literal, $description:literal, $missing:literal, $duckdb:literal) => {
+    ($id:ident, $op:expr, $name:literal, $infix:literal, $description:literal, $missing:expr, $duckdb:literal) => {
         #[doc = concat!("`", $name, "(a, b)`.")]
         pub(super) static $id: Def = Def {
             name: $name,
@@ -39,19 +39,28 @@ macro_rules! operator {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: |plan| planned(plan, $op),
-            call: |call| computed(call, $op),
+            plan: |plan| plan_operator(plan, $op),
+            call: |call| compute_operator(call, $op),
             fails: operator_fails($op),
             infix: Some($infix),
         };
     };
 }
 
+/// Rules for NULL, overflow and types in the documentation of arithmetic operators.
+const OVERFLOW: &str = "If either value is NULL, the result is NULL. Integer overflow is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
+
+/// The same for division.
+const DIVISION: &str = "If either value is NULL, the result is NULL. Division by an integer zero is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
+
+/// The same for comparisons.
+const COMPARISON: &str = "If either value is NULL, the result is NULL, so comparing with a literal NULL returns only NULL. NaN equals NaN and is greater than any number. An integer and a float compare as 64-bit floats (so that 2^53 + 1 equals 2^53), as everywhere in SQL here. A string literal is parsed as a date or time if the values are dates or times.";
+
 const OPERANDS: &[(&str, &str)] = &[
-    ("a", "a list of any depth, or a single value (one per row, or written out)"),
+    ("a", "a list of any depth, or a scalar (a column or a literal)"),
     (
         "b",
-        "the same; at least one of both is a list. Two lists have the same lengths, or the one with fewer levels has those of the outer levels: each of its values meets all below its place. A list of one element meets all elements of the other",
+        "the same; `a` or `b` must be a list. Two lists must have the same lengths on the levels they share. If one has fewer levels, each of its values is combined with all values below its position. A list of one element is combined with every element of the other list",
     ),
 ];
 
@@ -60,8 +69,8 @@ operator!(
     Op::Add,
     "ragged_add",
     "+",
-    "The sum, value by value.",
-    "NULL with anything is NULL. Integer overflow is an error, floats follow IEEE 754. With the operator a number that is written out takes the type of the values when it fits (`UInt16` codes stay `UInt16`), otherwise both sides widen as in numpy; the function takes types as they are (a written integer is `Int64`).",
+    "Returns the sum, value by value.",
+    OVERFLOW,
     "`list_transform(a, lambda v: v + b)`, `list_transform(list_zip(a, b), lambda p: p[1] + p[2])`."
 );
 operator!(
@@ -69,8 +78,8 @@ operator!(
     Op::Sub,
     "ragged_sub",
     "-",
-    "The difference, value by value. Times minus times are durations.",
-    "NULL with anything is NULL. Integer overflow is an error, floats follow IEEE 754. With the operator a number that is written out takes the type of the values when it fits (`UInt16` codes stay `UInt16`), otherwise both sides widen as in numpy; the function takes types as they are (a written integer is `Int64`).",
+    "Returns the difference, value by value. The difference of times is a duration.",
+    OVERFLOW,
     "`list_transform(a, lambda v: v - b)`, `list_transform(list_zip(a, b), lambda p: p[1] - p[2])`."
 );
 operator!(
@@ -78,8 +87,8 @@ operator!(
     Op::Mul,
     "ragged_mul",
     "*",
-    "The product, value by value.",
-    "NULL with anything is NULL. Integer overflow is an error, floats follow IEEE 754. With the operator a number that is written out takes the type of the values when it fits (`UInt16` codes stay `UInt16`), otherwise both sides widen as in numpy; the function takes types as they are (a written integer is `Int64`).",
+    "Returns the product, value by value.",
+    OVERFLOW,
     "`list_transform(a, lambda v: v * b)`, `list_transform(list_zip(a, b), lambda p: p[1] * p[2])`."
 );
 operator!(
@@ -87,8 +96,8 @@ operator!(
     Op::Div,
     "ragged_div",
     "/",
-    "The quotient, value by value; of integers the whole part, as for single values in SQL.",
-    "NULL with anything is NULL. Division by an integer zero is an error, floats follow IEEE 754. With the operator a number that is written out takes the type of the values when it fits (`UInt16` codes stay `UInt16`), otherwise both sides widen as in numpy; the function takes types as they are (a written integer is `Int64`).",
+    "Returns the quotient, value by value. Integers give the integer quotient, as scalars do in SQL.",
+    DIVISION,
     "`list_transform(a, lambda v: v / b)`, `list_transform(list_zip(a, b), lambda p: p[1] / p[2])`."
 );
 operator!(
@@ -96,8 +105,8 @@ operator!(
     Op::Rem,
     "ragged_mod",
     "%",
-    "The remainder, value by value, with the sign of the dividend.",
-    "NULL with anything is NULL. Division by an integer zero is an error, floats follow IEEE 754. With the operator a number that is written out takes the type of the values when it fits (`UInt16` codes stay `UInt16`), otherwise both sides widen as in numpy; the function takes types as they are (a written integer is `Int64`).",
+    "Returns the remainder, value by value, with the sign of the dividend.",
+    DIVISION,
     "`list_transform(a, lambda v: v % b)`, `list_transform(list_zip(a, b), lambda p: p[1] % p[2])`."
 );
 operator!(
@@ -105,8 +114,8 @@ operator!(
     Op::Eq,
     "ragged_eq",
     "=",
-    "Whether values are equal, value by value: a mask. Between two lists `=` compares the lists as wholes, as DataFusion does; this function compares their values.",
-    "NULL with anything is NULL: beside a NULL that is written out, every value is. NaN equals NaN and is greater than any number, and an integer and a float compare as 64-bit floats (2^53 + 1 equals 2^53 then), as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
+    "Returns a mask of the values that are equal. Between two lists, the operator `=` compares the lists as a whole, as in DataFusion; this function compares value by value.",
+    COMPARISON,
     "`list_transform(a, lambda v: v = b)`, `list_transform(list_zip(a, b), lambda p: p[1] = p[2])`."
 );
 operator!(
@@ -114,8 +123,8 @@ operator!(
     Op::NotEq,
     "ragged_ne",
     "<>",
-    "Whether values differ, value by value: a mask. Between two lists `<>` compares the lists as wholes, as DataFusion does; this function compares their values.",
-    "NULL with anything is NULL: beside a NULL that is written out, every value is. NaN equals NaN and is greater than any number, and an integer and a float compare as 64-bit floats (2^53 + 1 equals 2^53 then), as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
+    "Returns a mask of the values that differ. Between two lists, the operator `<>` compares the lists as a whole, as in DataFusion; this function compares value by value.",
+    COMPARISON,
     "`list_transform(a, lambda v: v <> b)`, `list_transform(list_zip(a, b), lambda p: p[1] <> p[2])`."
 );
 operator!(
@@ -123,8 +132,8 @@ operator!(
     Op::Lt,
     "ragged_lt",
     "<",
-    "Whether values are less, value by value: a mask. Between two lists `<` compares the lists as wholes, as DataFusion does; this function compares their values.",
-    "NULL with anything is NULL: beside a NULL that is written out, every value is. NaN equals NaN and is greater than any number, and an integer and a float compare as 64-bit floats (2^53 + 1 equals 2^53 then), as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
+    "Returns a mask of the values of `a` that are less than those of `b`. Between two lists, the operator `<` compares the lists as a whole, as in DataFusion; this function compares value by value.",
+    COMPARISON,
     "`list_transform(a, lambda v: v < b)`, `list_transform(list_zip(a, b), lambda p: p[1] < p[2])`."
 );
 operator!(
@@ -132,8 +141,8 @@ operator!(
     Op::LtEq,
     "ragged_le",
     "<=",
-    "Whether values are less or equal, value by value: a mask. Between two lists `<=` compares the lists as wholes, as DataFusion does; this function compares their values.",
-    "NULL with anything is NULL: beside a NULL that is written out, every value is. NaN equals NaN and is greater than any number, and an integer and a float compare as 64-bit floats (2^53 + 1 equals 2^53 then), as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
+    "Returns a mask of the values of `a` that are less than or equal to those of `b`. Between two lists, the operator `<=` compares the lists as a whole, as in DataFusion; this function compares value by value.",
+    COMPARISON,
     "`list_transform(a, lambda v: v <= b)`, `list_transform(list_zip(a, b), lambda p: p[1] <= p[2])`."
 );
 operator!(
@@ -141,8 +150,8 @@ operator!(
     Op::Gt,
     "ragged_gt",
     ">",
-    "Whether values are greater, value by value: a mask. Between two lists `>` compares the lists as wholes, as DataFusion does; this function compares their values.",
-    "NULL with anything is NULL: beside a NULL that is written out, every value is. NaN equals NaN and is greater than any number, and an integer and a float compare as 64-bit floats (2^53 + 1 equals 2^53 then), as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
+    "Returns a mask of the values of `a` that are greater than those of `b`. Between two lists, the operator `>` compares the lists as a whole, as in DataFusion; this function compares value by value.",
+    COMPARISON,
     "`list_transform(a, lambda v: v > b)`, `list_transform(list_zip(a, b), lambda p: p[1] > p[2])`."
 );
 operator!(
@@ -150,8 +159,8 @@ operator!(
     Op::GtEq,
     "ragged_ge",
     ">=",
-    "Whether values are greater or equal, value by value: a mask. Between two lists `>=` compares the lists as wholes, as DataFusion does; this function compares their values.",
-    "NULL with anything is NULL: beside a NULL that is written out, every value is. NaN equals NaN and is greater than any number, and an integer and a float compare as 64-bit floats (2^53 + 1 equals 2^53 then), as everywhere in SQL here. A text that is written out is read as a date or time where the values are.",
+    "Returns a mask of the values of `a` that are greater than or equal to those of `b`. Between two lists, the operator `>=` compares the lists as a whole, as in DataFusion; this function compares value by value.",
+    COMPARISON,
     "`list_transform(a, lambda v: v >= b)`, `list_transform(list_zip(a, b), lambda p: p[1] >= p[2])`."
 );
 operator!(
@@ -159,8 +168,8 @@ operator!(
     Op::And,
     "ragged_and",
     "AND",
-    "Both masks, value by value.",
-    "In three-valued logic: false AND NULL is false. A list that is NULL on one side is NULL.",
+    "Returns the logical AND of two masks, value by value.",
+    "The logic is three-valued: false AND NULL is false. A list that is NULL on one side is NULL.",
     "`list_transform(a, lambda v: v AND b)`, `list_transform(list_zip(a, b), lambda p: p[1] AND p[2])`."
 );
 operator!(
@@ -168,97 +177,92 @@ operator!(
     Op::Or,
     "ragged_or",
     "OR",
-    "Either mask, value by value.",
-    "In three-valued logic: true OR NULL is true. A list that is NULL on one side is NULL.",
+    "Returns the logical OR of two masks, value by value.",
+    "The logic is three-valued: true OR NULL is true. A list that is NULL on one side is NULL.",
     "`list_transform(a, lambda v: v OR b)`, `list_transform(list_zip(a, b), lambda p: p[1] OR p[2])`."
 );
 
-/// `ragged_pow(a, b)`.
 pub(super) static POW: Def = Def {
     name: "ragged_pow",
     aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Elementwise,
-        description: "The value to the power of the other. Integers stay integers. (`^` is no power here, but the exclusive or of integers, and not of lists.)",
+        description: "Returns `a` to the power of `b`, value by value. Integers stay integers. (The operator `^` is the exclusive or of two integers and does not work on lists.)",
         syntax: &["ragged_pow(a, b)"],
         args: OPERANDS,
-        missing: "NULL with anything is NULL. Integer overflow and negative powers of integers are errors; floats follow IEEE 754.",
+        missing: "If either value is NULL, the result is NULL. Integer overflow and negative powers of integers are errors; floats follow IEEE 754.",
         duckdb: "`list_transform(a, lambda v: v ** b)`.",
         example: example!("ragged_pow"),
     },
-    plan: |plan| planned(plan, Op::Pow),
-    call: |call| computed(call, Op::Pow),
+    plan: |plan| plan_operator(plan, Op::Pow),
+    call: |call| compute_operator(call, Op::Pow),
     fails: Fails::Values,
     infix: None,
 };
 
-/// `ragged_minimum(a, b)`.
 pub(super) static MINIMUM: Def = Def {
     name: "ragged_minimum",
     aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Elementwise,
-        description: "The smaller of two values, value by value: `ragged_minimum(val, 100)` cuts off what is above. (`ragged_min` is the smallest value of a list.)",
+        description: "Returns the smaller of two values, value by value. `ragged_minimum(val, 100)` limits values to at most 100. (`ragged_min` returns the smallest value of a list.)",
         syntax: &["ragged_minimum(a, b)"],
         args: OPERANDS,
-        missing: "NULL with anything is NULL; so is NaN NaN, as in numpy.",
+        missing: "If either value is NULL, the result is NULL. Otherwise, if either value is NaN, the result is NaN, as in numpy.",
         duckdb: "`list_transform(a, lambda v: least(v, b))`.",
         example: example!("ragged_minimum"),
     },
-    plan: |plan| planned(plan, Op::Minimum),
-    call: |call| computed(call, Op::Minimum),
+    plan: |plan| plan_operator(plan, Op::Minimum),
+    call: |call| compute_operator(call, Op::Minimum),
     fails: Fails::Values,
     infix: None,
 };
 
-/// `ragged_maximum(a, b)`.
 pub(super) static MAXIMUM: Def = Def {
     name: "ragged_maximum",
     aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Elementwise,
-        description: "The larger of two values, value by value: `ragged_maximum(val, 0)` cuts off what is below. (`ragged_max` is the largest value of a list.)",
+        description: "Returns the larger of two values, value by value. `ragged_maximum(val, 0)` limits values to at least 0. (`ragged_max` returns the largest value of a list.)",
         syntax: &["ragged_maximum(a, b)"],
         args: OPERANDS,
-        missing: "NULL with anything is NULL; so is NaN NaN, as in numpy.",
+        missing: "If either value is NULL, the result is NULL. Otherwise, if either value is NaN, the result is NaN, as in numpy.",
         duckdb: "`list_transform(a, lambda v: greatest(v, b))`.",
         example: example!("ragged_maximum"),
     },
-    plan: |plan| planned(plan, Op::Maximum),
-    call: |call| computed(call, Op::Maximum),
+    plan: |plan| plan_operator(plan, Op::Maximum),
+    call: |call| compute_operator(call, Op::Maximum),
     fails: Fails::Values,
     infix: None,
 };
 
-/// `ragged_xor(a, b)`.
 pub(super) static XOR: Def = Def {
     name: "ragged_xor",
     aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Elementwise,
-        description: "Whether exactly one of both masks is true, value by value.",
+        description: "Returns a mask that is true where exactly one of two masks is true.",
         syntax: &["ragged_xor(a, b)"],
         args: OPERANDS,
-        missing: "NULL with anything is NULL. A list that is NULL on one side is NULL.",
+        missing: "If either value is NULL, the result is NULL. A list that is NULL on one side is NULL.",
         duckdb: "`list_transform(a, lambda v: xor(v, b))`.",
         example: example!("ragged_xor"),
     },
-    plan: |plan| planned(plan, Op::Xor),
-    call: |call| computed(call, Op::Xor),
+    plan: |plan| plan_operator(plan, Op::Xor),
+    call: |call| compute_operator(call, Op::Xor),
     fails: Fails::Values,
     infix: None,
 };
 
-/// Whether an argument is a single value that is known when the query is planned.
 fn is_list(data_type: &DataType) -> bool {
     list_depth(data_type) > 0
 }
 
-fn planned(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
+fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
     let (a, b) = (plan.data_type(0), plan.data_type(1));
     for i in [0, 1] {
         if plan.is_list_view(i) {
@@ -269,24 +273,25 @@ fn planned(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
     if left.depth() + right.depth() == 0 {
         return Err(plan.refuse(
             0,
-            format!("and argument 2 are single values; one side of {} must be a list", op.symbol()),
+            format!("and argument 2 are scalars; one side of {} must be a list", op.symbol()),
         ));
     }
-    let out = types(plan, op, &left, &right)?.output().clone();
-    // The side with more levels gives the lists, and both a say in whether they are large.
+    let out = operand_types(plan, op, &left, &right)?.output().clone();
+    // The side with more levels determines the lists. They are large if those of either side are.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))
 }
 
-/// Types of both sides. A comparison looks at a literal's value, which cannot change the type of
-/// its result; arithmetic looks at types only, so that folding a constant changes nothing.
-fn types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
+/// Returns the types of both sides. A comparison reads the value of a literal, because it returns a
+/// boolean whatever the value. Arithmetic reads types only, so that constant folding does not
+/// change its result type.
+fn operand_types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
     types_at(plan, op, (0, left), (1, right))
 }
 
-/// Refuses two arguments that do not compare.
-pub(super) fn comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> Result<()> {
+/// Refuses two arguments that cannot be compared.
+pub(super) fn check_comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> Result<()> {
     let (left, right) = (Lists::of(plan.data_type(a)), Lists::of(plan.data_type(b)));
     types_at(plan, op, (a, &left), (b, &right)).map(|_| ())
 }
@@ -298,7 +303,7 @@ fn types_at(
     (j, right): (usize, &Lists),
 ) -> Result<Types> {
     let literal = |i: usize| -> Result<Option<ArrayRef>> {
-        match plan.known(i) {
+        match plan.known_literal(i) {
             Some(v) if op.is_comparison() && !is_list(plan.data_type(i)) => {
                 Ok(Some(v.to_array_of_size(1)?))
             }
@@ -306,20 +311,20 @@ fn types_at(
         }
     };
     let (a, b) = (literal(i)?, literal(j)?);
-    fn side<'a>(literal: Option<&'a ArrayRef>, leaf: &'a DataType) -> OperandType<'a> {
+    fn operand_type<'a>(literal: Option<&'a ArrayRef>, leaf: &'a DataType) -> OperandType<'a> {
         literal.map_or(OperandType::Leaves(leaf), OperandType::Literal)
     }
-    Types::new(op, side(a.as_ref(), left.leaf()), side(b.as_ref(), right.leaf()))
+    Types::new(op, operand_type(a.as_ref(), left.leaf()), operand_type(b.as_ref(), right.leaf()))
 }
 
 /// One side of an operation in a batch.
-pub(super) enum Side {
+pub(super) enum BatchOperand {
     Each(RaggedArray),
     One(ArrayRef),
 }
 
-impl Side {
-    /// An argument: one value where it is the same for all rows.
+impl BatchOperand {
+    /// Reads an argument: one value if it is the same for all rows.
     pub(super) fn of(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
             Some(value) if !is_list(&value.data_type()) => {
@@ -329,8 +334,9 @@ impl Side {
         }
     }
 
-    /// As [`of`](Self::of), for one look.
-    fn taken(call: &Call<'_>, i: usize) -> Result<Self> {
+    /// Like [`of`](Self::of), but takes the array out of the call, so that it can be changed in
+    /// place.
+    fn take_from(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
             Some(value) if !is_list(&value.data_type()) => Self::of(call, i),
             _ => Ok(Self::Each(call.take_ragged(i)?)),
@@ -338,9 +344,9 @@ impl Side {
     }
 }
 
-fn computed(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
-    let mut left = Side::taken(call, 0)?;
-    let mut right = Side::of(call, 1)?;
+fn compute_operator(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
+    let mut left = BatchOperand::take_from(call, 0)?;
+    let mut right = BatchOperand::of(call, 1)?;
     if op.is_arithmetic() {
         let types = Types::new(
             op,
@@ -351,15 +357,15 @@ fn computed(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
         right = right.cast(types.right())?;
     }
     call.lists(&match left {
-        // What `v * 2` made is changed by the `+ 1` behind it.
-        Side::Each(left) if matches!(right, Side::One(_)) => {
+        // The result of `v * 2` in `v * 2 + 1` is changed in place.
+        BatchOperand::Each(left) if matches!(right, BatchOperand::One(_)) => {
             elementwise::binary_owned(op, left, right.operand())?
         }
         left => elementwise::binary(op, left.operand(), right.operand())?,
     })
 }
 
-impl Side {
+impl BatchOperand {
     pub(super) fn data_type(&self) -> &DataType {
         match self {
             Self::Each(a) => a.leaf_type(),
@@ -388,25 +394,24 @@ impl Side {
     }
 }
 
-/// A mask, with leaves of type Null as booleans that are all null.
-pub(super) fn booleans(mask: &RaggedArray) -> Result<RaggedArray> {
+/// Returns a mask. Leaves of type Null become booleans that are all null.
+pub(super) fn as_booleans(mask: &RaggedArray) -> Result<RaggedArray> {
     match mask.leaf_type().is_null() {
         true => mask.with_leaves(cast(mask.leaves(), &DataType::Boolean)?),
         false => Ok(mask.clone()),
     }
 }
 
-/// `ragged_neg(x)`.
 pub(super) static NEG: Def = Def {
     name: "ragged_neg",
     aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Elementwise,
-        description: "The negative of every value. (Unary minus does not work on lists.)",
+        description: "Returns the negative of each value. (Unary minus does not work on lists.)",
         syntax: &["ragged_neg(x)"],
         args: &[("x", "a list of any depth of signed numbers or durations")],
-        missing: "NULL stays NULL. Unsigned integers are refused (cast them first); the smallest integer of a type has no negative, which is an error.",
+        missing: "NULL values stay NULL. Unsigned integers are refused: cast them first. The smallest integer of a type has no negative, which is an error.",
         duckdb: "`list_transform(x, lambda v: -v)`.",
         example: example!("ragged_neg"),
     },
@@ -429,22 +434,21 @@ pub(super) static NEG: Def = Def {
     infix: None,
 };
 
-/// `ragged_not(mask)`.
 pub(super) static NOT: Def = Def {
     name: "ragged_not",
     aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Elementwise,
-        description: "The opposite of every truth value. (`NOT` does not work on lists.)",
+        description: "Returns the logical negation of each value. (`NOT` does not work on lists.)",
         syntax: &["ragged_not(mask)"],
         args: &[("mask", "a list of any depth of booleans")],
-        missing: "NULL stays NULL.",
+        missing: "NULL values stay NULL.",
         duckdb: "`list_transform(mask, lambda v: NOT v)`.",
         example: example!("ragged_not"),
     },
     plan: |plan| Ok(nullable(plan.boolean_lists(0)?.plain_leaf(DataType::Boolean))),
-    call: |call| call.lists(&elementwise::not(&booleans(&call.ragged(0)?)?)?),
+    call: |call| call.lists(&elementwise::not(&as_booleans(&call.ragged(0)?)?)?),
     fails: Fails::Never,
     infix: None,
 };
@@ -453,51 +457,49 @@ const MASK_ARGS: &[(&str, &str)] = &[
     ("mask", "a list of any depth of booleans"),
     (
         "axis",
-        "the axis that goes, written out: -1 gives one answer per innermost list; without it one per row. 0, the rows, is refused: use bool_or and bool_and over the result",
+        "the axis to reduce, a literal: -1 returns one boolean per innermost list. Without it, the result is one boolean per row. Axis 0, the rows, is refused: use bool_or and bool_and over the result",
     ),
 ];
 
-/// `ragged_any(mask [, axis])`.
 pub(super) static ANY: Def = Def {
     name: "ragged_any",
     aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Reduce,
-        description: "Whether any value of the mask is true. With axis -1 it makes a mask of whole lists: `ragged_filter(codes, ragged_any(codes == 7, -1))` are the visits with code 7.",
+        description: "Returns whether any value of the mask is true. With axis -1, the result is a mask of whole lists: `ragged_filter(codes, ragged_any(codes == 7, -1))` returns the visits with code 7.",
         syntax: &["ragged_any(mask [, axis])"],
         args: MASK_ARGS,
-        missing: "NULL values are skipped; of nothing it is false, of a NULL list NULL.",
+        missing: "NULL values are skipped. The result is false if there are no values, and NULL for a NULL list.",
         duckdb: "`list_bool_or(mask)`.",
         example: example!("ragged_any"),
     },
-    plan: quantified,
-    call: |call| quantify(call, Reduction::Any),
+    plan: plan_quantifier,
+    call: |call| compute_quantifier(call, Reduction::Any),
     fails: Fails::Never,
     infix: None,
 };
 
-/// `ragged_all(mask [, axis])`.
 pub(super) static ALL: Def = Def {
     name: "ragged_all",
     aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Reduce,
-        description: "Whether all values of the mask are true.",
+        description: "Returns whether all values of the mask are true.",
         syntax: &["ragged_all(mask [, axis])"],
         args: MASK_ARGS,
-        missing: "NULL values are skipped; of nothing it is true, of a NULL list NULL.",
+        missing: "NULL values are skipped. The result is true if there are no values, and NULL for a NULL list.",
         duckdb: "`list_bool_and(mask)`.",
         example: example!("ragged_all"),
     },
-    plan: quantified,
-    call: |call| quantify(call, Reduction::All),
+    plan: plan_quantifier,
+    call: |call| compute_quantifier(call, Reduction::All),
     fails: Fails::Never,
     infix: None,
 };
 
-fn quantified(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_quantifier(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.boolean_lists(0)?;
     let axis = plan.axis(1, &lists, "use bool_or or bool_and over its result instead")?;
     Ok(nullable(match axis {
@@ -506,6 +508,6 @@ fn quantified(plan: &Plan<'_>) -> Result<FieldRef> {
     }))
 }
 
-fn quantify(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
+fn compute_quantifier(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
     call.lists(&reduce::reduce(&call.ragged(0)?, how, call.integer(1))?)
 }

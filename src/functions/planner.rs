@@ -1,4 +1,4 @@
-//! Planners in front of DataFusion's own: operators on lists, lists of literals.
+//! Planners before DataFusion's own: operators on lists, lists of literals.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::unsigned::{plan_quotient, signed_index, signed_operand, takes_unsigne
 use crate::array::{leaf_type, list_depth};
 use crate::kernels::elementwise::{Op, OperandType, Types};
 
-/// Makes `[1, 2, 3]` a literal instead of a call of `make_array`, when all its elements are.
+/// Turns `[1, 2, 3]` into a literal instead of a call of `make_array` if all elements are literals.
 #[derive(Debug)]
 pub(crate) struct LiteralLists;
 
@@ -34,14 +34,14 @@ impl ExprPlanner for LiteralLists {
         schema: &DFSchema,
     ) -> Result<PlannerResult<Vec<Expr>>> {
         let constant = !exprs.is_empty() && exprs.iter().all(is_constant);
-        if constant && let Some(list) = folded(make_array(exprs.clone()), schema) {
+        if constant && let Some(list) = fold_constant(make_array(exprs.clone()), schema) {
             return Ok(PlannerResult::Planned(list));
         }
         Ok(PlannerResult::Original(exprs))
     }
 }
 
-/// A literal, or arithmetic on literals.
+/// Whether an expression is a literal, or arithmetic on literals.
 pub(crate) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(..) => true,
@@ -55,8 +55,9 @@ pub(crate) fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// The literal that an expression without columns comes to; `None` when it cannot be computed now.
-pub(crate) fn folded(expr: Expr, schema: &DFSchema) -> Option<Expr> {
+/// Evaluates an expression without columns to a literal; `None` if it cannot be evaluated at
+/// planning.
+pub(crate) fn fold_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     let simplifier = ExprSimplifier::new(SimplifyContext::default());
     let expr = simplifier.coerce(expr, schema).ok()?;
     match simplifier.simplify(expr).ok()? {
@@ -65,7 +66,7 @@ pub(crate) fn folded(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-/// Makes operators on lists calls of the functions that do them.
+/// Plans operators on lists as calls of functions.
 #[derive(Debug)]
 pub(crate) struct ListOperators;
 
@@ -76,7 +77,8 @@ impl ExprPlanner for ListOperators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         let expr = match expr.op {
-            // In DuckDB the whole part of integers, and of floats what `/` gives: here `/` is both.
+            // In DuckDB, `//` is the integer quotient of integers, and the same as `/` for floats.
+            // Here `/` already is both.
             BinaryOperator::DuckIntegerDivide => {
                 RawBinaryExpr { op: BinaryOperator::Divide, ..expr }
             }
@@ -89,20 +91,20 @@ impl ExprPlanner for ListOperators {
             );
         }
         if chain::is_list_chain(&expr.left)
-            && operation(&expr.op).is_some_and(|(op, _)| op.is_arithmetic())
-            && let Some(call) = planned(&expr, schema)
+            && list_operation(&expr.op).is_some_and(|(op, _)| op.is_arithmetic())
+            && let Some(call) = plan_operator(&expr, schema)
         {
             return Ok(PlannerResult::Planned(call));
         }
         let expr = with_known_type(with_empty_lists(expr, schema), schema);
         let expr = with_time_of_day(expr, schema);
-        let call = planned(&expr, schema).or_else(|| tested(&expr, schema));
+        let call = plan_operator(&expr, schema).or_else(|| plan_test(&expr, schema));
         if let Some(call) = call.or_else(|| plan_quotient(&expr, schema)) {
             return Ok(PlannerResult::Planned(call));
         }
         match &expr.op {
             BinaryOperator::Custom(word) if word == FILTER => {
-                filtered(expr.left, expr.right, schema).map(PlannerResult::Planned)
+                plan_filter(expr.left, expr.right, schema).map(PlannerResult::Planned)
             }
             BinaryOperator::Custom(word) if word == SIGNED => {
                 Ok(PlannerResult::Planned(signed_operand(expr.left, schema)))
@@ -110,7 +112,7 @@ impl ExprPlanner for ListOperators {
             BinaryOperator::Custom(word) if word == ON_LISTS => {
                 Ok(PlannerResult::Planned(on_lists(expr.left, schema)))
             }
-            BinaryOperator::Custom(word) => match Predicate::named(word) {
+            BinaryOperator::Custom(word) => match Predicate::from_word(word) {
                 Some(predicate) => Ok(PlannerResult::Planned(predicate.plan(expr, schema))),
                 None => Ok(PlannerResult::Original(expr)),
             },
@@ -146,7 +148,8 @@ impl ExprPlanner for ListOperators {
     }
 }
 
-/// A date plus or minus a duration is a time, as in DuckDB; DataFusion has no type for it.
+/// Casts a date to a timestamp before a duration is added or subtracted, as DuckDB does; DataFusion
+/// has no type for the result.
 fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
         return expr;
@@ -167,30 +170,31 @@ fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     }
 }
 
-/// Whether predicates ([`PREDICATES`]) that are written as operators are understood by some planners.
+/// Whether one of the planners plans the predicates ([`PREDICATES`]) that are written as operators.
 pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
-    // Planners are known by nothing but their debug text.
+    // A planner can be identified only by its debug text.
     let ours = format!("{ListOperators:?}");
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// The predicates of SQL that are no operators in its syntax tree, and so have no planner: `LIKE`,
-/// `ILIKE`, `IN`, and `NOT` before them. Statements are given them as operators of these names; the
+/// Predicates that are not operators in the syntax tree, so that no planner sees them: `LIKE`,
+/// `ILIKE`, `IN`, and these with `NOT`. Statements are rewritten to operators of these names; the
 /// right side of `IN` is a call of `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// The operator whose left side is a call that may be over the values of lists; its right side is NULL.
+/// The operator whose left side is a call that may apply to the values of lists; its right side is
+/// NULL.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
-/// The operator that the operand of a unary minus is the left side of; its right side says nothing.
+/// The operator whose left side is the operand of a unary minus; its right side is ignored.
 pub(crate) const SIGNED: &str = "SIGNED";
 
-/// The operator that `ragged_mean(x) FILTER (WHERE mask)` is written with: its left side is the call.
+/// The operator that stands for `ragged_mean(x) FILTER (WHERE mask)`; its left side is the call.
 pub(crate) const FILTER: &str = "FILTER";
 
-/// A reduction of the values that a mask is true for.
-fn filtered(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
-    // A function that is called by another of its names stands under that name.
+/// Plans a reduction of the values for which a mask is true.
+fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
+    // A function that is called by an alias is wrapped in an alias expression.
     let plain = match call {
         Expr::Alias(alias) => *alias.expr,
         plain => plain,
@@ -198,14 +202,14 @@ fn filtered(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     let (Expr::ScalarFunction(mut function), Some(filter)) =
         (plain, super::scalar("ragged_filter"))
     else {
-        return plan_err!("FILTER (WHERE ..) stands beside a call of a function");
+        return plan_err!("FILTER (WHERE ..) must follow a function call");
     };
     let name = function.name().to_owned();
     let found = mask.get_type(schema)?;
     if list_depth(&found) == 0 || *leaf_type(&found) != DataType::Boolean {
         let shown = mask.schema_name();
         return plan_err!(
-            "{name}(..) FILTER (WHERE ..) takes a mask, a list of booleans as in FILTER (WHERE x > 3), and this is one {found} for the row: {name} is about the list of one row; WHERE chooses rows, and CASE WHEN {shown} THEN {name}(..) END leaves them NULL"
+            "{name}(..) FILTER (WHERE ..) needs a mask, a list of booleans as in FILTER (WHERE x > 3), but the condition is one {found} per row: {name} reduces the list of one row. To select rows, use WHERE; to leave them NULL, use CASE WHEN {shown} THEN {name}(..) END"
         );
     }
     let Some(list) = function.args.first_mut() else {
@@ -215,13 +219,13 @@ fn filtered(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::ScalarFunction(function))
 }
 
-/// Functions of DataFusion's that test one text, and ours that test those of lists.
+/// Functions of DataFusion that test one string, and the functions that test the strings of lists.
 const TESTS: [(&str, &str); 2] =
     [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
 
-/// A call of ours where the first argument is a list; else the call as it is.
+/// Replaces a call by the function on lists if its first argument is a list.
 fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
-    // A function that is called by another of its names stands under that name.
+    // A function that is called by an alias is wrapped in an alias expression.
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
         plain => plain,
@@ -257,7 +261,7 @@ struct Predicate {
 }
 
 impl Predicate {
-    fn named(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Option<Self> {
         let (negated, word) = match word.strip_prefix("NOT ") {
             Some(word) => (true, word),
             None => (false, word),
@@ -272,7 +276,7 @@ impl Predicate {
         Some(Self { test, negated })
     }
 
-    /// A test of each value where the left side is a list; else what DataFusion plans.
+    /// Plans a test of each value if the left side is a list, else what DataFusion plans.
     fn plan(self, expr: RawBinaryExpr, schema: &DFSchema) -> Expr {
         let RawBinaryExpr { left, right, .. } = expr;
         let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
@@ -284,9 +288,9 @@ impl Predicate {
                 };
                 if is_list(&left)
                     && !items.iter().any(is_list)
-                    && let Some(mask) = among(&left, &items, schema)
+                    && let Some(mask) = plan_in(&left, &items, schema)
                 {
-                    return if self.negated { negated(mask) } else { mask };
+                    return if self.negated { negate_mask(mask) } else { mask };
                 }
                 return Expr::InList(InList::new(Box::new(left), items, self.negated));
             }
@@ -298,7 +302,7 @@ impl Predicate {
             && let Some(test) = super::scalar(name)
         {
             let mask = test.call(vec![left, right]);
-            return if self.negated { negated(mask) } else { mask };
+            return if self.negated { negate_mask(mask) } else { mask };
         }
         let whatever_case = matches!(self.test, Test::ILike);
         let (left, right) = (Box::new(left), Box::new(right));
@@ -306,31 +310,31 @@ impl Predicate {
     }
 }
 
-/// `IN` on a list: one look for all that is written out, or a comparison with each column.
-fn among(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
+/// Plans `IN` on a list: one membership test for all literals, and a comparison with each column.
+fn plan_in(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
     if items.iter().all(is_constant) {
         let list = make_array(items.to_vec());
-        let list = folded(list.clone(), schema).unwrap_or(list);
+        let list = fold_constant(list.clone(), schema).unwrap_or(list);
         return Some(super::scalar("ragged_isin")?.call(vec![left.clone(), list]));
     }
     let (equal, or) = (super::scalar("ragged_eq")?, super::scalar("ragged_or")?);
     let leaves = left.get_type(schema).ok()?;
     let each = items.iter().map(|item| {
-        let item = narrowed(Op::Eq, item, &leaves, false, schema);
+        let item = narrow_constant(Op::Eq, item, &leaves, false, schema);
         equal.call(vec![left.clone(), item])
     });
     each.reduce(|a, b| or.call(vec![a, b]))
 }
 
-fn negated(mask: Expr) -> Expr {
+fn negate_mask(mask: Expr) -> Expr {
     match super::scalar("ragged_not") {
         Some(not) => not.call(vec![mask]),
         None => mask,
     }
 }
 
-/// The test of text that an operator on lists stands for.
-fn tested(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+/// Returns the string test that an operator on lists stands for.
+fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{
         PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch, PGRegexIMatch, PGRegexMatch,
         PGRegexNotIMatch, PGRegexNotMatch, PGStartsWith,
@@ -354,11 +358,11 @@ fn tested(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let mut args = vec![expr.left.clone(), expr.right.clone()];
     args.extend(flags.map(lit));
     let mask = super::scalar(name)?.call(args);
-    Some(if not { negated(mask) } else { mask })
+    Some(if not { negate_mask(mask) } else { mask })
 }
 
-/// A comparison with `[]`, which says nothing of its depth: it takes the type of the other side, so that
-/// lists compare as wholes.
+/// Gives `[]` in a comparison, whose depth is unknown, the type of the other side, so that lists
+/// compare as a whole.
 fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let is_empty = |e: &Expr| match e {
         Expr::ScalarFunction(call) => call.name() == "make_array" && call.args.is_empty(),
@@ -370,7 +374,7 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
         }
         _ => None,
     };
-    if operation(&expr.op).is_some_and(|(op, _)| op.is_comparison()) {
+    if list_operation(&expr.op).is_some_and(|(op, _)| op.is_comparison()) {
         let (left, right) = match (is_empty(&expr.left), is_empty(&expr.right)) {
             (true, false) => (like(&expr.right), None),
             (false, true) => (None, like(&expr.left)),
@@ -382,19 +386,20 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Operators in a row for which a type is worked out anew.
+/// Number of consecutive operators after which a type is computed anew.
 const KNOWN: usize = 16;
 
-/// An operator whose left side is a long chain of arithmetic, with one call in its place where it is about
-/// numbers, else with a cast of it to the type that it has.
+/// Shortens the search for types in long chains. If the left side of an operator is a long chain of
+/// arithmetic, it becomes one call if it is about numbers, else a cast to the type that it already
+/// has.
 ///
-/// Types are asked at every operator of a chain, by planners and by the coercion of types, and each time
-/// those of the whole left side are worked out; those of a cast are known. The simplifier takes the cast
-/// away again, and names do not show it.
+/// Planners and type coercion ask for the type at each operator of a chain, and compute it from the
+/// whole left side; the type of a cast is known. The simplifier removes the cast again, and names
+/// do not show it.
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
-        match chain::gather(left, schema) {
+        match chain::gather_operands(left, schema) {
             Ok(call) => {
                 expr.left = call;
                 return expr;
@@ -404,7 +409,8 @@ fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr 
     } else if matches!(expr.left, Expr::BinaryExpr(_)) {
         return expr;
     }
-    let arithmetic = |op: &BinaryOperator| operation(op).is_some_and(|(op, _)| op.is_arithmetic());
+    let arithmetic =
+        |op: &BinaryOperator| list_operation(op).is_some_and(|(op, _)| op.is_arithmetic());
     if arithmetic(&expr.op)
         && is_chain(&expr.left, KNOWN)
         && let Ok(known) = expr.left.get_type(schema)
@@ -415,7 +421,7 @@ fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr 
     expr
 }
 
-/// Whether the left side of an expression is that many operators deep, up to the next cast.
+/// Whether the left side of an expression nests that many operators, up to the next cast.
 fn is_chain(expr: &Expr, length: usize) -> bool {
     let mut next = expr;
     for _ in 0..length {
@@ -430,11 +436,11 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
     true
 }
 
-/// The call that an operator on lists stands for; `None` for what is left to others.
-fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
-    let (op, name) = operation(&expr.op)?;
-    // What is left an operator is none of lists: asked at every operator of a chain, the types of all
-    // before it would take the square of its length.
+/// Returns the call that an operator on lists stands for; `None` for anything else.
+fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let (op, name) = list_operation(&expr.op)?;
+    // An operand that is still an operator is not a list. Without this check, planning a chain
+    // would take time quadratic in its length.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {
@@ -444,24 +450,29 @@ fn planned(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     if is_single(&expr.left) && (is_single(&expr.right) || !is_list(&expr.right)) {
         return None;
     }
-    // What has no type here (a parameter, a column that is not there) is left to those who say so.
+    // An expression without a type (a parameter, an unknown column) is left to DataFusion, which
+    // reports the error.
     let left = expr.left.get_type(schema).ok()?;
     let right = expr.right.get_type(schema).ok()?;
     let lists = (list_depth(&left) > 0, list_depth(&right) > 0);
     let (left, right) = match lists {
         (false, false) => return None,
-        // Two lists of one depth compare as wholes.
+        // Two lists of one depth compare as a whole.
         (true, true) if op.is_comparison() && list_depth(&left) == list_depth(&right) => {
             return None;
         }
         (true, true) => (expr.left.clone(), expr.right.clone()),
-        (true, false) => (expr.left.clone(), narrowed(op, &expr.right, &left, false, schema)),
-        (false, true) => (narrowed(op, &expr.left, &right, true, schema), expr.right.clone()),
+        (true, false) => {
+            (expr.left.clone(), narrow_constant(op, &expr.right, &left, false, schema))
+        }
+        (false, true) => {
+            (narrow_constant(op, &expr.left, &right, true, schema), expr.right.clone())
+        }
     };
     Some(chain::join_lists(super::scalar(name)?.call(vec![left, right])))
 }
 
-fn operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
+fn list_operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
     Some(match op {
         BinaryOperator::Plus => (Op::Add, "ragged_add"),
         BinaryOperator::Minus => (Op::Sub, "ragged_sub"),
@@ -480,11 +491,12 @@ fn operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
     })
 }
 
-/// A constant in the type that it takes beside the values of a list: theirs, when it fits. All else
-/// as it is.
-fn narrowed(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: &DFSchema) -> Expr {
+/// Casts a constant to the type of the values of a list if it fits. Any other expression is
+/// returned unchanged.
+fn narrow_constant(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: &DFSchema) -> Expr {
     let narrow = || {
-        let constant = is_constant(scalar).then(|| folded(scalar.clone(), schema)).flatten()?;
+        let constant =
+            is_constant(scalar).then(|| fold_constant(scalar.clone(), schema)).flatten()?;
         let Expr::Literal(value, metadata) = constant else { return None };
         let one = value.to_array_of_size(1).ok()?;
         let (leaf, literal) = (OperandType::Leaves(leaf_type(list)), OperandType::Literal(&one));
@@ -492,7 +504,7 @@ fn narrowed(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: &DFSche
         let types = Types::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
         if to.is_decimal() && !value.data_type().is_numeric() {
-            // What times compare as is no type of a value.
+            // The type in which times compare is not a type of values.
             return None;
         }
         Some(Expr::Literal(value.cast_to(to).ok()?, metadata))

@@ -17,11 +17,11 @@ const ARGS: &[(&str, &str)] = &[
     ("x", "a list of any depth: List, LargeList or FixedSizeList"),
     (
         "axis",
-        "the axis that goes, written out: -1 gives one value per innermost list, 1 one value per position across the lists of a row; without it all values of the row become one. 0, the rows, is refused: aggregate the result instead, as in `sum(ragged_sum(x))`",
+        "the axis to reduce, a literal: -1 returns one value per innermost list, 1 one value per position across the lists of a row. Without it, all values of a row are reduced to one. Axis 0, the rows, is refused: aggregate the result instead, as in `sum(ragged_sum(x))`",
     ),
 ];
 
-/// Sums and products of integers overflow; other reductions take values as they are.
+/// Integer sums and products can overflow; other reductions accept all values.
 const fn reduction_fails(how: Reduction) -> Fails {
     match how {
         Reduction::Sum | Reduction::Prod => Fails::IntegerOverflow,
@@ -45,8 +45,8 @@ macro_rules! reduction {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: |plan| planned(plan, $how),
-            call: |call| computed(call, $how),
+            plan: |plan| plan_reduction(plan, $how),
+            call: |call| compute_reduction(call, $how),
             fails: reduction_fails($how),
             infix: None,
         };
@@ -57,40 +57,40 @@ reduction!(
     SUM,
     Reduction::Sum,
     "ragged_sum",
-    "The sum. Integers give a 64-bit integer (unsigned ones `UInt64`) and refuse to overflow; `Float32` stays `Float32` and adds up in 64 bits.",
-    "NULL values are skipped, the sum of an empty list is 0, that of a NULL list NULL. NaN makes NaN.",
+    "Returns the sum. The sum of integers is a 64-bit integer (`UInt64` for unsigned ones), and overflow is an error. `Float32` stays `Float32` and is accumulated in 64 bits.",
+    "NULL values are skipped. The sum of an empty list is 0, and that of a NULL list is NULL. If any value is NaN, the sum is NaN.",
     "`list_sum(flatten(x))`, `list_transform(x, lambda v: list_sum(v))`."
 );
 reduction!(
     MEAN,
     Reduction::Mean,
     "ragged_mean",
-    "The arithmetic mean: `Float64` of integers, `Float32` of `Float32` (added up in 64 bits).",
-    "NULL values are skipped and not counted; the mean of nothing is NULL. NaN makes NaN.",
+    "Returns the arithmetic mean: `Float64` for integers, `Float32` for `Float32` (accumulated in 64 bits).",
+    "NULL values are skipped and not counted. The mean is NULL if there are no values. If any value is NaN, the mean is NaN.",
     "`list_avg(flatten(x))`, `list_transform(x, lambda v: list_avg(v))`."
 );
 reduction!(
     MIN,
     Reduction::Min,
     "ragged_min",
-    "The smallest value, in the type of the values: numbers, dates and times, texts.",
-    "NULL values are skipped; of nothing it is NULL. NaN, if there is one, wins, as in numpy.",
+    "Returns the smallest value of numbers, dates, times or strings, in their type.",
+    "NULL values are skipped. The result is NULL if there are no values, and NaN if any value is NaN, as in numpy.",
     "`list_min(flatten(x))`, `list_transform(x, lambda v: list_min(v))`."
 );
 reduction!(
     MAX,
     Reduction::Max,
     "ragged_max",
-    "The largest value, in the type of the values: numbers, dates and times, texts.",
-    "NULL values are skipped; of nothing it is NULL. NaN, if there is one, wins, as in numpy.",
+    "Returns the largest value of numbers, dates, times or strings, in their type.",
+    "NULL values are skipped. The result is NULL if there are no values, and NaN if any value is NaN, as in numpy.",
     "`list_max(flatten(x))`, `list_transform(x, lambda v: list_max(v))`."
 );
 reduction!(
     PROD,
     Reduction::Prod,
     "ragged_prod",
-    "The product. Integers give a 64-bit integer (unsigned ones `UInt64`) and refuse to overflow; `Float32` stays `Float32` and multiplies in 64 bits.",
-    "NULL values are skipped, the product of an empty list is 1, that of a NULL list NULL. NaN makes NaN.",
+    "Returns the product. The product of integers is a 64-bit integer (`UInt64` for unsigned ones), and overflow is an error. `Float32` stays `Float32` and is accumulated in 64 bits.",
+    "NULL values are skipped. The product of an empty list is 1, and that of a NULL list is NULL. If any value is NaN, the product is NaN.",
     "`list_product(flatten(x))`."
 );
 
@@ -98,48 +98,48 @@ reduction!(
     MEDIAN,
     Reduction::Median,
     "ragged_median",
-    "The value in the middle, or the mean of the two there: `Float64` of integers, `Float32` of `Float32`.",
-    "NULL values are skipped; the median of nothing is NULL. NaN makes NaN.",
+    "Returns the median: the middle value, or the mean of the two middle values. It is `Float64` for integers and `Float32` for `Float32`.",
+    "NULL values are skipped. The median is NULL if there are no values. If any value is NaN, the median is NaN.",
     "`list_median(flatten(x))`, `list_transform(x, lambda v: list_median(v))`."
 );
 reduction!(
     ARGMIN,
     Reduction::ArgMin,
     "ragged_argmin",
-    "Where the smallest value is, counted from 0: along an axis its place there, without one its place among all values of the row. Of several the first.",
-    "NULL values take up a place and are passed over; of nothing it is NULL. NaN, if there is one, wins, as in numpy.",
+    "Returns the position of the smallest value, counted from 0: its position along the axis or, without an axis, among all values of the row. If several values are smallest, it is the first of them.",
+    "NULL values count as positions, but are never chosen. The result is NULL if there are no values. If there is a NaN, the result is the position of the first NaN, as in numpy.",
     "`list_position(x, list_min(x)) - 1`."
 );
 reduction!(
     ARGMAX,
     Reduction::ArgMax,
     "ragged_argmax",
-    "Where the largest value is, counted from 0: along an axis its place there, without one its place among all values of the row. Of several the first.",
-    "NULL values take up a place and are passed over; of nothing it is NULL. NaN, if there is one, wins, as in numpy.",
+    "Returns the position of the largest value, counted from 0: its position along the axis or, without an axis, among all values of the row. If several values are largest, it is the first of them.",
+    "NULL values count as positions, but are never chosen. The result is NULL if there are no values. If there is a NaN, the result is the position of the first NaN, as in numpy.",
     "`list_position(x, list_max(x)) - 1`."
 );
 reduction!(
     FIRST,
     Reduction::First,
     "ragged_first",
-    "The first value that is not NULL. (`ragged_get(x, '0')` is the element at position 0, whatever it is.)",
-    "NULL values are skipped; of nothing it is NULL.",
+    "Returns the first value that is not NULL. (`ragged_get(x, '0')` returns the element at position 0, NULL or not.)",
+    "NULL values are skipped. The result is NULL if there are no values.",
     "`list_any_value(flatten(x))`."
 );
 reduction!(
     LAST,
     Reduction::Last,
     "ragged_last",
-    "The last value that is not NULL. (`ragged_get(x, '-1')` is the element at the last position, whatever it is.)",
-    "NULL values are skipped; of nothing it is NULL.",
+    "Returns the last value that is not NULL. (`ragged_get(x, '-1')` returns the element at the last position, NULL or not.)",
+    "NULL values are skipped. The result is NULL if there are no values.",
     "`list_last(list_filter(x, lambda v: v IS NOT NULL))`."
 );
 reduction!(
     NUNIQUE,
     Reduction::Nunique,
     "ragged_nunique",
-    "How many different values there are.",
-    "NULL does not count, NaN is one value and so is zero; of nothing it is 0.",
+    "Returns the number of different values.",
+    "NULL values are not counted. All NaN are one value, and 0.0 equals -0.0. The result is 0 if there are no values.",
     "`list_unique(flatten(x))`."
 );
 
@@ -156,20 +156,20 @@ macro_rules! spread {
                 syntax: &[concat!($name, "(x [, axis [, ddof]])")],
                 args: &[
                     ARGS[0],
-                    ("axis", "as for `ragged_sum`; NULL for all values of the row"),
+                    ("axis", "as for `ragged_sum`; NULL reduces all values of a row"),
                     (
                         "ddof",
-                        "what the number of values is lessened by before it divides, written out: 1 (default), the measure of a sample as in SQL, or 0, that of all there is, as in numpy",
+                        "delta degrees of freedom, a literal: the divisor is the number of values minus `ddof`. 1 (default) gives the statistic of a sample, as in SQL; 0 that of a population, as in numpy",
                     ),
                 ],
-                missing: "NULL values are skipped; of no more than `ddof` values it is NULL. NaN makes NaN.",
+                missing: "NULL values are skipped. The result is NULL if there are at most `ddof` values, and NaN if any value is NaN.",
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: |plan| planned(plan, Reduction::$how { ddof: ddof(plan)? }),
+            plan: |plan| plan_reduction(plan, Reduction::$how { ddof: parse_ddof(plan)? }),
             call: |call| {
                 let ddof = call.integer(2).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
-                computed(call, Reduction::$how { ddof })
+                compute_reduction(call, Reduction::$how { ddof })
             },
             fails: Fails::Never,
             infix: None,
@@ -181,39 +181,38 @@ spread!(
     VAR,
     Var,
     "ragged_var",
-    "The variance: the squared distances from the mean, added up and divided by one less than their number.",
+    "Returns the variance: the sum of squared distances from the mean, divided by the number of values minus `ddof`.",
     "`list_var_samp(flatten(x))`, `list_var_pop` for `ddof` 0."
 );
 spread!(
     STD,
     Std,
     "ragged_std",
-    "The standard deviation: the root of the variance.",
+    "Returns the standard deviation: the square root of the variance.",
     "`list_stddev_samp(flatten(x))`, `list_stddev_pop` for `ddof` 0."
 );
 
-fn ddof(plan: &Plan<'_>) -> Result<u32> {
+fn parse_ddof(plan: &Plan<'_>) -> Result<u32> {
     let given = plan.literal_integer(2, "ddof", "0")?.unwrap_or(1);
     u32::try_from(given).map_err(|_| {
         plan.refuse(2, format!("(ddof) must be a small number such as 0 or 1; it is {given}"))
     })
 }
 
-/// `ragged_quantile(x, q [, axis])`.
 pub(super) static QUANTILE: Def = Def {
     name: "ragged_quantile",
     aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Reduce,
-        description: "The value that a share of `q` of the values does not exceed, linear between its two neighbours as numpy finds it. Several shares give a list of values for each.",
+        description: "Returns the quantile `q`: the value below which a fraction `q` of the values lies. It is interpolated linearly between the two nearest values, as in numpy. A list of quantiles returns a list of results.",
         syntax: &["ragged_quantile(x, q [, axis])", "ragged_quantile(x, [q, ..] [, axis])"],
         args: &[
             ARGS[0],
-            ("q", "a number from 0 to 1, or a list of such, written out"),
-            ("axis", "as for `ragged_sum`; without it all values of the row"),
+            ("q", "a number from 0 to 1 or a list of such numbers, as a literal"),
+            ("axis", "as for `ragged_sum`; without it, all values of a row are reduced"),
         ],
-        missing: "NULL values are skipped; of nothing it is NULL. NaN makes NaN. The quantiles of a NULL list are NULL.",
+        missing: "NULL values are skipped. The result is NULL if there are no values, and NaN if any value is NaN. A NULL list has NULL in place of its list of quantiles.",
         duckdb: "`list_aggregate(flatten(x), 'quantile_cont', q)`.",
         example: example!("ragged_quantile"),
     },
@@ -222,11 +221,11 @@ pub(super) static QUANTILE: Def = Def {
         let axis = plan.axis(2, &lists, "use quantile_cont over unnest(x)")?;
         let out = Reduction::Median
             .output_type(lists.leaf())
-            .map_err(|_| refused(plan, Reduction::Median, lists.leaf()))?;
+            .map_err(|_| refuse_leaf(plan, Reduction::Median, lists.leaf()))?;
         let such = "0.5 or [0.25, 0.75]";
         let several = match plan.literal(1, "q", such)? {
             None => false,
-            Some(value) => match shares(value) {
+            Some(value) => match literal_quantiles(value) {
                 Some((qs, several)) if qs.iter().all(|q| (0.0..=1.0).contains(q)) => several,
                 _ => {
                     return Err(plan.refuse(
@@ -245,18 +244,18 @@ pub(super) static QUANTILE: Def = Def {
     call: |call| {
         let x = call.ragged(0)?;
         let axis = call.integer(2);
-        match call.constant(1).and_then(shares) {
+        match call.constant(1).and_then(literal_quantiles) {
             Some((qs, true)) => call.lists(&reduce::quantiles(&x, &qs, axis)?),
             Some((qs, false)) if qs.len() == 1 => call.lists(&reduce::quantile(&x, qs[0], axis)?),
-            _ => Err(Error::invalid("ragged_quantile: q must be written out")),
+            _ => Err(Error::invalid("ragged_quantile: q must be a literal")),
         }
     },
     fails: Fails::Values,
     infix: None,
 };
 
-/// The shares asked for, and whether they were a list.
-fn shares(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
+/// Returns the requested quantiles, and whether they were given as a list.
+fn literal_quantiles(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
     let list = list_depth(&value.data_type()) == 1;
     let array = match value {
         ScalarValue::List(a) if list => a.value(0),
@@ -271,21 +270,21 @@ fn shares(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
     (!value.is_null()).then_some((all, list))
 }
 
-fn planned(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
+fn plan_reduction(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
     let across = format!("aggregate its result instead, as in {}({}(x))", how.name(), plan.name());
     let axis = plan.axis(1, &lists, &across)?;
-    let out = how.output_type(lists.leaf()).map_err(|_| refused(plan, how, lists.leaf()))?;
+    let out = how.output_type(lists.leaf()).map_err(|_| refuse_leaf(plan, how, lists.leaf()))?;
     Ok(nullable(match axis {
         None => out,
         Some(axis) => lists.plain().without(axis - 1, out),
     }))
 }
 
-fn refused(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Error {
+fn refuse_leaf(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Error {
     plan.refuse_values(format_args!("values that have a {}", how.name()), leaf)
 }
 
-fn computed(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
+fn compute_reduction(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
     call.lists(&reduce::reduce(&call.ragged(0)?, how, call.integer(1))?)
 }

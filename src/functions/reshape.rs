@@ -1,4 +1,4 @@
-//! Levels of lists: merged, taken away, added, cut anew.
+//! Functions that merge, remove, add and divide levels of lists.
 
 use std::sync::Arc;
 
@@ -11,37 +11,36 @@ use super::args::Plan;
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::kept;
+use super::index::retyped_field;
 use crate::error::{Error, Result};
 use crate::kernels::reshape;
 
-/// `ragged_flatten(x [, axis])`.
 pub(super) static FLATTEN: Def = Def {
     name: "ragged_flatten",
     aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Shape,
-        description: "All values of a row in one list; with an axis, only the lists of that axis are joined, into those of the axis before.",
+        description: "Returns all values of a row in one list. With an axis, it merges only the lists of that axis into those of the axis above.",
         syntax: &["ragged_flatten(x [, axis])"],
         args: &[
             ("x", "a list of any depth: List, LargeList or FixedSizeList"),
             (
                 "axis",
-                "the axis that goes, written out: 2 or more, or negative from the innermost; axis 1 would join rows, which `unnest` does",
+                "the axis to remove, a literal: 2 or more, or negative from the innermost. Axis 1 is refused, because that would merge rows, as `unnest` does",
             ),
         ],
-        missing: "NULL and empty lists inside a row contribute nothing, NULL values are kept, a NULL row stays NULL.",
-        duckdb: "`flatten(x)` takes away one level.",
+        missing: "NULL lists and empty lists inside a row contribute nothing. NULL values are kept. A NULL row stays NULL.",
+        duckdb: "`flatten(x)` removes one level.",
         example: example!("ragged_flatten"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let out = match plan.axis(1, &lists, "array_agg and unnest do")? {
+        let out = match plan.axis(1, &lists, "use array_agg and unnest")? {
             None => lists.flat(),
             Some(1) => {
                 return Err(Error::invalid(format!(
-                    "{}: axis 1 is the outermost list of a row, joining those joins rows: use unnest(x)",
+                    "{}: axis 1 is the outermost list of a row, and merging these would merge rows; use unnest(x)",
                     plan.name()
                 )));
             }
@@ -63,32 +62,31 @@ pub(super) static FLATTEN: Def = Def {
 
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 
-/// `ragged_squeeze(x, axis)`.
 pub(super) static SQUEEZE: Def = Def {
     name: "ragged_squeeze",
     aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Shape,
-        description: "Without an axis whose lists have one element each: the element in place of its list. (`ragged_get(x, '0')` takes the first of however many.)",
+        description: "Removes an axis whose lists have one element each: the element takes the place of its list. (`ragged_get(x, '0')` takes the first element of lists of any length.)",
         syntax: &["ragged_squeeze(x, axis)"],
         args: &[
             X,
             (
                 "axis",
-                "the axis that goes, written out: 1 is the outermost list of a row, -1 the innermost",
+                "the axis to remove, a literal: 1 is the outermost list of a row, -1 the innermost",
             ),
         ],
-        missing: "A NULL list becomes a NULL element. A list of another length is an error that names it.",
+        missing: "A NULL list becomes a NULL element. A list of any other length is an error that names it.",
         duckdb: "`x[1]`, `list_transform(x, lambda v: v[1])`.",
         example: example!("ragged_squeeze"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let axis = plan.axis(1, &lists, "rows are no axis of size 1")?.ok_or_else(|| {
-            plan.refuse(1, "(the axis) must be written out, such as 1 or -1; it is NULL")
+        let axis = plan.axis(1, &lists, "rows are not an axis of size 1")?.ok_or_else(|| {
+            plan.refuse(1, "(the axis) must be a literal such as 1 or -1; it is NULL")
         })?;
-        kept(plan, lists.without(axis - 1, lists.leaf().clone()))
+        retyped_field(plan, lists.without(axis - 1, lists.leaf().clone()))
     },
     call: |call| {
         let out = reshape::squeeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?;
@@ -98,73 +96,70 @@ pub(super) static SQUEEZE: Def = Def {
     infix: None,
 };
 
-/// `ragged_unsqueeze(x, axis)`.
 pub(super) static UNSQUEEZE: Def = Def {
     name: "ragged_unsqueeze",
     aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Shape,
-        description: "With one more axis, of lists of one element: every element that was on that axis in a list of its own. Beside a deeper list such an axis is repeated, so that each list meets all of the other.",
+        description: "Adds an axis of lists of one element: each element that was on that axis becomes a list of its own. In operations with a deeper list, the new axis is repeated, so that each element meets every element of the other list.",
         syntax: &["ragged_unsqueeze(x, axis)"],
         args: &[
             X,
             (
                 "axis",
-                "which axis of the result it is, written out: 1 puts a row's list into a list, -1 each value",
+                "the position of the new axis in the result, a literal: 1 wraps the list of each row into a list, -1 wraps each value",
             ),
         ],
-        missing: "A NULL list becomes a list of a NULL.",
+        missing: "A NULL list becomes a list of one NULL.",
         duckdb: "`[x]`, `list_transform(x, lambda v: [v])`.",
         example: example!("ragged_unsqueeze"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        kept(plan, lists.with_level(new_axis(plan, lists.ndim())? - 1))
+        retyped_field(plan, lists.with_level(new_axis(plan, lists.ndim())? - 1))
     },
     call: |call| call.lists(&reshape::unsqueeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?),
     fails: Fails::Never,
     infix: None,
 };
 
-/// The axis to add, 1 or more.
 fn new_axis(plan: &Plan<'_>, ndim: usize) -> Result<usize> {
     let axis = plan.literal_integer(1, "the axis", "1 or -1")?.unwrap_or_default();
     match crate::array::resolve_axis(axis, ndim + 1, &format!("{}: its result", plan.name()))? {
-        0 => Err(plan.refuse(1, "(the axis) is 0, the rows; 1 is the first axis of lists")),
+        0 => {
+            Err(plan
+                .refuse(1, "(the axis) is 0, which means the rows; the first axis of lists is 1"))
+        }
         axis => Ok(axis),
     }
 }
 
-/// `ragged_reshape(x, sizes [, axis])`.
 pub(super) static RESHAPE: Def = Def {
     name: "ragged_reshape",
     aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Shape,
-        description: "Every list of an axis as lists in lists of given sizes: the axis is replaced by one for each size, its elements keep their order. No value is moved.",
+        description: "Divides each list of an axis into nested lists of the given sizes. The axis is replaced by one axis per size. The elements keep their order, and no value is moved.",
         syntax: &["ragged_reshape(x, [size, ..] [, axis])"],
         args: &[
             X,
             (
                 "sizes",
-                "how many elements on each new axis, written out; one may be -1, as many as there are",
+                "the number of elements on each new axis, as literals; one of them may be -1, which means as many as fit",
             ),
-            (
-                "axis",
-                "the axis that is cut, written out; 1, the outermost list of a row, if not given",
-            ),
+            ("axis", "the axis to divide, a literal; 1, the outermost list of a row, by default"),
         ],
-        missing: "A NULL list stays NULL. A list whose length does not fit the sizes is an error that names it.",
-        duckdb: "`[x[1:2], x[3:4]]` by hand.",
+        missing: "A NULL list stays NULL. A list whose length does not match the sizes is an error that names it.",
+        duckdb: "`[x[1:2], x[3:4]]`, written by hand.",
         example: example!("ragged_reshape"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
         let such = "[-1, 2]";
         let value = plan.literal(1, "the sizes", such)?;
-        let sizes = value.and_then(sizes).filter(|s| !s.is_empty());
+        let sizes = value.and_then(literal_sizes).filter(|s| !s.is_empty());
         let Some(sizes) = sizes else {
             return Err(
                 plan.refuse(1, format!("(the sizes) must be a list of integers such as {such}"))
@@ -172,13 +167,13 @@ pub(super) static RESHAPE: Def = Def {
         };
         let wrong = sizes.iter().any(|s| *s < -1);
         if wrong || sizes.iter().filter(|s| **s == -1).count() > 1 {
-            return Err(plan.refuse(1, "(the sizes) are 0 or more, and one of them may be -1"));
+            return Err(plan.refuse(1, "(the sizes) must be 0 or more; one of them may be -1"));
         }
-        let axis = plan.axis(2, &lists, "rows are not cut")?.unwrap_or(1);
-        kept(plan, lists.repeated(axis - 1, sizes.len()))
+        let axis = plan.axis(2, &lists, "rows cannot be divided")?.unwrap_or(1);
+        retyped_field(plan, lists.repeated(axis - 1, sizes.len()))
     },
     call: |call| {
-        let sizes = call.constant(1).and_then(sizes).unwrap_or_default();
+        let sizes = call.constant(1).and_then(literal_sizes).unwrap_or_default();
         let axis = call.integer(2).unwrap_or(1);
         call.lists(&reshape::reshape(&call.ragged(0)?, axis, &sizes)?)
     },
@@ -186,8 +181,8 @@ pub(super) static RESHAPE: Def = Def {
     infix: None,
 };
 
-/// Integers that are written out as a list.
-pub(super) fn sizes(value: &ScalarValue) -> Option<Vec<i64>> {
+/// Returns the integers of a literal list.
+pub(super) fn literal_sizes(value: &ScalarValue) -> Option<Vec<i64>> {
     let list = match value {
         ScalarValue::List(a) if !value.is_null() => a.value(0),
         ScalarValue::LargeList(a) if !value.is_null() => a.value(0),

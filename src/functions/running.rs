@@ -1,13 +1,13 @@
-//! Functions along a list: running sums, differences, shifts, filled gaps.
+//! Functions along lists: running sums, differences, shifts, filled gaps.
 
 use arrow::datatypes::FieldRef;
 
 use super::args::Plan;
-use super::choose::fitted;
+use super::choose::cast_scalar;
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::kept;
+use super::index::retyped_field;
 use super::lists::Lists;
 use crate::array::list_depth;
 use crate::error::Result;
@@ -16,9 +16,9 @@ use crate::kernels::running::{self, Running};
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const AXIS: (&str, &str) = (
     "axis",
-    "the axis to go along, written out: -1, every innermost list by itself, if not given; along an outer axis the values at the same place of its lists follow each other",
+    "the axis to run along, a literal; -1, each innermost list, by default. Along an outer axis, the values at the same position of its lists form a sequence",
 );
-const ROWS: &str = "use a window over the rows, OVER (ORDER BY ..)";
+const ROWS: &str = "use a window function over the rows, OVER (ORDER BY ..)";
 
 macro_rules! cumulative {
     ($id:ident, $how:ident, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
@@ -39,13 +39,14 @@ macro_rules! cumulative {
             plan: |plan| {
                 let lists = plan.lists(0)?;
                 plan.axis(1, &lists, ROWS)?;
-                let out =
-                    Running::$how.output_type(lists.leaf()).map_err(|_| numbers(plan, &lists))?;
+                let out = Running::$how
+                    .output_type(lists.leaf())
+                    .map_err(|_| refuse_leaf(plan, &lists))?;
                 Ok(nullable(lists.plain_leaf(out)))
             },
             call: |call| {
                 let (x, axis) = (call.ragged(0)?, call.integer(1).unwrap_or(-1));
-                // Of no values without a type there is nothing to compute.
+                // Values without a type need no computation.
                 if Lists::of(call.return_type()).leaf().is_null() {
                     return call.lists(&x);
                 }
@@ -61,57 +62,56 @@ cumulative!(
     CUMSUM,
     Sum,
     "ragged_cumsum",
-    "The sum of every value and all before it in its list. Integers give 64-bit integers and refuse to overflow; `Float32` stays, added up in 64 bits.",
-    "NULL stays NULL and is passed over. NaN makes NaN of all that follow.",
+    "Returns the running sum: each value plus all values before it in its list. Sums of integers are 64-bit integers, and overflow is an error; `Float32` stays `Float32` and is accumulated in 64 bits.",
+    "NULL values stay NULL and are skipped. After a NaN, all results are NaN.",
     "`list_transform(x, lambda v, i: list_sum(x[:i]))`."
 );
 cumulative!(
     CUMPROD,
     Prod,
     "ragged_cumprod",
-    "The product of every value and all before it in its list. Integers give 64-bit integers and refuse to overflow.",
-    "NULL stays NULL and is passed over. NaN makes NaN of all that follow.",
+    "Returns the running product: each value times all values before it in its list. Products of integers are 64-bit integers, and overflow is an error.",
+    "NULL values stay NULL and are skipped. After a NaN, all results are NaN.",
     "`list_transform(x, lambda v, i: list_product(x[:i]))`."
 );
 cumulative!(
     CUMMIN,
     Min,
     "ragged_cummin",
-    "The smallest of every value and all before it in its list.",
-    "NULL stays NULL and is passed over. NaN makes NaN of all that follow.",
+    "Returns the running minimum: the smallest of each value and all values before it in its list.",
+    "NULL values stay NULL and are skipped. After a NaN, all results are NaN.",
     "`list_transform(x, lambda v, i: list_min(x[:i]))`."
 );
 cumulative!(
     CUMMAX,
     Max,
     "ragged_cummax",
-    "The largest of every value and all before it in its list.",
-    "NULL stays NULL and is passed over. NaN makes NaN of all that follow.",
+    "Returns the running maximum: the largest of each value and all values before it in its list.",
+    "NULL values stay NULL and are skipped. After a NaN, all results are NaN.",
     "`list_transform(x, lambda v, i: list_max(x[:i]))`."
 );
 
-fn numbers(plan: &Plan<'_>, lists: &Lists) -> crate::Error {
+fn refuse_leaf(plan: &Plan<'_>, lists: &Lists) -> crate::Error {
     plan.refuse_values("numbers or times", lists.leaf())
 }
 
-/// `ragged_diff(x [, n [, axis]])`.
 pub(super) static DIFF: Def = Def {
     name: "ragged_diff",
     aliases: &[],
     arity: (1, 3),
     doc: Doc {
         section: Section::Running,
-        description: "Every value less the one before it in its list; NULL where there is none, so that lists keep their lengths. Of times it is the time in between.",
+        description: "Returns each value minus the value before it in its list, and NULL for the first one, so that lists keep their lengths. The difference of times is a duration.",
         syntax: &["ragged_diff(x [, n [, axis]])"],
         args: &[
             X,
             (
                 "n",
-                "how many places before, written out: 1 if not given; with a negative number it is less the one that many places after",
+                "the distance to the earlier value, a literal; 1 by default. With a negative distance, a later value is subtracted",
             ),
             AXIS,
         ],
-        missing: "Where one of both is NULL, the difference is. Integers give `Int64` and refuse to overflow.",
+        missing: "If either value is NULL, the difference is NULL. Differences of integers are `Int64`, and overflow is an error.",
         duckdb: "`list_transform(x, lambda v, i: v - x[i - 1])`.",
         example: example!("ragged_diff"),
     },
@@ -119,7 +119,7 @@ pub(super) static DIFF: Def = Def {
         let lists = plan.lists(0)?;
         plan.literal_integer(1, "n", "1")?;
         plan.axis(2, &lists, ROWS)?;
-        let out = running::diff_type(lists.leaf()).map_err(|_| numbers(plan, &lists))?;
+        let out = running::diff_type(lists.leaf()).map_err(|_| refuse_leaf(plan, &lists))?;
         Ok(nullable(lists.plain_leaf(out)))
     },
     call: |call| {
@@ -130,25 +130,24 @@ pub(super) static DIFF: Def = Def {
     infix: None,
 };
 
-/// `ragged_shift(x, n [, fill [, axis]])`.
 pub(super) static SHIFT: Def = Def {
     name: "ragged_shift",
     aliases: &[],
     arity: (2, 4),
     doc: Doc {
         section: Section::Running,
-        description: "Every value is the one `n` places before it in its list. `x - ragged_shift(x, 1)` are differences.",
+        description: "Moves the values of each list by `n` positions: each position gets the value `n` positions before it. `x - ragged_shift(x, 1)` returns differences.",
         syntax: &["ragged_shift(x, n [, fill [, axis]])"],
         args: &[
             X,
+            ("n", "the distance, a literal; a negative distance gets later values"),
             (
-                "n",
-                "how many places before, written out; with a negative number it is the one that many places after",
+                "fill",
+                "the value for positions that have no value to get, a literal; NULL by default",
             ),
-            ("fill", "what stands where there is none, written out; NULL if not given"),
             AXIS,
         ],
-        missing: "Lists keep their lengths. NULL values move as others.",
+        missing: "Lists keep their lengths. NULL values move like others.",
         duckdb: "`[NULL] || x[:-2]`.",
         example: example!("ragged_shift"),
     },
@@ -157,7 +156,7 @@ pub(super) static SHIFT: Def = Def {
         if plan.literal_integer(1, "n", "1")?.is_none() {
             return Err(plan.refuse(1, "(n) must be an integer such as 1; it is NULL"));
         }
-        if plan.literal(2, "what to fill with", "0")?.is_some() && !plan.is_untyped_null(2) {
+        if plan.literal(2, "the fill value", "0")?.is_some() && !plan.is_untyped_null(2) {
             let found = plan.data_type(2);
             if list_depth(found) > 0 || !arrow::compute::can_cast_types(found, lists.leaf()) {
                 return Err(plan.refuse(
@@ -170,13 +169,13 @@ pub(super) static SHIFT: Def = Def {
             }
         }
         plan.axis(3, &lists, ROWS)?;
-        kept(plan, lists.open())
+        retyped_field(plan, lists.open())
     },
     call: |call| {
         let x = call.ragged(0)?;
         let (n, axis) = (call.integer(1).unwrap_or(1), call.integer(3).unwrap_or(-1));
         let fill = match call.constant(2) {
-            Some(value) if !value.is_null() => Some(fitted(call, 2, x.leaf_type())?),
+            Some(value) if !value.is_null() => Some(cast_scalar(call, 2, x.leaf_type())?),
             _ => None,
         };
         call.lists(&running::shift(&x, n, fill.as_ref(), axis)?)
@@ -201,7 +200,7 @@ macro_rules! filled {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: filling,
+            plan: plan_filling,
             call: |call| call.lists(&$kernel(&call.ragged(0)?, call.integer(1).unwrap_or(-1))?),
             fails: Fails::Values,
             infix: None,
@@ -213,21 +212,21 @@ filled!(
     FFILL,
     running::forward_fill,
     "ragged_ffill",
-    "Every value, and in place of a NULL one the last before it in its list that is not.",
-    "What is NULL before all others stays NULL, and so do NULL lists. NaN is a value.",
+    "Replaces each NULL value by the last valid value before it in its list.",
+    "NULL values at the start of a list stay NULL, and so do NULL lists. NaN is a value.",
     "`list_transform(x, lambda v, i: list_last(list_filter(x[:i], lambda w: w IS NOT NULL)))`."
 );
 filled!(
     BFILL,
     running::backward_fill,
     "ragged_bfill",
-    "Every value, and in place of a NULL one the next behind it in its list that is not.",
-    "What is NULL behind all others stays NULL, and so do NULL lists. NaN is a value.",
+    "Replaces each NULL value by the next valid value after it in its list.",
+    "NULL values at the end of a list stay NULL, and so do NULL lists. NaN is a value.",
     "`list_transform(x, lambda v, i: list_any_value(x[i:]))`."
 );
 
-fn filling(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_filling(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
     plan.axis(1, &lists, ROWS)?;
-    kept(plan, lists.open())
+    retyped_field(plan, lists.open())
 }

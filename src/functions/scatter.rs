@@ -1,17 +1,17 @@
-//! Values put to positions, and positions as masks.
+//! Functions that write values at positions, and convert between positions and masks.
 
 use arrow::compute::kernels::cmp::not_distinct;
 use arrow::datatypes::DataType;
 
 use super::args::Call;
-use super::choose::fits;
+use super::choose::check_fits;
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::same;
+use super::index::same_field;
 use super::lists::Lists;
-use super::operators::booleans;
-use super::take::{X, around, count, counts, integers, numbered};
+use super::operators::as_booleans;
+use super::take::{X, check_counts, check_integers, count, read_integers, wrap_leaf};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::kernels::scatter::{self, Duplicates};
@@ -19,38 +19,37 @@ use crate::kernels::{Count, indices, select};
 
 const INDICES: (&str, &str) = (
     "indices",
-    "a list of integers, counted from 0, negatives from the end, with as many levels as the axis that is written to",
+    "a list of integers from 0; negative ones count from the end. It has as many levels as the axis that is written to",
 );
 
-/// `ragged_scatter(x, indices, values)`.
 pub(super) static SCATTER: Def = Def {
     name: "ragged_scatter",
     aliases: &[],
     arity: (3, 3),
     doc: Doc {
         section: Section::Index,
-        description: "`x` with the elements at some positions replaced: what `ragged_take(x, indices)` took, put back there. To begin with new lists, write to `ragged_pad([0], size, 0)` or the like.",
+        description: "Returns `x` with the elements at the given positions replaced. It is the inverse of `ragged_take`: it puts back what `ragged_take(x, indices)` took. To start from new lists, write to `ragged_pad([0], size, 0)`.",
         syntax: &["ragged_scatter(x, indices, values)"],
         args: &[
             X,
             INDICES,
             (
                 "values",
-                "a value for every position, in lists of the same lengths; or one for all, a single value",
+                "one value per position, in lists of the same lengths, or one scalar for all positions",
             ),
         ],
-        missing: "Of two values for one place the last stays. Nothing is written for a NULL position or a list that is NULL in `indices` or `values`; a NULL list of `x` stays NULL. A position out of range is an error that names the row.",
-        duckdb: "none; `list_transform` with an index and `list_position`.",
+        missing: "If two values have the same position, the last one stays. NULL positions, and lists that are NULL in `indices` or `values`, write nothing. A NULL list of `x` stays NULL. A position out of range is an error that names the row.",
+        duckdb: "none; combine `list_transform` with an index and `list_position`.",
         example: example!("ragged_scatter"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let at = integers(plan, 1, "the positions")?;
+        let at = check_integers(plan, 1, "the positions")?;
         if at.depth() > lists.depth() {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "has {} levels of lists, more than the {} of what is written to",
+                    "has {} levels of lists, but the list that it writes to has only {}",
                     at.depth(),
                     lists.depth()
                 ),
@@ -61,7 +60,7 @@ pub(super) static SCATTER: Def = Def {
             return Err(plan.refuse(
                 2,
                 format!(
-                    "(the values) has {} levels of lists where there are {}",
+                    "(the values) has {} levels of lists; {} are needed",
                     values.depth(),
                     lists.depth()
                 ),
@@ -69,35 +68,35 @@ pub(super) static SCATTER: Def = Def {
         }
         if values.depth() == 0 && at.depth() != lists.depth() {
             return Err(
-                plan.refuse(2, "(the values) is a single value, but what is replaced are lists")
+                plan.refuse(2, "(the values) is a scalar, but the elements to replace are lists")
             );
         }
-        fits(plan, 2, values.leaf(), lists.leaf())?;
-        same(plan)
+        check_fits(plan, 2, values.leaf(), lists.leaf())?;
+        same_field(plan)
     },
     call: |call| {
-        let (x, at) = (call.ragged(0)?, numbered(call, 1)?);
+        let (x, at) = (call.ragged(0)?, read_integers(call, 1)?);
         let mut values = call.ragged(2)?;
         if values.axes().is_empty() {
-            let rows = super::lists::owners(at.axes(), at.len());
+            let rows = super::lists::ancestors_of_leaves(at.axes(), at.len());
             values = at.with_leaves(super::lists::rows_at(values.leaves(), &rows)?)?;
         }
-        let values = whole(call, &values, x.leaf_type())?;
+        let values = cast_whole(call, &values, x.leaf_type())?;
         call.lists(&scatter::scatter(&x, &at, &values, Duplicates::Last)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-/// Values in another type; a fraction among integers is refused, not cut.
-fn whole(call: &Call<'_>, values: &RaggedArray, to: &DataType) -> Result<RaggedArray> {
+/// Casts values to another type. A fraction written to integers is refused, not truncated.
+fn cast_whole(call: &Call<'_>, values: &RaggedArray, to: &DataType) -> Result<RaggedArray> {
     let (from, there) = (values.leaf_type(), select::cast(values, to, false)?);
     if from.is_floating() && to.is_integer() {
         let back = arrow::compute::cast(there.leaves(), from)?;
         let same = not_distinct(&back, values.leaves())?;
         if same.true_count() < same.len() {
             return Err(Error::invalid(format!(
-                "{}: argument 3 (the values) has fractions, but what is written to are {to}; round them, or cast argument 1",
+                "{}: argument 3 (the values) has fractions, but the elements to replace are {to}; round the values, or cast argument 1",
                 call.name()
             )));
         }
@@ -105,57 +104,55 @@ fn whole(call: &Call<'_>, values: &RaggedArray, to: &DataType) -> Result<RaggedA
     Ok(there)
 }
 
-/// `ragged_indices_from_mask(mask)`.
 pub(super) static INDICES_FROM_MASK: Def = Def {
     name: "ragged_indices_from_mask",
     aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Index,
-        description: "Where every innermost list of a mask is true: positions from 0, ascending. `ragged_take(x, ragged_indices_from_mask(mask))` is `ragged_filter(x, mask)`.",
+        description: "Returns the positions at which each innermost list of a mask is true, in ascending order from 0. `ragged_take(x, ragged_indices_from_mask(mask))` equals `ragged_filter(x, mask)`.",
         syntax: &["ragged_indices_from_mask(mask)"],
         args: &[("mask", "a list of any depth of booleans")],
-        missing: "NULL is not true; a NULL list stays NULL.",
+        missing: "NULL counts as false. A NULL list stays NULL.",
         duckdb: "`list_where(range(len(mask)), mask)`.",
         example: example!("ragged_indices_from_mask"),
     },
-    plan: |plan| around(&plan.boolean_lists(0)?, DataType::Int64),
-    call: |call| call.lists(&indices::indices_from_mask(&booleans(&call.ragged(0)?)?)?),
+    plan: |plan| wrap_leaf(&plan.boolean_lists(0)?, DataType::Int64),
+    call: |call| call.lists(&indices::indices_from_mask(&as_booleans(&call.ragged(0)?)?)?),
     fails: Fails::Values,
     infix: None,
 };
 
-/// `ragged_mask_from_indices(indices, size)`.
 pub(super) static MASK_FROM_INDICES: Def = Def {
     name: "ragged_mask_from_indices",
     aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Index,
-        description: "Masks of a given length that are true at the positions in a list: the opposite of `ragged_indices_from_mask`.",
+        description: "Returns masks of a given length that are true at the given positions: the inverse of `ragged_indices_from_mask`.",
         syntax: &["ragged_mask_from_indices(indices, size)"],
         args: &[
             (
                 "indices",
-                "a list of any depth of integers, counted from 0, negatives from the end; they may repeat",
+                "a list of any depth of integers from 0; negative ones count from the end. Positions may repeat",
             ),
             (
                 "size",
-                "how long each mask is: a number, a column, or a list with a number for every innermost list",
+                "the length of each mask: a number, a column, or a list with one number per innermost list",
             ),
         ],
-        missing: "NULL positions are passed over. A NULL list, or a NULL size, gives a NULL list. A position out of range is an error that names the row.",
+        missing: "NULL positions are skipped. A NULL list or a NULL size returns a NULL list. A position out of range is an error that names the row.",
         duckdb: "`list_transform(range(size), lambda i: list_contains(indices, i))`.",
         example: example!("ragged_mask_from_indices"),
     },
     plan: |plan| {
-        let lists = integers(plan, 0, "the positions")?;
-        counts(plan, 1, lists.depth() - 1)?;
+        let lists = check_integers(plan, 0, "the positions")?;
+        check_counts(plan, 1, lists.depth() - 1)?;
         Ok(nullable(lists.plain_leaf(DataType::Boolean)))
     },
     call: |call| {
         let sizes = count(call, 1)?;
-        call.lists(&indices::mask_from_indices(&numbered(call, 0)?, Count::Each(&sizes))?)
+        call.lists(&indices::mask_from_indices(&read_integers(call, 0)?, Count::Each(&sizes))?)
     },
     fails: Fails::Values,
     infix: None,

@@ -17,11 +17,11 @@ use crate::kernels::shape;
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const AXIS: (&str, &str) = (
     "axis",
-    "an axis, written out: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused",
+    "an axis, a literal: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused",
 );
 
-/// Names of the functions that look at the lengths of lists and at no value, DataFusion's among them;
-/// [`COUNT`] also at which values are NULL.
+/// Functions, DataFusion's included, that read the lengths of lists and no values. [`COUNT`] also
+/// reads which values are NULL.
 pub(crate) const LENGTHS_ONLY: [&str; 7] = [
     "array_length",
     "cardinality",
@@ -32,8 +32,8 @@ pub(crate) const LENGTHS_ONLY: [&str; 7] = [
     "ragged_shape",
 ];
 
-/// Names of the functions that move or leave out values without looking at them, where all arguments but
-/// the first are written out. Under one of [`LENGTHS_ONLY`], they look at the lengths of lists only.
+/// Functions that move or drop values without reading them, provided that all arguments but the
+/// first are literals. Below one of [`LENGTHS_ONLY`], they read only the lengths of lists.
 pub(crate) const STRUCTURE_ONLY: [&str; 8] = [
     "array_slice",
     "ragged_flatten",
@@ -45,18 +45,17 @@ pub(crate) const STRUCTURE_ONLY: [&str; 8] = [
     "ragged_unsqueeze",
 ];
 
-/// `ragged_ndim(x)`.
 pub(super) static NDIM: Def = Def {
     name: "ragged_ndim",
     aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Shape,
-        description: "How many axes of lists every row has: as many numbers as `ragged_shape` gives. The rows themselves are axis 0 and not counted.",
+        description: "Returns the number of list axes of each row. The rows themselves are axis 0 and are not counted.",
         syntax: &["ragged_ndim(x)"],
         args: &[X],
-        missing: "A NULL row gives NULL. Empty lists have all the axes of their type.",
-        duckdb: "none: the type says it (`typeof(x)`).",
+        missing: "A NULL row returns NULL. An empty list has all axes of its type.",
+        duckdb: "none: the type determines it (`typeof(x)`).",
         example: example!("ragged_ndim"),
     },
     plan: |plan| {
@@ -72,62 +71,59 @@ pub(super) static NDIM: Def = Def {
     infix: None,
 };
 
-/// `ragged_shape(x)`.
 pub(super) static SHAPE: Def = Def {
     name: "ragged_shape",
     aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Shape,
-        description: "The shape of every row: its length, then for each deeper axis its size where it is fixed (a FixedSizeList) and -1 where it is ragged.",
+        description: "Returns the shape of each row: its length, then for each deeper axis its size if it is fixed (a FixedSizeList), or -1 if it is ragged.",
         syntax: &["ragged_shape(x)"],
         args: &[X],
-        missing: "A NULL row has no shape: NULL. An empty row begins with 0.",
-        duckdb: "`[len(x), -1]` by hand.",
+        missing: "A NULL row returns NULL. The shape of an empty row starts with 0.",
+        duckdb: "`[len(x), -1]`, written by hand.",
         example: example!("ragged_shape"),
     },
-    plan: shapes,
+    plan: plan_shape,
     call: |call| call.lists(&shape::row_shapes(&call.ragged(0)?)?),
     fails: Fails::Never,
     infix: None,
 };
 
-/// `ragged_max_shape(x)`.
 pub(super) static MAX_SHAPE: Def = Def {
     name: "ragged_max_shape",
     aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Shape,
-        description: "The extent of every row: for each axis the longest list the row has there. This is the shape of the row when it is padded; over all rows `ragged_max_shape_agg` gives the shape of the table.",
+        description: "Returns the extent of each row: the length of its longest list on each axis. This is the shape of the row after padding. `ragged_max_shape_agg` returns the shape of all rows together.",
         syntax: &["ragged_max_shape(x)"],
         args: &[X],
-        missing: "A NULL row gives NULL, lists that are NULL inside a row count 0.",
+        missing: "A NULL row returns NULL. A NULL list inside a row counts as length 0.",
         duckdb: "`[len(x), list_max(list_transform(x, lambda v: len(v)))]`.",
         example: example!("ragged_max_shape"),
     },
-    plan: shapes,
+    plan: plan_shape,
     call: |call| call.lists(&shape::row_max_shapes(&call.ragged(0)?)?),
     fails: Fails::Never,
     infix: None,
 };
 
-fn shapes(plan: &Plan<'_>) -> Result<arrow::datatypes::FieldRef> {
+fn plan_shape(plan: &Plan<'_>) -> Result<arrow::datatypes::FieldRef> {
     plan.lists(0)?;
     Ok(nullable(list_of(1, DataType::Int64)))
 }
 
-/// `ragged_lengths(x, axis)`.
 pub(super) static LENGTHS: Def = Def {
     name: "ragged_lengths",
     aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Shape,
-        description: "The length of every list of an axis: one number per row for axis 1 (the default), a list of numbers per row for axis 2, and so on.",
+        description: "Returns the length of each list of an axis: one number per row for axis 1 (the default), a list of numbers per row for axis 2, and so on.",
         syntax: &["ragged_lengths(x [, axis])"],
         args: &[X, AXIS],
-        missing: "The length of a NULL list is NULL, that of an empty one 0. NULL elements take up a place and count.",
+        missing: "The length of a NULL list is NULL, and that of an empty list is 0. NULL elements count.",
         duckdb: "`len(x)`, and `list_transform(x, lambda v: len(v))` for axis 2.",
         example: example!("ragged_lengths"),
     },
@@ -144,17 +140,16 @@ pub(super) static LENGTHS: Def = Def {
     infix: None,
 };
 
-/// `ragged_count(x [, axis])`.
 pub(super) static COUNT: Def = Def {
     name: "ragged_count",
     aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Shape,
-        description: "How many values every row has, on all its levels together; with an axis how many each of its lists has, as a reduction: -1 for one number per innermost list.",
+        description: "Returns the number of values of each row, on all levels together. With an axis, it counts as a reduction along that axis: -1 returns one number per innermost list.",
         syntax: &["ragged_count(x [, axis])"],
         args: &[X, AXIS],
-        missing: "NULL values do not count, as in SQL's `count`; NaN does. An empty row counts 0, a NULL row gives NULL.",
+        missing: "NULL values are not counted, as in SQL's `count`; NaN is counted. An empty row returns 0, and a NULL row returns NULL.",
         duckdb: "`list_count(flatten(x))`, `list_transform(x, lambda v: list_count(v))`.",
         example: example!("ragged_count"),
     },

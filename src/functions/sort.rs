@@ -1,4 +1,4 @@
-//! Order within lists.
+//! Functions that sort lists and rank their values.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
@@ -7,63 +7,62 @@ use super::args::{Call, Plan};
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::{kept, same};
+use super::index::{retyped_field, same_field};
 use crate::error::Result;
 use crate::kernels::sort::{self, Order};
 
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 const ORDER: (&str, &str) = (
     "order",
-    "`'asc'` (default) or `'desc'`, with `' nulls first'` behind it if NULL is to come first, written out",
+    "`'asc'` (default) or `'desc'`, followed by `' nulls first'` if NULL shall come first, a literal",
 );
 
-/// `ragged_sort(x [, by] [, order])`.
 pub(super) static SORT: Def = Def {
     name: "ragged_sort",
     aliases: &[],
     arity: (1, 3),
     doc: Doc {
         section: Section::Running,
-        description: "Every innermost list in order; with `by` the elements in the order of what stands beside them: `ragged_sort(code, time)` are the codes by their times. Equal ones stay as they are.",
+        description: "Sorts each innermost list. With `by`, it sorts the elements by the values of a sibling list: `ragged_sort(code, time)` returns the codes in order of time. The sort is stable.",
         syntax: &["ragged_sort(x [, order])", "ragged_sort(x, by [, order])"],
         args: &[
             X,
             (
                 "by",
-                "a list with the lengths of `x` on its own levels; where `x` is deeper, whole elements of an outer axis are put in order",
+                "a list with the lengths of `x` on its own levels; if `x` is deeper, whole elements of an outer axis are sorted",
             ),
             ORDER,
         ],
-        missing: "NULL values come last, NaN before them. A NULL list stays NULL.",
+        missing: "NULL values come last, after NaN. A NULL list stays NULL.",
         duckdb: "`list_sort(x)`; with `by` `list_select(x, list_grade_up(by))`.",
         example: example!("ragged_sort"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let (by, order) = places(plan.len(), |i| is_text(plan.data_type(i)));
-        ordered(plan, order)?;
+        let (by, order) = locate_arguments(plan.len(), |i| is_text(plan.data_type(i)));
+        check_order(plan, order)?;
         let Some(by) = by else {
-            comparable(plan, 0, lists.leaf())?;
-            return same(plan);
+            check_comparable(plan, 0, lists.leaf())?;
+            return same_field(plan);
         };
         let keys = plan.lists(by)?;
-        comparable(plan, by, keys.leaf())?;
+        check_comparable(plan, by, keys.leaf())?;
         if keys.depth() > lists.depth() {
             return Err(plan.refuse(
                 by,
                 format!(
-                    "(by) has {} levels of lists, more than the {} of what it sorts",
+                    "(by) has {} levels of lists, but the list that it sorts has only {}",
                     keys.depth(),
                     lists.depth()
                 ),
             ));
         }
-        same(plan)
+        same_field(plan)
     },
     call: |call| {
         let x = call.ragged(0)?;
-        let (by, order) = places(call.len(), |i| is_text(&call.array_type(i)));
-        let order = named(order.and_then(|i| call.text(i))).unwrap_or_default();
+        let (by, order) = locate_arguments(call.len(), |i| is_text(&call.array_type(i)));
+        let order = parse_order(order.and_then(|i| call.text(i))).unwrap_or_default();
         call.lists(&match by {
             None => sort::sort(&x, order)?,
             Some(by) => sort::sort_by(&x, &call.ragged(by)?, order)?,
@@ -73,8 +72,10 @@ pub(super) static SORT: Def = Def {
     infix: None,
 };
 
-/// Positions of `by` and of the order.
-fn places(arguments: usize, text: impl Fn(usize) -> bool) -> (Option<usize>, Option<usize>) {
+fn locate_arguments(
+    arguments: usize,
+    text: impl Fn(usize) -> bool,
+) -> (Option<usize>, Option<usize>) {
     match arguments {
         0 | 1 => (None, None),
         2 if text(1) => (None, Some(1)),
@@ -87,8 +88,8 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// An order by its name; ascending where none is given.
-fn named(text: Option<&str>) -> Option<Order> {
+/// Returns an order by name; ascending if none is given.
+fn parse_order(text: Option<&str>) -> Option<Order> {
     let Some(text) = text else { return Some(Order::default()) };
     let words: Vec<String> = text.split_whitespace().map(str::to_ascii_lowercase).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -106,16 +107,15 @@ fn named(text: Option<&str>) -> Option<Order> {
     Some(Order { descending, nulls_first })
 }
 
-/// Refuses what is no order.
-fn ordered(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
+fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
     let Some(i) = at else { return Ok(()) };
     let text = plan.literal_text(i, "the order", "'desc'")?;
-    match named(text) {
+    match parse_order(text) {
         Some(_) => Ok(()),
         None => Err(plan.refuse(
             i,
             format!(
-                "(the order) is 'asc' or 'desc', and perhaps 'nulls first'; it is {:?}",
+                "(the order) must be 'asc' or 'desc', optionally followed by 'nulls first'; it is {:?}",
                 text.unwrap_or_default()
             ),
         )),
@@ -123,9 +123,11 @@ fn ordered(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
 }
 
 /// Refuses values that have no order.
-fn comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
+fn check_comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     match leaf.is_nested() {
-        true => Err(plan.refuse(i, format!("must hold values that compare; they are {leaf}"))),
+        true => {
+            Err(plan.refuse(i, format!("must hold values that can be compared; they are {leaf}")))
+        }
         false => Ok(()),
     }
 }
@@ -146,9 +148,9 @@ macro_rules! positions {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: positions,
+            plan: plan_positions,
             call: |call| {
-                let order = named(call.text(1)).unwrap_or_default();
+                let order = parse_order(call.text(1)).unwrap_or_default();
                 call.lists(&$kernel(&call.ragged(0)?, order)?)
             },
             fails: Fails::Values,
@@ -161,51 +163,50 @@ positions!(
     ARGSORT,
     sort::argsort,
     "ragged_argsort",
-    "The position in its innermost list of what comes first in order, then second, and so on, counted from 0: `ragged_take(x, ragged_argsort(x))` is `ragged_sort(x)`.",
-    "NULL values come last, NaN before them. A NULL list stays NULL.",
-    "`list_grade_up(x)`, counted from 1."
+    "Returns the positions that sort each innermost list: the position of the first value in order, of the second, and so on, from 0. `ragged_take(x, ragged_argsort(x))` equals `ragged_sort(x)`.",
+    "NULL values come last, after NaN. A NULL list stays NULL.",
+    "`list_grade_up(x)`, with positions from 1."
 );
 positions!(
     RANK,
     sort::rank,
     "ragged_rank",
-    "The position of every value once its innermost list is sorted, counted from 0; equal ones in the order they have.",
-    "NULL has no rank and stays NULL. A NULL list stays NULL.",
+    "Returns the rank of each value: its position in its sorted innermost list, from 0. Equal values are ranked in the order in which they stand.",
+    "NULL values have no rank and stay NULL. A NULL list stays NULL.",
     "`list_grade_up(list_grade_up(x))`."
 );
 
-fn positions(plan: &Plan<'_>) -> Result<FieldRef> {
+fn plan_positions(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
-    comparable(plan, 0, lists.leaf())?;
-    ordered(plan, (plan.len() > 1).then_some(1))?;
+    check_comparable(plan, 0, lists.leaf())?;
+    check_order(plan, (plan.len() > 1).then_some(1))?;
     Ok(nullable(lists.plain_leaf(DataType::Int64)))
 }
 
-/// `ragged_unique(x)`.
 pub(super) static UNIQUE: Def = Def {
     name: "ragged_unique",
     aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Running,
-        description: "The different values of every innermost list, ascending. (`ragged_nunique` says how many.)",
+        description: "Returns the different values of each innermost list in ascending order. (`ragged_nunique` returns their number.)",
         syntax: &["ragged_unique(x)"],
         args: &[X],
-        missing: "NULL values are left out, NaN is one value. A NULL list stays NULL.",
+        missing: "NULL values are left out, and all NaN are one value. A NULL list stays NULL.",
         duckdb: "`list_sort(list_distinct(x))`.",
         example: example!("ragged_unique"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        comparable(plan, 0, lists.leaf())?;
-        kept(plan, lists.open())
+        check_comparable(plan, 0, lists.leaf())?;
+        retyped_field(plan, lists.open())
     },
-    call: unique,
+    call: unique_values,
     fails: Fails::Values,
     infix: None,
 };
 
-fn unique(call: &Call<'_>) -> Result<ArrayRef> {
+fn unique_values(call: &Call<'_>) -> Result<ArrayRef> {
     call.lists(&sort::unique(&call.ragged(0)?)?)
 }
 
@@ -215,11 +216,11 @@ mod tests {
 
     #[test]
     fn orders_by_name() {
-        assert_eq!(named(None), Some(Order::default()));
-        assert_eq!(named(Some("DESC")), Some(Order { descending: true, nulls_first: false }));
+        assert_eq!(parse_order(None), Some(Order::default()));
+        assert_eq!(parse_order(Some("DESC")), Some(Order { descending: true, nulls_first: false }));
         let first = Order { descending: false, nulls_first: true };
-        assert_eq!(named(Some("asc  Nulls first")), Some(first));
-        assert_eq!(named(Some("up")), None);
-        assert_eq!(named(Some("")), None);
+        assert_eq!(parse_order(Some("asc  Nulls first")), Some(first));
+        assert_eq!(parse_order(Some("up")), None);
+        assert_eq!(parse_order(Some("")), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Sibling lists to lists of structs and back.
+//! Conversion of sibling lists to lists of structs and back.
 
 use std::sync::Arc;
 
@@ -15,38 +15,40 @@ use super::lists::Lists;
 use crate::array::{ListAxis, RaggedArray, list_kind};
 use crate::error::{Error, Result};
 
-/// `ragged_zip('name', x, 'name', y, ..)`.
 pub(super) static ZIP: Def = Def {
     name: "ragged_zip",
     aliases: &[],
     arity: (2, ANY),
     doc: Doc {
         section: Section::Structure,
-        description: "Sibling lists as one list of structs, with a name for each: what belongs together stays together when it is filtered, sorted or unnested. Nothing but the offsets is looked at. Where lists differ in depth the structs are on the levels that all have, and hold what is below as lists.",
+        description: "Combines sibling lists into one list of structs with named fields, so that elements stay together when they are filtered, sorted or unnested. It reads offsets only. If the lists differ in depth, the structs are on the levels that all lists have, and hold deeper levels as lists.",
         syntax: &["ragged_zip('name', x [, 'name', y, ..])"],
         args: &[
-            ("name", "the name of a field, written out"),
-            ("x", "a list of any depth; all have the same lengths on the levels they share"),
+            ("name", "the name of a field, a literal"),
+            (
+                "x",
+                "a list of any depth; all lists have the same lengths on the levels that they share",
+            ),
         ],
-        missing: "A list that is NULL in all is NULL; beside others a NULL list counts as an empty one. Lists of different length are an error that names both and the row.",
-        duckdb: "`list_zip(x, y)`, whose fields have no names of their own.",
+        missing: "A list that is NULL in all arguments is NULL. If it is NULL in some, it counts as empty there. Lists of different length are an error that names both and the row.",
+        duckdb: "`list_zip(x, y)`, whose fields have no names.",
         example: example!("ragged_zip"),
     },
     plan: |plan| {
-        let (shared, fields) = zipped(plan)?;
+        let (shared, fields) = zip_type(plan)?;
         Ok(nullable(shared.plain().outer(shared.depth(), DataType::Struct(fields))))
     },
-    call: zip,
+    call: zip_lists,
     fails: Fails::Values,
     infix: None,
 };
 
-/// The levels of the result, and the fields of its structs.
-fn zipped(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
+/// Returns the levels of the result, and the fields of its structs.
+fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     if plan.len() % 2 == 1 {
         return Err(plan.refuse(
             plan.len() - 1,
-            "has no list: names and lists take turns, as in ragged_zip('time', time, 'code', code)",
+            "has no list: write each name followed by its list, as in ragged_zip('time', time, 'code', code)",
         ));
     }
     let mut names: Vec<&str> = Vec::new();
@@ -54,7 +56,7 @@ fn zipped(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     for i in (0..plan.len()).step_by(2) {
         let Some(name) = plan.literal_text(i, "a name", "'time'")? else { continue };
         if names.contains(&name) {
-            return Err(plan.refuse(i, format!("is the name {name:?} a second time")));
+            return Err(plan.refuse(i, format!("repeats the name {name:?}")));
         }
         names.push(name);
         lists.push(plan.lists(i + 1)?);
@@ -62,7 +64,7 @@ fn zipped(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     let shared = lists.iter().map(Lists::depth).min().unwrap_or_default();
     let fields = names.iter().enumerate().map(|(i, name)| {
         let field = plan.field(2 * i + 1);
-        let below = below(field.data_type(), shared).clone();
+        let below = type_below(field.data_type(), shared).clone();
         Field::new(*name, below, true).with_metadata(field.metadata().clone())
     });
     let fields = fields.collect();
@@ -71,15 +73,14 @@ fn zipped(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     Ok((lists.iter().fold(first, |all, other| all.widened_by(other)), fields))
 }
 
-/// What a type is below some of its levels of lists.
-fn below(data_type: &DataType, levels: usize) -> &DataType {
+fn type_below(data_type: &DataType, levels: usize) -> &DataType {
     match list_kind(data_type) {
-        Some((_, field)) if levels > 0 => below(field.data_type(), levels - 1),
+        Some((_, field)) if levels > 0 => type_below(field.data_type(), levels - 1),
         _ => data_type,
     }
 }
 
-fn zip(call: &Call<'_>) -> Result<ArrayRef> {
+fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
     let levels = Lists::of(call.return_type()).depth();
     let columns = (1..call.len())
         .step_by(2)
@@ -97,7 +98,7 @@ fn zip(call: &Call<'_>) -> Result<ArrayRef> {
             if let Some(list) = own.layout().first_difference(theirs.layout()) {
                 let name = |i: usize| call.text(2 * i).unwrap_or_default();
                 return Err(Error::invalid(format!(
-                    "ragged_zip: list {list} of axis {axis} has {} element(s) in {:?} and {} in {:?}; lists that are zipped have the same lengths",
+                    "ragged_zip: list {list} of axis {axis} has {} element(s) in {:?} and {} in {:?}; zipped lists must have the same lengths",
                     own.layout().length(list),
                     name(0),
                     theirs.layout().length(list),
@@ -119,20 +120,19 @@ fn zip(call: &Call<'_>) -> Result<ArrayRef> {
     call.lists(&RaggedArray::try_new(first.len(), axes, Arc::new(all))?)
 }
 
-/// `ragged_unzip(x [, 'name', ..])`.
 pub(super) static UNZIP: Def = Def {
     name: "ragged_unzip",
     aliases: &[],
     arity: (1, ANY),
     doc: Doc {
         section: Section::Structure,
-        description: "One field of all structs of a list, as a list beside it: `ragged_unzip(visits, 'time')`. More names go deeper: `ragged_unzip(visits, 'labs', 'value')` are the values of the lists in `labs`. Without a name it is a struct of such lists, one for each field. Offsets and values are shared with `x`.",
+        description: "Returns one field of all structs of a list as a list: `ragged_unzip(visits, 'time')`. Further names select fields of nested lists: `ragged_unzip(visits, 'labs', 'value')` returns the values of the lists in `labs`. Without a name, it returns a struct of lists, one per field. Offsets and values are shared with `x`.",
         syntax: &["ragged_unzip(x, 'name' [, 'name', ..])", "ragged_unzip(x)"],
         args: &[
             ("x", "a list of structs, of any depth"),
-            ("name", "the name of a field, written out"),
+            ("name", "the name of a field, a literal"),
         ],
-        missing: "Lists stay. A struct that is NULL gives NULL.",
+        missing: "Lists keep their lengths. A NULL struct returns NULL.",
         duckdb: "`list_transform(x, lambda s: s.name)`.",
         example: example!("ragged_unzip"),
     },
@@ -143,43 +143,43 @@ pub(super) static UNZIP: Def = Def {
                 .refuse(0, format!("must be a list of structs; its values are {}", lists.leaf())));
         };
         if plan.len() == 1 {
-            let parts = fields
-                .iter()
-                .map(|f| f.as_ref().clone().with_data_type(part(&lists, f)).with_nullable(true));
+            let parts = fields.iter().map(|f| {
+                f.as_ref().clone().with_data_type(field_lists_type(&lists, f)).with_nullable(true)
+            });
             return Ok(nullable(DataType::Struct(parts.collect())));
         }
         let mut at = lists;
         let mut metadata = std::collections::HashMap::new();
         for i in 1..plan.len() {
             let name = plan.literal_text(i, "the name", "'time'")?.unwrap_or_default();
-            let field = field(at.leaf(), name).map_err(|e| plan.refuse(i, e))?;
+            let field = find_field(at.leaf(), name).map_err(|e| plan.refuse(i, e))?;
             metadata.clone_from(field.metadata());
-            at = Lists::of(&part(&at, field));
+            at = Lists::of(&field_lists_type(&at, field));
         }
         let out = at.with_leaf(at.leaf().clone());
         Ok(Arc::new(nullable(out).as_ref().clone().with_metadata(metadata)))
     },
-    call: unzip,
+    call: unzip_field,
     fails: Fails::Values,
     infix: None,
 };
 
-/// The type of one field of the structs in lists.
-fn part(lists: &Lists, field: &Field) -> DataType {
+/// Returns the type of one field of the structs in lists.
+fn field_lists_type(lists: &Lists, field: &Field) -> DataType {
     lists.plain().outer(lists.depth(), Lists::of(field.data_type()).open())
 }
 
-fn field<'a>(leaf: &'a DataType, name: &str) -> std::result::Result<&'a FieldRef, String> {
+fn find_field<'a>(leaf: &'a DataType, name: &str) -> std::result::Result<&'a FieldRef, String> {
     let DataType::Struct(fields) = leaf else {
-        return Err(format!("({name:?}) is looked for in values that are {leaf}, not structs"));
+        return Err(format!("({name:?}) names a field, but the values are {leaf}, not structs"));
     };
     fields.iter().find(|f| f.name() == name).ok_or_else(|| {
         let names: Vec<_> = fields.iter().map(|f| format!("{:?}", f.name())).collect();
-        format!("({name:?}) is none of the fields {}", names.join(", "))
+        format!("({name:?}) is not one of the fields {}", names.join(", "))
     })
 }
 
-fn unzip(call: &Call<'_>) -> Result<ArrayRef> {
+fn unzip_field(call: &Call<'_>) -> Result<ArrayRef> {
     let mut x = call.ragged(0)?;
     if call.len() == 1 {
         let DataType::Struct(fields) = call.return_type() else {
@@ -187,19 +187,18 @@ fn unzip(call: &Call<'_>) -> Result<ArrayRef> {
         };
         let columns = fields
             .iter()
-            .map(|f| opened(&x, f.name())?.to_arrow_as(f.data_type()))
+            .map(|f| open_field(&x, f.name())?.to_arrow_as(f.data_type()))
             .collect::<Result<Vec<_>>>()?;
         let all = StructArray::try_new_with_length(fields.clone(), columns, None, x.len())?;
         return Ok(Arc::new(all));
     }
     for i in 1..call.len() {
-        x = opened(&x, call.text(i).unwrap_or_default())?;
+        x = open_field(&x, call.text(i).unwrap_or_default())?;
     }
     call.lists(&x)
 }
 
-/// The lists of one field, those in its values opened as well.
-fn opened(x: &RaggedArray, name: &str) -> Result<RaggedArray> {
+fn open_field(x: &RaggedArray, name: &str) -> Result<RaggedArray> {
     let all = x.leaves().as_struct();
     let Some(values) = all.column_by_name(name) else {
         return Err(Error::invalid(format!("ragged_unzip: there is no field {name:?}")));

@@ -1,4 +1,4 @@
-//! Elements by lists of positions, in another order, or several times.
+//! Functions that select elements by lists of positions, reverse them, and repeat them.
 
 use arrow::array::new_null_array;
 use arrow::datatypes::{DataType, FieldRef};
@@ -7,7 +7,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::index::same;
+use super::index::same_field;
 use super::lists::Lists;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
@@ -15,43 +15,42 @@ use crate::kernels::{Count, repeat, take};
 
 pub(super) const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 
-/// `ragged_take(x, indices)`.
 pub(super) static TAKE: Def = Def {
     name: "ragged_take",
     aliases: &["ragged_gather"],
     arity: (2, 2),
     doc: Doc {
         section: Section::Index,
-        description: "The elements at the positions that a list says, in that order. A list of one level picks elements of axis 1 with all they hold, one of two levels those of every list of axis 2, and so on. `ragged_take(x, ragged_argsort(x))` is `x` sorted.",
+        description: "Returns the elements at the given positions, in that order. Positions of one level select whole elements of axis 1, positions of two levels select elements of each list of axis 2, and so on. `ragged_take(x, ragged_argsort(x))` sorts `x`.",
         syntax: &["ragged_take(x, indices)"],
         args: &[
             X,
             (
                 "indices",
-                "a list of integers, counted from 0, negatives from the end; its outer lists are those of `x`. They may repeat, and may be written out: the same for every row",
+                "a list of integers from 0; negative ones count from the end. Its outer lists must match those of `x`. Positions may repeat, and may be a literal, which holds for every row",
             ),
         ],
-        missing: "A NULL position gives a NULL element; a list that is NULL on either side is NULL. A position out of range is an error that names the row.",
-        duckdb: "`list_select(x, indices)`, counted from 1.",
+        missing: "A NULL position returns a NULL element. A NULL list on either side returns a NULL list. A position out of range is an error that names the row.",
+        duckdb: "`list_select(x, indices)`, with positions from 1.",
         example: example!("ragged_take"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
         if plan.is_untyped_null(1) {
-            return same(plan);
+            return same_field(plan);
         }
-        let indices = integers(plan, 1, "the positions")?;
+        let indices = check_integers(plan, 1, "the positions")?;
         if indices.depth() > lists.depth() {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "has {} levels of lists, more than the {} of what it takes from",
+                    "has {} levels of lists, but the list that it selects from has only {}",
                     indices.depth(),
                     lists.depth()
                 ),
             ));
         }
-        let field = same(plan)?;
+        let field = same_field(plan)?;
         let out = Lists::of(&lists.widened_by(&indices).open()).open();
         Ok(std::sync::Arc::new(field.as_ref().clone().with_data_type(out)))
     },
@@ -60,14 +59,13 @@ pub(super) static TAKE: Def = Def {
         if call.array_type(1).is_null() {
             return Ok(new_null_array(call.return_type(), x.len()));
         }
-        call.lists(&take::take(&x, &numbered(call, 1)?)?)
+        call.lists(&take::take(&x, &read_integers(call, 1)?)?)
     },
     fails: Fails::Values,
     infix: None,
 };
 
-/// An argument that must be a list of integers.
-pub(super) fn integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Lists> {
+pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Lists> {
     let lists = plan.lists(i)?;
     match lists.leaf() {
         t if t.is_integer() || t.is_null() => Ok(lists),
@@ -77,8 +75,8 @@ pub(super) fn integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Lists> {
     }
 }
 
-/// A list of integers; without a type, as in `[]`, they count as such.
-pub(super) fn numbered(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
+/// Returns a list of integers; a list without a type, such as `[]`, becomes one.
+pub(super) fn read_integers(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
     let x = call.ragged(i)?;
     match x.leaf_type() {
         DataType::Null => x.with_leaves(arrow::compute::cast(x.leaves(), &DataType::Int64)?),
@@ -86,20 +84,19 @@ pub(super) fn numbered(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
     }
 }
 
-/// `ragged_reverse(x [, axis])`.
 pub(super) static REVERSE: Def = Def {
     name: "ragged_reverse",
     aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Index,
-        description: "The elements from the last to the first.",
+        description: "Returns the elements from the last to the first.",
         syntax: &["ragged_reverse(x [, axis])"],
         args: &[
             X,
             (
                 "axis",
-                "the axis whose lists are turned round, written out; 1, the outermost list of a row, if not given",
+                "the axis whose lists are reversed, a literal; 1, the outermost list of a row, by default",
             ),
         ],
         missing: "A NULL row stays NULL, NULL elements are kept.",
@@ -108,39 +105,38 @@ pub(super) static REVERSE: Def = Def {
     },
     plan: |plan| {
         plan.axis(1, &plan.lists(0)?, "use ORDER BY for rows")?;
-        same(plan)
+        same_field(plan)
     },
     call: |call| call.lists(&take::reverse(&call.ragged(0)?, call.integer(1).unwrap_or(1))?),
     fails: Fails::Never,
     infix: None,
 };
 
-/// `ragged_repeat(x, n [, axis])`.
 pub(super) static REPEAT: Def = Def {
     name: "ragged_repeat",
     aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Index,
-        description: "Every element so many times, one after the other, with all it holds: numpy's `repeat`, list by list.",
+        description: "Repeats each whole element a number of times in a row, as numpy's `repeat` does, list by list.",
         syntax: &["ragged_repeat(x, n [, axis])"],
         args: &[
             X,
-            ("n", "how often: a number, a column, or a list with a number for every element"),
+            ("n", "the number of times: a number, a column, or a list with one number per element"),
             (
                 "axis",
-                "the axis whose elements are repeated, written out; 1, the outermost list of a row, if not given",
+                "the axis whose elements are repeated, a literal; 1, the outermost list of a row, by default",
             ),
         ],
-        missing: "NULL as a number is 0. A NULL row stays NULL, NULL elements are repeated as others. A negative number is an error.",
+        missing: "NULL as a number counts as 0. A NULL row stays NULL, and NULL elements are repeated like others. A negative number is an error.",
         duckdb: "`flatten(list_transform(x, lambda v: list_resize([v], n, v)))`.",
         example: example!("ragged_repeat"),
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let axis = plan.axis(2, &lists, "rows are not repeated")?.unwrap_or(1);
-        counts(plan, 1, axis)?;
-        same(plan)
+        let axis = plan.axis(2, &lists, "rows cannot be repeated")?.unwrap_or(1);
+        check_counts(plan, 1, axis)?;
+        same_field(plan)
     },
     call: |call| {
         let axis = call.integer(2).unwrap_or(1);
@@ -151,27 +147,28 @@ pub(super) static REPEAT: Def = Def {
     infix: None,
 };
 
-/// Refuses what is no number of elements: an integer, or lists of them with no more levels than the
-/// axis has.
-pub(super) fn counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<()> {
+/// Checks that an argument counts elements: an integer, or lists of integers with at most as many
+/// levels as the axis has.
+pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<()> {
     if list_depth(plan.data_type(i)) == 0 {
         return plan.integer(i, "a number of elements");
     }
-    let lists = integers(plan, i, "numbers of elements")?;
+    let lists = check_integers(plan, i, "numbers of elements")?;
     if lists.depth() > levels {
-        return Err(
-            plan.refuse(i, format!("has {} levels of lists; here are {levels}", lists.depth()))
-        );
+        return Err(plan.refuse(
+            i,
+            format!("has {} levels of lists, but at most {levels} are allowed here", lists.depth()),
+        ));
     }
     Ok(())
 }
 
-/// Numbers of elements, one per row or deeper.
+/// Returns numbers of elements, one per row or per element of a deeper level.
 pub(super) fn count(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
-    numbered(call, i)
+    read_integers(call, i)
 }
 
-/// A nullable list of the levels of an argument around other leaves.
-pub(super) fn around(lists: &Lists, leaf: DataType) -> Result<FieldRef> {
+/// Returns a nullable list type with the levels of an argument and other leaves.
+pub(super) fn wrap_leaf(lists: &Lists, leaf: DataType) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(leaf)))
 }

@@ -1,4 +1,4 @@
-//! Tests of text and of membership, leaf by leaf: what LIKE, `~` and IN stand for on lists.
+//! Tests of strings and of membership on leaves: the functions behind LIKE, `~` and IN on lists.
 
 use std::sync::Arc;
 
@@ -17,10 +17,9 @@ use crate::kernels::text::{self, TextTest, is_text};
 
 const TEXTS: (&str, &str) = (
     "x",
-    "a list of any depth of texts; those of a dictionary, as codes are, are tested once each",
+    "a list of any depth of strings; each value of a dictionary, as codes are, is tested once",
 );
-const MISSING: &str =
-    "NULL stays NULL, lists stay as they are. A NULL to test by gives NULL everywhere.";
+const MISSING: &str = "NULL values stay NULL, and lists keep their lengths. If the second argument is NULL, all values are NULL.";
 
 macro_rules! text_test {
     ($id:ident, $name:literal, $infix:expr, $test:expr, $description:literal, $syntax:expr, $arg:expr, $duckdb:literal) => {
@@ -38,8 +37,8 @@ macro_rules! text_test {
                 duckdb: $duckdb,
                 example: example!($name),
             },
-            plan: |plan| planned(plan, |text, _| $test(text)),
-            call: |call| computed(call, |text, _| $test(text)),
+            plan: |plan| plan_test(plan, |text, _| $test(text)),
+            call: |call| compute_test(call, |text, _| $test(text)),
             fails: Fails::UnequalLengths,
             infix: $infix,
         };
@@ -51,9 +50,9 @@ text_test!(
     "ragged_like",
     Some("LIKE"),
     TextTest::Like,
-    "Whether each text is like a pattern: a mask. In the pattern `%` is any text, `_` any character, and a backslash makes either plain. `NOT LIKE` is `ragged_not` of it.",
+    "Returns a mask of the strings that match a LIKE pattern. `%` matches any string, `_` any character, and a backslash makes either literal. `NOT LIKE` is `ragged_not` of the mask.",
     &["ragged_like(x, pattern)", "x LIKE pattern", "x NOT LIKE pattern"],
-    ("pattern", "a text, for all rows or one per row"),
+    ("pattern", "a string, for all rows or one per row"),
     "`list_transform(x, lambda v: v LIKE pattern)`."
 );
 text_test!(
@@ -61,9 +60,9 @@ text_test!(
     "ragged_ilike",
     Some("ILIKE"),
     TextTest::ILike,
-    "Whether each text is like a pattern, whatever the case: a mask. Patterns are those of `ragged_like`.",
+    "Returns a mask of the strings that match a LIKE pattern, ignoring case. The patterns are those of `ragged_like`.",
     &["ragged_ilike(x, pattern)", "x ILIKE pattern", "x NOT ILIKE pattern"],
-    ("pattern", "a text, for all rows or one per row"),
+    ("pattern", "a string, for all rows or one per row"),
     "`list_transform(x, lambda v: v ILIKE pattern)`."
 );
 text_test!(
@@ -71,20 +70,19 @@ text_test!(
     "ragged_starts_with",
     None,
     TextTest::StartsWith,
-    "Whether each text begins with another: a mask. Nothing in the prefix has a special meaning.",
+    "Returns a mask of the strings that start with a prefix. No character of the prefix has a special meaning.",
     &["ragged_starts_with(x, prefix)", "starts_with(x, prefix)"],
-    ("prefix", "a text, for all rows or one per row"),
+    ("prefix", "a string, for all rows or one per row"),
     "`list_transform(x, lambda v: starts_with(v, prefix))`."
 );
 
-/// `ragged_matches(x, regex [, flags])`.
 pub(super) static MATCHES: Def = Def {
     name: "ragged_matches",
     aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Codes,
-        description: "Whether each text has a match of a regular expression, anywhere in it unless the expression is anchored (`^`, `$`): a mask. `~*` is the same with the flag `i`; `!~` and `!~*` are `ragged_not` of them.",
+        description: "Returns a mask of the strings in which a regular expression has a match, at any position unless the expression is anchored (`^`, `$`). `~*` sets the flag `i`; `!~` and `!~*` are `ragged_not` of the mask.",
         syntax: &[
             "ragged_matches(x, regex [, flags])",
             "x ~ regex",
@@ -100,46 +98,46 @@ pub(super) static MATCHES: Def = Def {
             ),
             (
                 "flags",
-                "letters, written out: `i` whatever the case, `s` lets `.` match line ends, `x` ignores spaces in the expression",
+                "letters, a literal: `i` ignores case, `s` lets `.` match line ends, `x` ignores spaces in the expression",
             ),
         ],
         missing: MISSING,
         duckdb: "`list_transform(x, lambda v: regexp_matches(v, regex))`.",
         example: example!("ragged_matches"),
     },
-    plan: |plan| planned(plan, |pattern, flags| TextTest::Matches { pattern, flags }),
-    call: |call| computed(call, |pattern, flags| TextTest::Matches { pattern, flags }),
+    plan: |plan| plan_test(plan, |pattern, flags| TextTest::Matches { pattern, flags }),
+    call: |call| compute_test(call, |pattern, flags| TextTest::Matches { pattern, flags }),
     fails: Fails::ComputedArguments,
     infix: Some("~"),
 };
 
-fn planned(
+fn plan_test(
     plan: &Plan<'_>,
     of: impl for<'a> Fn(&'a str, Option<&'a str>) -> TextTest<'a>,
 ) -> Result<FieldRef> {
     let lists = plan.lists(0)?;
     let leaf = lists.leaf();
     if !is_text(leaf) && !leaf.is_null() {
-        return Err(plan.refuse(0, format!("must be a list of texts; its values are {leaf}")));
+        return Err(plan.refuse(0, format!("must be a list of strings; its values are {leaf}")));
     }
     let given = plan.data_type(1);
     if !is_text(given) && !given.is_null() {
-        return Err(plan.refuse(1, format!("must be a text; it is {given}")));
+        return Err(plan.refuse(1, format!("must be a string; it is {given}")));
     }
     let flags = match plan.len() {
-        3 => plan.literal_text(2, "the flags", "'i'").or_else(|e| match plan.known(2) {
+        3 => plan.literal_text(2, "the flags", "'i'").or_else(|e| match plan.known_literal(2) {
             Some(v) if v.is_null() => Ok(None),
             _ => Err(e),
         })?,
         _ => None,
     };
-    if let Some(text) = plan.known(1).and_then(|v| v.try_as_str()).flatten() {
+    if let Some(text) = plan.known_literal(1).and_then(|v| v.try_as_str()).flatten() {
         of(text, flags).check().map_err(|e| plan.refuse(1, format!("is refused: {e}")))?;
     }
     Ok(nullable(lists.plain_leaf(DataType::Boolean)))
 }
 
-fn computed(
+fn compute_test(
     call: &Call<'_>,
     of: impl for<'a> Fn(&'a str, Option<&'a str>) -> TextTest<'a>,
 ) -> Result<ArrayRef> {
@@ -160,8 +158,8 @@ fn nulls(x: &RaggedArray) -> ArrayRef {
     Arc::new(BooleanArray::new_null(x.leaves().len()))
 }
 
-/// The answers for an array by argument 1: at once where it is constant, else for each run of rows
-/// that have the same. `answers` gets the rows and one value.
+/// Computes an array by argument 1: at once if the argument is constant, else for each run of rows
+/// with the same value. `answers` receives the rows and one value.
 fn by_run(
     call: &Call<'_>,
     x: &RaggedArray,
@@ -187,26 +185,25 @@ fn by_run(
     x.with_leaves(concat(&parts)?)
 }
 
-/// `ragged_isin(x, values)`.
 pub(super) static ISIN: Def = Def {
     name: "ragged_isin",
     aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Codes,
-        description: "Whether each value is one of some: a mask. `NOT IN` is `ragged_not` of it. IN with columns among what is written out compares with each in turn.",
+        description: "Returns a mask of the values that are in a list. `NOT IN` is `ragged_not` of the mask. If the list of IN contains columns, the values are compared with each of its elements in turn.",
         syntax: &["ragged_isin(x, values)", "x IN (value, ..)", "x NOT IN (value, ..)"],
         args: &[
             (
                 "x",
-                "a list of any depth and type; texts of a dictionary, as codes are, are looked for once each",
+                "a list of any depth and type; each value of a dictionary, as codes are, is looked up once",
             ),
             (
                 "values",
                 "a list of one level, for all rows or one per row: `['a', 'b']`, `descendants('ICD10CM/E11', 'DIR')`, `(SELECT array_agg(code) FROM t)`",
             ),
         ],
-        missing: "As with IN: NULL stays NULL, and with a NULL among the values what is not found is NULL too, as everything is when the list is. Values take the type of those in `x`: numbers that there are none of (1.5 or 300 among `UInt8`) are found nowhere, texts are read as numbers or times where the values are. NaN is found where NaN is.",
+        missing: "The rules are those of IN. NULL values stay NULL. If `values` contains NULL, a value that is not found is NULL, and if `values` is NULL, all values are NULL. `values` is cast to the type of `x`: numbers that the type cannot represent (1.5 or 300 for `UInt8`) never match, and strings are parsed as numbers or times. NaN matches NaN.",
         duckdb: "`list_transform(x, lambda v: list_contains(values, v))`.",
         example: example!("ragged_isin"),
     },
@@ -239,7 +236,7 @@ pub(super) static ISIN: Def = Def {
     infix: None,
 };
 
-/// The elements of the one list in an array of lists.
+/// Returns the elements of the only list in an array of lists.
 fn values(list: &ArrayRef) -> Result<Option<ArrayRef>> {
     if list.is_null(0) {
         return Ok(None);

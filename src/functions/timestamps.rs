@@ -1,4 +1,4 @@
-//! `TIMESTAMP` without digits behind it: microseconds, as in DuckDB.
+//! Plans `TIMESTAMP` without a precision as microseconds, as in DuckDB.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast};
 
-/// Operators that stand for casts, whose type on the right is that of a NULL: `CAST(x AS TIMESTAMP)`, the
-/// same with TRY_CAST, and `x AT TIME ZONE 'zone'`, whose right side is the zone.
+/// Operators that stand for casts: `CAST(x AS TIMESTAMP)` and TRY_CAST, whose right side is a NULL
+/// of the type, and `x AT TIME ZONE 'zone'`, whose right side is the zone.
 ///
-/// DataFusion plans them all in nanoseconds, in which no year before 1678 or after 2262 has a place, and
-/// does not ask a planner.
+/// DataFusion plans all of these in nanoseconds, which cannot represent years before 1678 and after
+/// 2262, and does not ask a planner.
 pub(crate) const AS_TIMESTAMP: &str = "AS TIMESTAMP";
 pub(crate) const TRY_AS_TIMESTAMP: &str = "TRY AS TIMESTAMP";
 pub(crate) const AT_TIME_ZONE: &str = "AT TIME ZONE";
 
-/// Plans [`AS_TIMESTAMP`] and its like.
+/// Plans [`AS_TIMESTAMP`] and the other two operators.
 #[derive(Debug)]
 pub(crate) struct Timestamps;
 
@@ -38,14 +38,16 @@ impl ExprPlanner for Timestamps {
             }
             AT_TIME_ZONE => {
                 let Expr::Literal(zone, _) = &expr.right else {
-                    return plan_err!("AT TIME ZONE: the zone is a text that is written out");
+                    return plan_err!(
+                        "AT TIME ZONE needs a string literal as its zone, such as 'UTC'"
+                    );
                 };
                 let zone = zone.try_as_str().flatten().map(Arc::from);
                 let unit = match expr.left.get_type(schema) {
                     Ok(DataType::Timestamp(unit, _)) => unit,
                     _ => TimeUnit::Microsecond,
                 };
-                cast(expr.left, DataType::Timestamp(unit, zone), false)
+                timestamp_cast(expr.left, DataType::Timestamp(unit, zone), false)
             }
             _ => return Ok(PlannerResult::Original(expr)),
         };
@@ -55,7 +57,7 @@ impl ExprPlanner for Timestamps {
 
 fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Result<Expr> {
     let DataType::Timestamp(_, zone) = to else {
-        return plan_err!("a cast to a timestamp that is {to}");
+        return plan_err!("the type {to} is not a timestamp");
     };
     let of = |unit| DataType::Timestamp(unit, zone.clone());
     let to = match &value {
@@ -65,28 +67,32 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
         _ => of(TimeUnit::Microsecond),
     };
     Ok(match value.get_type(schema) {
-        // Whole numbers are seconds, as they are to DataFusion.
+        // Integers are seconds, as in DataFusion.
         Ok(t) if t.is_integer() => {
-            let seconds = cast(cast(value, DataType::Int64, safe), of(TimeUnit::Second), safe);
-            cast(seconds, to, safe)
+            let seconds = timestamp_cast(
+                timestamp_cast(value, DataType::Int64, safe),
+                of(TimeUnit::Second),
+                safe,
+            );
+            timestamp_cast(seconds, to, safe)
         }
         Ok(t) if t.is_numeric() => {
             return plan_err!(
-                "a {t} as a timestamp: its unit is not known; to_timestamp(x) takes seconds"
+                "cannot cast {t} to a timestamp, because its unit is not known; to_timestamp(x) reads seconds"
             );
         }
-        _ => cast(value, to, safe),
+        _ => timestamp_cast(value, to, safe),
     })
 }
 
-fn cast(value: Expr, to: DataType, safe: bool) -> Expr {
+fn timestamp_cast(value: Expr, to: DataType, safe: bool) -> Expr {
     match safe {
         true => Expr::TryCast(TryCast::new(Box::new(value), to)),
         false => Expr::Cast(Cast::new(Box::new(value), to)),
     }
 }
 
-/// The unit of a timestamp that is written out: microseconds, unless it has more digits than those.
+/// Returns the unit of a timestamp literal: microseconds, unless it has more digits.
 pub(crate) fn unit_of_text(text: &str) -> TimeUnit {
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();

@@ -1,7 +1,7 @@
 //! The optimizer rules of a session, in order.
 //!
-//! There are three kinds. Rules that mend a fault of DataFusion's and rules that keep the order of a
-//! source always run. Rules that make queries faster are [`Switched`]: each has a setting
+//! There are three kinds. Rules that work around a fault of DataFusion and rules that keep source
+//! order always run. Rules that speed up queries are [`Switched`]: each has a setting
 //! `serrate.rule.NAME`, and the answers are the same without it.
 
 use std::sync::Arc;
@@ -42,30 +42,31 @@ use crate::sql::sources::parquet::ParquetLists;
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// Takes logical rules of DataFusion out that make valid statements fail.
+/// Removes logical rules of DataFusion that make valid statements fail.
 ///
-/// `eliminate_group_by_constant` of DataFusion 55 drops `CAST(id AS VARCHAR)` beside `id` from a GROUP BY
-/// and builds a projection in which both have one name, which is refused. It is an optimization alone;
-/// `stock_grouping_by_a_cast_still_fails` in `tests/sql/planning.rs` fails once it can come back.
+/// `eliminate_group_by_constant` of DataFusion 55 drops `CAST(id AS VARCHAR)` next to `id` from a
+/// GROUP BY and builds a projection in which both have one name, which is refused. It is only an
+/// optimization; `stock_grouping_by_a_cast_still_fails` in `tests/sql/planning.rs` fails once it
+/// can be kept.
 pub(in crate::sql) fn remove_logical_rules(rules: &mut Vec<LogicalRule>) {
     rules.retain(|rule| rule.name() != "eliminate_group_by_constant");
 }
 
-/// Keeps conditions that can fail from being evaluated for rows that the query does not evaluate them for.
+/// Prevents the evaluation of conditions that can fail for rows for which the query does not
+/// evaluate them.
 pub(in crate::sql) fn guard_logical_rules(rules: &mut Vec<LogicalRule>) {
     for rule in rules.iter_mut() {
         *rule = PushDownFree::around(Arc::clone(rule));
     }
-    // Before expressions are simplified, and joins made of conditions.
+    // Before expressions are simplified, and before conditions become joins.
     rules.insert(0, Arc::new(LazyConditions));
     // Before constants are folded.
     rules.insert(0, Arc::new(ConstantFloatKeys));
 }
 
-/// Logical rules, after those of DataFusion in each pass.
 pub(in crate::sql) fn logical_rules() -> [LogicalRule; 4] {
     [
-        // Comparisons and keys know two zeros and many NaN.
+        // Comparisons and keys must treat both zeros and all NaN as equal.
         Arc::new(FloatKeys),
         Arc::new(Switched(FlatFilters)),
         Arc::new(Switched(BelowJoins)),
@@ -74,34 +75,34 @@ pub(in crate::sql) fn logical_rules() -> [LogicalRule; 4] {
     ]
 }
 
-/// Puts rules among the physical ones of DataFusion.
+/// Inserts rules among the physical ones of DataFusion.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     let first: [PhysicalRule; 7] = [
-        // Before anything asks for the type of a parameter.
+        // Before any rule asks for the type of a parameter.
         Arc::new(LambdaParameters),
-        // Before sorts are left out.
+        // Before sorts are removed.
         Arc::new(PlainEquations),
         Arc::new(LostConstants),
-        // Before batches of tables in memory are dealt out.
+        // Before batches of tables in memory are distributed.
         Arc::new(MemoryOrder),
-        // Before partitions are put between a projection and its scan.
+        // Before partitions are inserted between a projection and its scan.
         Arc::new(Switched(AsOfProjections)),
-        // Before conditions go into scans.
+        // Before conditions are pushed into scans.
         Arc::new(Switched(ContainsPushdown)),
         // Before partitions are planned.
         Arc::new(Switched(LeafPartitions)),
     ];
     rules.splice(0..0, first);
-    // Once conditions have gone into scans, before something that deals out rows comes between.
+    // After conditions are pushed into scans, and before a repartitioning comes between.
     let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown");
     rules.insert(filters.map_or(rules.len(), |at| at + 1), Arc::new(Switched(LengthsIntoScan)));
     let topk = rules.iter().position(|rule| rule.name() == "TopKAggregation");
     rules.insert(topk.map_or(rules.len(), |at| at + 1), Arc::new(WholeFloatGroups));
-    // Once nothing sorts any more, before plans are checked.
+    // After all sorts are in place, before plans are checked.
     let check = rules.iter().position(|rule| rule.name() == "SanityCheckPlan");
     let check = check.unwrap_or(rules.len());
     let orders: [PhysicalRule; 2] = [
-        // Takes orders away, which may leave sorts to be made.
+        // Removes known orders, which may require further sorts.
         Arc::new(UnorderedKeys),
         Arc::new(MissingSorts),
     ];
@@ -111,16 +112,15 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     }
 }
 
-/// Physical rules after those of DataFusion.
 pub(in crate::sql) fn last_physical_rules() -> [PhysicalRule; 11] {
     [
         Arc::new(AsOfOrder),
         Arc::new(SourceOrder),
         Arc::new(Switched(OffsetIntoScan)),
         Arc::new(Switched(LeafBatches)),
-        // Once every limit is in its scan.
+        // After every limit is in its scan.
         Arc::new(OrderedScanLimits),
-        // Has a setting of its own, `serrate.parquet_lists`; needs the final scans.
+        // Has its own setting, `serrate.parquet_lists`, and needs the final scans.
         Arc::new(ParquetLists),
         Arc::new(SortLists),
         // Before joins are wrapped.
@@ -131,7 +131,8 @@ pub(in crate::sql) fn last_physical_rules() -> [PhysicalRule; 11] {
     ]
 }
 
-/// A rule that the setting `serrate.rule.NAME` switches off; the rule itself is called `serrate_NAME`.
+/// A rule that the setting `serrate.rule.NAME` switches off; the name of the rule itself is
+/// `serrate_NAME`.
 #[derive(Debug)]
 struct Switched<R>(R);
 

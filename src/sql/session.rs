@@ -1,4 +1,4 @@
-//! [`session()`] and what it is made of, for sessions of others.
+//! [`session()`] and its parts, for sessions built elsewhere.
 
 use std::sync::Arc;
 
@@ -57,34 +57,36 @@ use crate::sql::statement::errors::OfStatement;
 use crate::sql::statement::hints::ListHints;
 use crate::sql::statement::positions::PositionsPlanner;
 
-/// A session with everything: settings `serrate.*`, functions, operators on lists, file formats,
-/// files by path in FROM, extension types.
+/// Creates a session with everything registered: settings `serrate.*`, functions, operators on
+/// lists, file formats, files by path in FROM, extension types.
 ///
-/// It speaks the DuckDB dialect, the one with lambdas (`lambda v: v + 1`, `v -> v + 1`), `[1, 2]`,
-/// `FROM t` for all columns and `//` for integer division. `FROM unnest(..)`, which that dialect
-/// lacks, works too. A list of a table is unnested in SELECT, not in FROM.
+/// It uses the DuckDB dialect, which has lambdas (`lambda v: v + 1`, `v -> v + 1`), `[1, 2]`, `FROM
+/// t` for all columns and `//` for integer division. `FROM unnest(..)`, which that dialect lacks,
+/// works too. A list of a table is unnested in SELECT, not in FROM.
 ///
-/// Statements for it are run by [`sql`](crate::sql::sql): `ctx.sql` is DataFusion's own entry, which has all of
-/// the session but what is done to the text and the syntax tree of a statement, and gives other answers in
-/// a few cases that [`sql`](crate::sql::sql) lists.
+/// Run statements with [`sql`](crate::sql::sql). `ctx.sql` is DataFusion's own entry. It uses the
+/// whole session, but does not rewrite the text and the syntax tree of a statement, and returns
+/// other answers in a few cases that [`sql`](crate::sql::sql) lists.
 pub fn session() -> SessionContext {
     session_with(SessionConfig::new())
 }
 
-/// As [`session`], starting from a configuration (target partitions, batch size, and so on).
+/// Creates a session like [`session`] from a configuration (target partitions, batch size, and so
+/// on).
 ///
-/// The dialect, `information_schema`, reading of sub-folders, kept Parquet metadata, conditions within the
-/// Parquet reader and the check of nullability below aggregations are set over whatever `config` says.
+/// The dialect, `information_schema`, reading of subfolders, cached Parquet metadata, conditions
+/// within the Parquet reader and the check of nullability below aggregations are set regardless of
+/// `config`.
 pub fn session_with(config: SessionConfig) -> SessionContext {
     let mut config = config
         .with_information_schema(true)
         .set_bool("datafusion.execution.listing_table_ignore_subdirectory", false)
         .set_bool("datafusion.execution.parquet.skip_metadata", false)
-        // A union keeps the nullability that its inputs had before queries within them became joins, and
-        // an aggregation over it is refused for that alone. `unions_of_correlated_counts_are_grouped` in
-        // `tests/sql/set_operations.rs` fails once this can go.
+        // A union keeps the nullability that its inputs had before their subqueries became joins,
+        // and the check refuses an aggregation over it. `unions_of_correlated_counts_are_grouped`
+        // in `tests/sql/set_operations.rs` fails once this setting can be removed.
         .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
-        // Lists are most of a file: those of rows that a condition drops are not to be decoded.
+        // Lists make up most of a file; those of rows that a condition drops need not be decoded.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
@@ -95,7 +97,8 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
             *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
         }
     }
-    // Names are ours alone, so registering cannot fail; a session without a function is still one.
+    // The names are ours alone, so registration cannot fail; a session that lacks a function still
+    // works.
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
     let _ = register_dok_names(&ctx);
@@ -118,7 +121,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     ctx
 }
 
-/// Files by path in FROM, with our errors.
+/// Reads files by path in FROM, with our errors.
 fn with_paths(ctx: SessionContext) -> SessionContext {
     let inner = Arc::clone(ctx.state_ref().read().catalog_list());
     let factory = Arc::new(PathTables { session: DynamicListTableFactory::default() });
@@ -129,25 +132,25 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
     ctx
 }
 
-/// Adds what can only be set while a session is built: settings, planners in front of DataFusion's
-/// own, optimizer rules, file formats and table factories, the table functions `meds`, `meds_asof`
-/// and `vocab`, extension types.
+/// Adds what can be set only while a session is built: settings, planners before DataFusion's own,
+/// optimizer rules, file formats and table factories, the table functions `meds`, `meds_asof` and
+/// `vocab`, extension types.
 ///
-/// Folders are listed without names that begin with `.` or `_`: the object stores of the runtime that
-/// the builder has, or else gets here, are wrapped for that.
+/// Listings of folders omit names that begin with `.` or `_`; for that, the object stores of the
+/// builder's runtime, which it gets here if it has none, are wrapped.
 ///
-/// Call it before or after `with_default_features`; afterwards call [`register_functions`] on the
-/// finished session. Without what [`session`] registers beyond that, functions of DataFusion's keep their
-/// own ways: aggregates of floats (`sum`, `avg`, `stddev`, `min`, ..) depend on batches and partitions, and
-/// `date_trunc`, `date_bin`, `to_timestamp` and `now()` are in nanoseconds. Statements for it are run by
-/// [`sql`](crate::sql::sql), as for [`session`].
+/// Call it before or after `with_default_features`; then call [`register_functions`] on the
+/// finished session. The replacements that [`session`] registers beyond that are missing:
+/// DataFusion's aggregates of floats (`sum`, `avg`, `stddev`, `min`, ..) depend on batches and
+/// partitions, and its `date_trunc`, `date_bin`, `to_timestamp` and `now()` work in nanoseconds.
+/// Run statements with [`sql`](crate::sql::sql), as for [`session`].
 pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let config = builder.config().get_or_insert_with(SessionConfig::new);
     if config.options().extensions.get::<SerrateOptions>().is_none() {
         config.options_mut().extensions.insert(SerrateOptions::default());
     }
     let runtime = builder.runtime_env().get_or_insert_default();
-    // What cannot be built anew stays as it is.
+    // A runtime that cannot be rebuilt stays as it is.
     if let Ok(visible) = with_visible_files(runtime) {
         *runtime = visible;
     }
@@ -159,7 +162,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     for rule in &mut builder.analyzer().get_or_insert_default().rules {
         *rule = Arc::new(OfStatement(Arc::clone(rule)));
     }
-    // Once types are coerced, what was written cannot be told any more.
+    // After type coercion, the original expressions are lost.
     let hints: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ListHints);
     let rules = &mut builder.analyzer().get_or_insert_default().rules;
     rules.insert(0, hints);
@@ -169,7 +172,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     analyzer.push(Arc::new(PlainChanges));
     analyzer.push(Arc::new(UnnestDependencies));
     analyzer.push(Arc::new(FlatUnions));
-    // Types are coerced by now.
+    // At this point types are coerced.
     analyzer.push(Arc::new(ComputedLists));
     analyzer.push(Arc::new(NestedOrder));
     analyzer.push(Arc::new(QueryValues));
@@ -190,13 +193,13 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     }
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());
-    // The first of a name is the one that stays, whenever the default ones are added.
+    // The first factory of a name stays, whenever the default ones are added.
     let mut stock = |extension: &str| {
         let at = formats.iter().position(|f| f.get_ext().eq_ignore_ascii_case(extension));
         at.map(|at| formats.remove(at))
     };
     let found = [stock("parquet"), stock("csv"), stock("json"), stock("arrow")];
-    formats.extend(wrapped(found));
+    formats.extend(wrap_formats(found));
     let factories = builder.table_factories().get_or_insert_default();
     for extension in file_formats().iter().map(|f| f.get_ext()).chain(JSON_LINES.map(String::from))
     {
@@ -208,7 +211,6 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     ))
 }
 
-/// Functions in FROM.
 fn table_functions() -> [(&'static str, Arc<dyn TableFunctionImpl>); 3] {
     [
         ("meds", Arc::new(MedsFunction)),
@@ -217,12 +219,12 @@ fn table_functions() -> [(&'static str, Arc<dyn TableFunctionImpl>); 3] {
     ]
 }
 
-/// Tables over files in all formats, ours included.
+/// Returns the factory of tables over files in all formats, including ours.
 fn files_table_factory() -> Arc<dyn TableProviderFactory> {
     Arc::new(FilesTableFactory::new(Arc::new(ListingTableFactory::new())))
 }
 
-/// The file formats that are ours alone.
+/// Returns the file formats that only we provide.
 fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
     vec![
         Arc::new(NrtFormatFactory),
@@ -232,15 +234,15 @@ fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
     ]
 }
 
-/// What tables of sparse tensors are stored as.
+/// The name of tables of sparse tensors after STORED AS.
 const DOK: &str = "DOK";
 
-/// Other endings of files with one JSON record per line.
+/// Other extensions of files with one JSON record per line.
 const JSON_LINES: [&str; 2] = ["ndjson", "jsonl"];
 
-/// Formats of DataFusion's with COPY of our own, over the factories that a session has for Parquet,
-/// CSV, JSON and Arrow, or else DataFusion's.
-fn wrapped(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFormatFactory>> {
+/// Returns DataFusion's formats with our COPY, based on the session's factories for Parquet, CSV,
+/// JSON and Arrow, or else on DataFusion's.
+fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFormatFactory>> {
     let [parquet, csv, json, arrow] = stock;
     let parquet = match parquet {
         Some(parquet) => ParquetFileFormatFactory::new(parquet),
@@ -260,15 +262,16 @@ fn wrapped(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFo
     all
 }
 
-/// Adds the file formats `.nrt` and `.safetensors` to a session of somebody else's: for paths in FROM
-/// (where that is enabled), CREATE EXTERNAL TABLE and COPY; and the table functions `meds` and `meds_asof`. Parquet, CSV,
-/// JSON and Arrow stay what they are but for COPY to one local file and for JSON that is one list.
-/// Files `.ndjson` and `.jsonl` are JSON too.
+/// Adds the file formats `.nrt` and `.safetensors` to an existing session: for paths in FROM (if
+/// these are enabled), CREATE EXTERNAL TABLE and COPY; and the table functions `meds` and
+/// `meds_asof`. Parquet, CSV, JSON and Arrow are unchanged except for COPY to one local file, and
+/// for JSON files that contain one list. Files `.ndjson` and `.jsonl` are JSON too.
 ///
-/// Source order under LIMIT, and batches sized by leaves, need the rules that [`configure`] adds.
+/// Source order under LIMIT, and batches sized by leaves, require the rules that [`configure`]
+/// adds.
 ///
 /// # Errors
-/// When a format of that name is registered already.
+/// When a format of that name is already registered.
 pub fn register_formats(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();
@@ -279,7 +282,7 @@ pub fn register_formats(ctx: &SessionContext) -> Result<()> {
     }
     state.table_factories_mut().insert(DOK.into(), Arc::new(DokTableFactory));
     let stock = ["parquet", "csv", "json", "arrow"].map(|e| state.get_file_format_factory(e));
-    for format in wrapped(stock) {
+    for format in wrap_formats(stock) {
         state.register_file_format(format, true)?;
     }
     for extension in JSON_LINES {

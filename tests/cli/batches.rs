@@ -41,7 +41,7 @@ fn batches_are_files_that_a_seed_decides() {
     let first = batch(&place, "a/batch-000000.safetensors");
     assert_eq!(tensor(&first, "code").shape(), [5, 16]);
 
-    // Seeds decide, threads do not.
+    // The seed decides the result, the number of threads does not.
     run("b", &["--shuffle", "--seed", "7", "--epochs", "2", "--threads", "1"]);
     run("c", &["--shuffle", "--seed", "8", "--epochs", "2"]);
     let bytes = |folder: &str, n: usize| {
@@ -53,7 +53,7 @@ fn batches_are_files_that_a_seed_decides() {
     assert_ne!(bytes("a", 0), bytes("c", 0));
     assert_ne!(bytes("a", 0), bytes("a", 6));
 
-    // What exists is kept.
+    // Existing output is kept.
     let kept = run("a", &[]);
     assert!(kept.code == 1 && kept.err.contains("--overwrite"), "{}", kept.err);
     let said = run(
@@ -79,7 +79,7 @@ fn batches_are_files_that_a_seed_decides() {
     let kept = run("c", &["--overwrite"]);
     assert!(kept.code == 1 && kept.err.contains("notes.txt"), "{}", kept.err);
 
-    // A raw folder needs no step in between.
+    // A raw MEDS folder needs no conversion first.
     let raw = data("synthea-meds");
     let said = place
         .run(&["batches", &raw, "--split", "tuning", "--batch", "2", "--len", "8", "-o", "raw"]);
@@ -157,7 +157,7 @@ fn labels_are_items_that_end_with_them() {
     let all = serrate::io::meds::Labels::read(labels + "/emergency_within_a_year/train").unwrap();
     assert_eq!(subjects, all.subject_ids().values().as_ref());
 
-    // SQL counts them as well.
+    // SQL gives the same number.
     place.file(
         "q.sql",
         format!("SELECT count(*) AS n FROM meds_asof('{cohort}', 'labels.parquet');"),
@@ -169,7 +169,7 @@ fn labels_are_items_that_end_with_them() {
     assert!(said.err.contains("1 label is of subjects that are not in the data"), "{}", said.err);
     assert!(!said.err.contains("tasks"), "{}", said.err);
 
-    // Labels of several tasks have nothing to tell them apart.
+    // Nothing distinguishes the labels of several tasks.
     for task in ["a", "b"] {
         let to = format!("TO 'tasks/{task}/0.parquet'");
         assert_eq!(place.run(&["-c", &copy.replace("TO 'labels.parquet'", &to)]).code, 0);
@@ -240,7 +240,7 @@ fn names_of_other_formats_are_no_folders() {
     place.ok(&["batches", &cohort, "--batch", "9", "--len", "4", "-o", "v1.2"]);
     let err = place.fails(2, &["convert", &meds, "out", "--to", "meds"]);
     assert!(err.contains("invalid value"), "{err}");
-    // A folder that is not there, as it was given.
+    // The error names the missing folder as it was given.
     for args in [
         vec!["batches", "nowhere", "--batch", "2", "--len", "4", "-o", "out"],
         vec!["convert", "nowhere", "out", "--to", "meds-torch-data"],

@@ -60,7 +60,7 @@ fn folders_become_folders_or_one_file_in_the_order_of_the_shards() {
     for name in ["out/a.parquet", "out/train/2.parquet", "out/train/10.parquet"] {
         assert!(place.exists(name), "{name}");
     }
-    // The width is that of all shards.
+    // The integer width fits the values of all shards.
     let types = place.ok(&["inspect", "out/a.parquet"]);
     assert!(types.contains("UInt16"), "{types}");
     let err = place.fails(2, &["convert", "in", "out2"]);
@@ -153,7 +153,7 @@ fn densify_pads_cuts_and_masks() {
         "-1",
     ]);
     let code = tensor("cut.safetensors", "code");
-    // The last event is empty, so it is all padding.
+    // The last event is empty, so it is padding only.
     assert_eq!((code.shape(), code.as_slice::<i64>().unwrap()), (&[1, 1, 2][..], &[-1, -1][..]));
 
     place.ok(&["convert", "x.nrt", "x.parquet"]);
@@ -275,7 +275,7 @@ fn nan_of_nrt_is_null_where_a_format_has_null_unless_kept() {
         let text = fs::read_to_string(place.path(file)).unwrap();
         assert!(text.contains("\"t\":[\"NaN\",1.5]"), "{text}");
     }
-    // Formats without nulls say NaN either way.
+    // Formats without nulls keep NaN either way.
     place.ok(&["convert", "x.nrt", "y.nrt"]);
     assert_eq!(fs::read(place.path("x.nrt")).unwrap(), fs::read(place.path("y.nrt")).unwrap());
     place.ok(&["convert", "x.nrt", "x.safetensors"]);
@@ -306,7 +306,7 @@ fn columns_of_json_can_be_declared() {
     assert!(err.contains("uint7") && err.contains("float64"), "{err}");
     let err = place.fails(2, &["convert", "e.nrt", "f.parquet", code[0], code[1]]);
     assert!(err.contains("--schema applies to JSON"), "{err}");
-    // What a declared type cannot hold is an error that says where.
+    // A value that does not fit the declared type is an error that names its position.
     place.file("n.ndjson", "{\"code\": [1, 300]}\n");
     let err = place.fails(1, &["convert", "n.ndjson", "n.nrt", "--schema", "code=uint8"]);
     assert!(err.contains("n.ndjson") && err.contains("code"), "{err}");

@@ -81,7 +81,7 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
     };
     assert_eq!(names(&report["splits"]), ["held_out", "train", "tuning"]);
     assert_eq!(names(&report["shards"]), ["held_out/0", "train/0", "train/1", "tuning/0"]);
-    // As SQL counts them.
+    // SQL gives the same counts.
     let sql = |question: &str| -> Vec<u64> {
         let out = place.ok(&["-f", "csv", "-c", &question.replace("MEDS", &meds)]);
         out.lines().skip(1).flat_map(|l| l.split(',').map(|n| n.parse().unwrap())).collect()
@@ -107,7 +107,7 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
     let [events, measurements, most] = longest[..] else { panic!("{longest:?}") };
     assert_eq!(train["padded_sm_bytes"], 20 * measurements * 17);
     assert_eq!(train["padded_sem_bytes"], 20 * events * (5 + 13 * most));
-    // Codes, the most frequent first, with what they are called.
+    // The most frequent codes come first, with their descriptions.
     let codes = report["codes"].as_array().unwrap();
     assert_eq!(report["distinct_codes"], codes.len());
     let count = |c: &serde_json::Value| {
@@ -128,7 +128,7 @@ fn inspect_counts_splits_shards_and_codes_of_meds_and_of_its_tensors() {
     assert!(out.contains("the 2 most frequent of") && out.contains("padded SEM"), "{out}");
     assert!(!place.ok(&["inspect", &meds, "--codes", "0"]).contains("most frequent"));
 
-    // Of the tensors, what they hold; and they are read as rows.
+    // Tensors are inspected as the rows that they hold.
     let cohort = data("synthea-meds-torch-data");
     let report = json(&["inspect", &cohort, "--json"]);
     assert_eq!(report["format"], "meds-torch-data");

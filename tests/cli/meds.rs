@@ -1,4 +1,4 @@
-//! MEDS folders and the cohorts made of them.
+//! MEDS folders and cohorts built from them.
 
 use parquet::arrow::ArrowWriter;
 use serrate::arrow::array::{
@@ -38,7 +38,7 @@ fn meds_becomes_tokens_with_the_vocabulary_beside_them() {
         fs::read(place.path("one.nrt")).unwrap(),
         fs::read(place.path("again.nrt")).unwrap()
     );
-    // The tokens of another data set mean other codes: each file has its own beside it.
+    // Tokens of another data set mean other codes, so each file has its own vocabulary.
     let codes = fs::read(place.path("one.codes.parquet")).unwrap();
     place.ok(&["convert", &data("synthea-meds"), "two.nrt"]);
     assert!(place.exists("two.codes.parquet"));
@@ -112,7 +112,7 @@ fn a_subject_in_two_shards_is_refused_by_name() {
     for name in ["x.nrt", "cohort", "b"] {
         assert!(!place.exists(name), "{name}");
     }
-    // A split that has each of its subjects once is read.
+    // A split that contains each of its subjects once is accepted.
     place.ok(&[
         "batches", "meds", "--batch", "4", "--len", "8", "-o", "b", "--compat", "--split", "train",
     ]);
@@ -196,7 +196,7 @@ fn a_folder_that_is_no_table_is_named() {
     assert!(!err.contains("folder"), "{err}");
 }
 
-/// Writes a shard of two subjects with a list and texts, spelled as Arrow has them in `text` and `list`.
+/// Writes a shard of two subjects with a list and strings, in the Arrow types `text` and `list`.
 fn write_shard(place: &Place, name: &str, first: i64, text: &DataType, wide: bool) {
     let path = place.path(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -233,7 +233,7 @@ fn shards_that_spell_a_type_differently_are_read_by_all() {
     for (i, text) in types.iter().enumerate() {
         let first = i64::try_from(i).unwrap() * 10;
         write_shard(&place, &format!("meds/data/train/{i}.parquet"), first, text, i > 0);
-        // The order in which they come makes no difference.
+        // The order of the shards makes no difference.
         let back = format!("back/data/train/{}.parquet", types.len() - i);
         write_shard(&place, &back, first, text, i > 0);
     }
@@ -247,7 +247,7 @@ fn shards_that_spell_a_type_differently_are_read_by_all() {
     assert_eq!(rows, select("meds('back')"));
     let lines: Vec<&str> = rows.lines().collect();
     assert_eq!(lines.len(), 6);
-    // The subjects of each shard are the same but for their ids.
+    // The shards differ only in the ids of their subjects.
     for i in [2, 4] {
         let of_first = lines[i].replace(&format!("\"subject_id\":{}", i * 5), "\"subject_id\":0");
         assert_eq!(of_first, lines[0]);
@@ -255,7 +255,7 @@ fn shards_that_spell_a_type_differently_are_read_by_all() {
     assert!(lines[0].contains(r#""tags":[[["y",null]]]"#), "{}", lines[0]);
     assert!(lines[0].contains(r#""unit":[["mg"]]"#), "{}", lines[0]);
 
-    // Without what MEDS makes of them.
+    // The files are read as plain Parquet, not as MEDS.
     let count = "SELECT count(*) AS n, count(DISTINCT code) AS codes, count(tags) AS tags, min(unit) AS unit";
     for from in ["'meds/data/train/*.parquet'", "'back/data/train/'"] {
         let sql = format!("{count} FROM {from}");

@@ -1,4 +1,4 @@
-//! Several processes on one folder, processes that are killed, interrupted or panic, damaged files.
+//! Several processes on one folder; processes that are killed, interrupted or panic; damaged files.
 
 use std::path::Path;
 use std::process::Child;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Names in a folder, hidden ones too.
+/// Returns the names in a folder, including hidden ones.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =
@@ -104,7 +104,7 @@ fn hidden_names_are_no_data() {
         };
         assert_eq!(count(&format!("{folder}/")), "n\n1\n", "{format}");
         assert_eq!(count(&format!("{folder}/*.{format}")), "n\n1\n", "{format}");
-        // What is named is read.
+        // A file named explicitly is read, hidden or not.
         for named in ["_b", ".b", "_old/b"] {
             assert_eq!(count(&format!("{folder}/{named}.{format}")), "n\n1\n", "{format} {named}");
         }
@@ -151,7 +151,7 @@ fn what_killed_writers_leave_is_gone_after_the_next_one() {
         place.ok(&["-c", next]);
         assert!(!names(place.0.path()).iter().any(|n| n.starts_with('.')), "{args:?}");
     }
-    // What a living one writes stays.
+    // Files that a living process writes are kept.
     let mut living = spawn(&place, &["-c", &format!("COPY ({endless}) TO 'z.csv'")]);
     wait_until("a temporary file", || names(place.0.path()).iter().any(|n| n.ends_with(".tmp")));
     place.ok(&["-c", "COPY (SELECT 1 AS a) TO 'w.csv'"]);
@@ -195,7 +195,7 @@ fn shards_appear_together() {
     assert_eq!(fs::read(place.path("there/kept.txt")).unwrap(), b"kept");
 }
 
-/// A many-to-many join that takes for ever.
+/// A many-to-many join that does not end in reasonable time.
 const JOIN: &str = "CREATE TABLE t AS SELECT value % 3 AS k FROM generate_series(1, 300000); \
                     SELECT count(*) FROM t a JOIN t b ON a.k = b.k;";
 
@@ -236,7 +236,7 @@ fn in_the_shell_an_interrupt_ends_the_statement_and_the_second_one_the_process()
 #[test]
 fn the_second_interrupt_ends_what_does_not_yield() {
     let place = Place::new();
-    // One batch of the join makes ten thousand million pairs, none of which it shows.
+    // One batch of the join makes 10^10 pairs and returns none of them.
     let join = "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 3000000); \
         SELECT count(*) FROM t a JOIN t b ON a.v % 1 = b.v % 1 AND a.v + b.v < 0;";
     let mut child = spawn(&place, &["-i"]);
@@ -318,7 +318,7 @@ fn copy_writes_what_minus_o_writes() {
     let meds = data("synthea-meds");
     let queries = [
         "SELECT value AS id, [value, NULL] AS x, {'a': [value], 'b': 'q\"'} AS s FROM generate_series(1, 5)".to_owned(),
-        // Codes are dictionaries, of several shards.
+        // Codes are dictionaries from several shards.
         format!("SELECT subject_id, code FROM meds('{meds}')"),
         format!("SELECT subject_id, code[1][1] AS first FROM meds('{meds}')"),
     ];
@@ -327,7 +327,7 @@ fn copy_writes_what_minus_o_writes() {
             let (copied, shown) = (format!("copy.{format}"), format!("shown.{format}"));
             place.ok(&["-c", &format!("COPY ({query}) TO '{copied}' OPTIONS (overwrite true)")]);
             place.ok(&["-c", query, "-o", &shown, "--overwrite"]);
-            // Results are shown in the order in which partitions have them.
+            // Results are compared in the order in which partitions return them.
             let read = |name: &str| {
                 let text = match format {
                     "csv" => fs::read_to_string(place.path(name)).unwrap(),
@@ -373,17 +373,17 @@ fn copy_of_several_partitions_is_the_same_file_every_time() {
     }
 }
 
-/// Rows for writers: more than the disk below takes.
+/// Rows for writers, larger than the simulated disk.
 #[cfg(target_os = "linux")]
 const LARGE: &str = "COPY (SELECT value AS id, value * 1.5 AS f, [value, 1] AS x FROM generate_series(1, 60000)) TO 'large.parquet'; \
     COPY (SELECT * FROM 'large.parquet') TO 'large.nrt'; COPY (SELECT id, f FROM 'large.parquet') TO 'flat.nrt'";
 
-/// Runs the command where no file may be longer than 128 KiB.
+/// Runs the command under a file size limit of 128 KiB.
 #[cfg(target_os = "linux")]
 fn on_full_disk(place: &Place, args: &[&str]) -> std::process::Output {
     let own = place.command();
     let mut limited = Command::new("bash");
-    // Writing fails instead of ending the process.
+    // Writing fails; the signal is ignored, so that the process continues.
     limited
         .args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$0\" \"$@\""])
         .arg(own.get_program())
@@ -427,19 +427,19 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else() {
         let first = err.lines().next().unwrap_or("");
         let name = file.trim_start_matches("out/");
         assert!(first.contains(name) && !err.contains("bug in DataFusion"), "{args:?}: {err}");
-        assert!(err.contains("too large") || err.contains("disk full"), "{args:?}: {err}");
+        assert!(err.contains("too large") || err.contains("disk may be full"), "{args:?}: {err}");
         assert_eq!(fs::read(place.path(file)).unwrap(), b"old", "{args:?}");
         assert_eq!(names(&place.path("out")), [name], "{args:?}");
         fs::remove_file(place.path(file)).unwrap();
     }
-    // An error of the query is one of the query.
+    // An error of the query is reported as such.
     place.file("out/x.csv", "old");
     let copy = "COPY (SELECT 1 / (value - value) AS a FROM generate_series(1, 3)) TO 'out/x.csv' OPTIONS (overwrite true)";
     let err = place.fails(1, &["-c", copy]);
     assert!(err.to_lowercase().contains("divide by zero") && !err.contains("full"), "{err}");
 }
 
-/// Joins whose pairs of one batch are thousands of millions, of which nothing is shown for minutes.
+/// Joins that make 10^9 and more pairs of one batch and return nothing for minutes.
 #[cfg(unix)]
 const SILENT: [&str; 4] = [
     "SELECT count(*) FROM t a JOIN t b ON a.v % 1 = b.v % 1 AND a.v + b.v < 0",
@@ -468,7 +468,7 @@ fn one_interrupt_ends_joins_that_show_nothing() {
         let took = start.elapsed();
         let (out, err) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        // The next statement has all threads to itself.
+        // The next statement has all threads available.
         assert!(
             err.contains("interrupted") && out.contains("last\n150000\n"),
             "{join}: {out} {err}"
@@ -481,7 +481,7 @@ fn one_interrupt_ends_joins_that_show_nothing() {
 #[test]
 fn an_interrupt_does_not_wait_for_a_kernel() {
     let place = Place::new();
-    // One call over one batch, which nothing can interrupt; of a statement, and within planning.
+    // One call over one batch cannot be interrupted, whether it runs in a statement or at planning.
     for slow in [
         "SELECT sum(ragged_sum(ragged_sort(ragged_pad(x, [25000000])))) FROM (SELECT [random()] AS x FROM generate_series(1, 8))",
         "SELECT ragged_sum(ragged_sort(ragged_pad([3.0, 1.0], [120000000])))",
@@ -496,7 +496,7 @@ fn an_interrupt_does_not_wait_for_a_kernel() {
     }
 }
 
-/// One bit of a file flipped: every one of them, in files of a few rows.
+/// Flips single bits of small files, throughout the file.
 #[cfg(target_os = "linux")]
 #[test]
 fn flipped_bits_are_errors_or_tables_in_little_time_and_memory() {
@@ -514,7 +514,7 @@ fn flipped_bits_are_errors_or_tables_in_little_time_and_memory() {
         let good = fs::read(place.path(name)).unwrap();
         let mut script = String::new();
         fs::create_dir(place.path("bad")).unwrap();
-        // A prime number of bits apart, so that all bits of a byte have their turn.
+        // 13 is odd, so that every bit of a byte is flipped in turn.
         for at in (0..good.len() * 8).step_by(13) {
             let mut bad = good.clone();
             bad[at / 8] ^= 1 << (at % 8);
@@ -540,7 +540,7 @@ fn flipped_bits_are_errors_or_tables_in_little_time_and_memory() {
             !err.contains("bug in DataFusion") && !err.contains("internal error at"),
             "{name}: {err}"
         );
-        // A tenth of a second each; an allocation of gigabytes takes seconds.
+        // A tenth of a second per statement; allocating gigabytes would take seconds.
         let limit = Duration::from_millis(100) * u32::try_from(statements).unwrap();
         assert!(start.elapsed() < limit, "{name}: {:?} for {statements}", start.elapsed());
         fs::remove_dir_all(place.path("bad")).unwrap();

@@ -93,7 +93,7 @@ fn results_of_nrt_files_are_shown() {
     let place = Place::new();
     place.patients("x.nrt");
     let out = place.ok(&["-c", "SELECT age, t, code FROM 'x.nrt'", "-f", "csv"]);
-    // NaN of a file is NULL in SQL.
+    // NaN of an `.nrt` file is NULL in SQL.
     assert_eq!(
         out,
         "age,t,code\n71,\"[null,1.5]\",\"[[7,300,9],[]]\"\n38,[],[]\n50,[2.0],\"[[4,5]]\"\n"

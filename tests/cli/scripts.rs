@@ -1,4 +1,4 @@
-//! Scripts, output, errors, the shell.
+//! Scripts, output, errors, and the shell.
 
 use super::*;
 
@@ -88,7 +88,7 @@ fn copy_says_what_it_wrote() {
     let place = Place::new();
     let sql = "COPY (SELECT 1 AS a UNION ALL SELECT 2) TO 'x.parquet' STORED AS PARQUET";
     assert_eq!(place.ok(&["-c", sql]), "wrote 2 rows to x.parquet\n");
-    // Other formats keep their output clean.
+    // Other formats keep notes out of their output.
     let said =
         place.run(&["-f", "csv", "-c", "COPY (SELECT 1 AS a) TO 'y.csv'", "-c", "SELECT 3 AS b"]);
     assert_eq!((said.out.as_str(), said.err.as_str()), ("b\n3\n", "wrote 1 row to y.csv\n"));
@@ -266,8 +266,8 @@ fn the_shell_knows_functions_of_from() {
     assert!(said.out.contains("numeric_value"), "{} {}", said.out, said.err);
 }
 
-/// Every script of `sql/` runs as it stands, on the data set that is in the repository, and a second time
-/// over what it has written.
+/// Every script of `sql/` runs unchanged on the data in the repository, twice: the second time over
+/// its own output.
 #[cfg(unix)]
 #[test]
 fn the_scripts_of_the_repository_run() {
@@ -292,7 +292,7 @@ fn the_scripts_of_the_repository_run() {
     }
 }
 
-/// Statements that once ended the process, and the command with all its tables.
+/// Statements that used to end the process, and with it the shell and its tables.
 #[test]
 fn deep_statements_leave_the_command_running() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Cuts: ways to run one statement that must not show in its answer.
+//! Cuts: ways to run one statement that must not change its answer.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ pub enum Source {
     Nrt,
 }
 
-/// A way to run statements.
+/// One way to run statements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     pub source: Source,
@@ -26,9 +26,9 @@ pub struct Setup {
     pub batch: usize,
     pub parquet_lists: bool,
     pub pushdown_filters: bool,
-    /// A rule of ours that is switched off.
+    /// One of our rules that is switched off.
     pub rule: Option<String>,
-    /// A setting of DataFusion's planner that is not at its default.
+    /// A setting of DataFusion's planner with a value other than its default.
     pub planner: Option<(String, String)>,
 }
 
@@ -48,7 +48,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// The settings of a session.
+    /// Returns the settings of a session.
     pub fn settings(&self) -> Vec<(String, String)> {
         let one = |name: &str, value: &dyn fmt::Display| (name.to_string(), value.to_string());
         let mut out = vec![
@@ -64,7 +64,7 @@ impl Setup {
         out
     }
 
-    /// What the settings are, by kind: for counts of how often each was used.
+    /// Returns the settings by kind, to count how often each was used.
     pub fn kinds(&self) -> Vec<String> {
         let mut out = vec![
             format!("source {:?}", self.source),
@@ -82,7 +82,7 @@ impl Setup {
         out
     }
 
-    /// What makes this session over tables `CREATE TABLE` has made under their names.
+    /// Returns the statements that set up this session over tables that `CREATE TABLE` has created.
     pub fn script(&self, tables: &[&Table]) -> String {
         let mut out = format!("-- {self}\n");
         for (name, value) in self.settings() {
@@ -134,7 +134,7 @@ impl fmt::Display for Setup {
     }
 }
 
-/// Values that are dealt equally often: each once, in random order, before any comes again.
+/// Deals values equally often: each once in random order before any is repeated.
 #[derive(Clone, Debug)]
 struct Deck<T> {
     values: Vec<T>,
@@ -155,17 +155,17 @@ impl<T: Clone> Deck<T> {
     }
 }
 
-/// What can be switched, as a session lists it.
+/// The settings that can be switched, as a session lists them.
 #[derive(Clone, Debug)]
 pub struct Switches {
-    /// Settings of rules of ours.
+    /// Settings of our rules.
     pub rules: Vec<String>,
-    /// Settings of DataFusion's planner, with a value that is not the default.
+    /// Settings of DataFusion's planner, each with a value other than the default.
     pub planner: Vec<(String, String)>,
 }
 
 impl Switches {
-    /// As a session lists them, so that a new one is tried without being named here.
+    /// Reads the settings from a session, so that a new one is tried without being named here.
     pub async fn listed() -> Self {
         let ctx = serrate::sql::session();
         let sql = "SELECT name, value FROM information_schema.df_settings ORDER BY name";
@@ -187,7 +187,7 @@ impl Switches {
     }
 }
 
-/// The cuts of one world, dealt so that every kind comes equally often.
+/// The cuts of one world, dealt so that every kind occurs equally often.
 pub struct Cuts {
     sources: Deck<Source>,
     files: Deck<usize>,
@@ -200,15 +200,15 @@ pub struct Cuts {
 }
 
 impl Cuts {
-    /// Only `.nrt` files for worlds that they can hold, and all else for the others: a quarter of the
-    /// worlds is such, so the four sources come equally often.
+    /// Worlds that `.nrt` can hold use `.nrt` files only, the others use the other sources. A
+    /// quarter of the worlds is of the first kind, so the four sources occur equally often.
     pub fn new(plain: bool, switches: &Switches) -> Self {
         let sources = match plain {
             true => vec![Source::Nrt],
             false => vec![Source::Memory, Source::Arrow, Source::Parquet],
         };
         let rules = std::iter::once(None).chain(switches.rules.iter().cloned().map(Some));
-        // Half of the statements are planned as most are.
+        // Half of the statements use the default planner settings.
         let planner = switches.planner.iter().cloned().flat_map(|s| [Some(s), None]);
         Self {
             sources: Deck::new(sources),
@@ -235,7 +235,7 @@ impl Cuts {
         }
     }
 
-    /// The full product, but for settings of DataFusion's planner: each of those once.
+    /// Returns the full product, except that each planner setting is tried only once.
     pub fn all(&self) -> Vec<Setup> {
         let mut out = Vec::new();
         for source in &self.sources.values {
@@ -268,7 +268,7 @@ impl Cuts {
     }
 }
 
-/// How often things were used in a run.
+/// How often each setting was used in a run.
 #[derive(Default)]
 pub struct Counts(BTreeMap<String, usize>);
 

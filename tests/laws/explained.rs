@@ -1,6 +1,6 @@
-//! What is known and not a fault: refusals, and rules that cannot be switched off.
+//! Known differences that are not faults: refusals, and rules that cannot be switched off.
 
-/// Rules of ours without a setting, each with what would be wrong without it.
+/// Our rules without a setting, each with what would be wrong without it.
 pub const MENDS: &[(&str, &str)] = &[
     ("SortLists", "ORDER BY lists with NULL and LIMIT loses rows"),
     ("serrate_asof_order", "rows of meds_asof come in any order"),
@@ -50,8 +50,8 @@ pub const MENDS: &[(&str, &str)] = &[
     ("serrate_yielding_joins", "joins without end cannot be interrupted"),
 ];
 
-/// Starts of errors with which a way to write a statement may be refused though another is not, with the
-/// reason.
+/// Beginnings of errors with which one way to write a statement may be refused although another is
+/// accepted, with the reason.
 const REFUSALS: &[(&str, &str)] = &[
     (
         "Physical plan does not support logical expression",
@@ -63,16 +63,16 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Parts of errors of values: no statement of the generator of forms meets one.
+/// Parts of errors caused by values: no statement of the generator `queries` causes one.
 const FAILURES: &[&str] =
     &["Divide by zero", "Cast error", "Cannot cast string", "verflow", "panic"];
 
-/// Why a statement may be refused with an error.
+/// Returns why a statement may be refused with an error.
 pub fn refusal(error: &str) -> Option<&'static str> {
     REFUSALS.iter().find(|(start, _)| error.contains(start)).map(|(_, reason)| *reason)
 }
 
-/// Whether an error is one that a value causes, or a panic.
+/// Whether an error is caused by a value, or is a panic.
 pub fn is_failure(error: &str) -> bool {
     refusal(error).is_none() && FAILURES.iter().any(|part| error.contains(part))
 }

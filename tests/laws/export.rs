@@ -1,4 +1,4 @@
-//! Statements with answers, for engines that know nothing of ours.
+//! Statements with answers for other engines.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,10 +17,10 @@ use crate::sources::{Sessions, Stored, run};
 use crate::statements::{Statements, Steps};
 use crate::tables::World;
 
-/// Statements over one world.
+/// Number of statements per world.
 const PER_WORLD: usize = 12;
 
-/// Writes `N/t0.parquet`, .. and `N/statements.jsonl` per world; gives the number of answers.
+/// Writes `N/t0.parquet`, .. and `N/statements.jsonl` per world; returns the number of answers.
 pub async fn write(folder: &Path, seed: u64, statements: usize) -> u64 {
     let sessions = Sessions::new();
     let mut answered = 0;
@@ -57,7 +57,8 @@ pub async fn write(folder: &Path, seed: u64, statements: usize) -> u64 {
     answered
 }
 
-/// A value as JSON; floats that JSON has not are their names, times microseconds.
+/// Converts a value to JSON: floats that JSON cannot represent become strings, times become
+/// microseconds.
 fn cell(array: &ArrayRef, row: usize) -> Value {
     if array.is_null(row) {
         return Value::Null;

@@ -1,4 +1,4 @@
-//! Random expressions of a type over the columns in scope.
+//! Random expressions of a given type over the columns in scope.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::functions::{AGGREGATES, Call, OURS, STOCK, WINDOWS};
 
-/// What values are below all lists.
+/// The type of values below all lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf {
     Int,
@@ -21,7 +21,7 @@ impl Leaf {
     pub const ALL: [Self; 5] = [Self::Int, Self::Float, Self::Bool, Self::Text, Self::Time];
 }
 
-/// The type of an expression: a leaf below levels of lists.
+/// The type of an expression: a leaf below a number of list levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Type {
     pub depth: usize,
@@ -34,17 +34,17 @@ impl Type {
     }
 }
 
-/// Which lists a column has: equal for columns whose lists are of the same lengths. `a.1/2` lies
-/// within `a.1`.
+/// The lists of a column: equal for columns whose lists have the same lengths. `a.1/2` lies within
+/// `a.1`.
 pub type Shape = Option<String>;
 
-/// A column in scope, or an expression over such.
+/// A column in scope, or an expression over columns.
 #[derive(Clone, Debug)]
 pub struct Expr {
     pub text: String,
     pub ty: Type,
     pub shape: Shape,
-    /// It is a name, a literal or a call, and needs no parentheses.
+    /// Whether it is a name, a literal or a call, which needs no parentheses.
     whole: bool,
 }
 
@@ -53,7 +53,7 @@ impl Expr {
         Self { text, ty, shape, whole: true }
     }
 
-    /// With parentheses where it needs them beside operators.
+    /// Adds parentheses if the expression needs them next to operators.
     pub fn closed(&self) -> String {
         if self.whole { self.text.clone() } else { format!("({})", self.text) }
     }
@@ -65,23 +65,23 @@ impl fmt::Display for Expr {
     }
 }
 
-/// Parentheses that change nothing: the reference writes them, the statement under test does not.
+/// Parentheses that change nothing: the reference writes them, the statement under test omits them.
 pub const OPEN: char = '⟦';
 pub const CLOSE: char = '⟧';
 
-/// What expressions are made over.
+/// The context in which expressions are generated.
 pub struct Maker<'a> {
     pub random: &'a mut ChaCha8Rng,
     pub columns: &'a [Expr],
     pub calls: Calls,
 }
 
-/// Which calls may stand in an expression.
+/// The calls that an expression may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
-    /// Those that DuckDB has as well.
+    /// Calls that DuckDB has as well.
     Shared,
-    /// Those that do not fail over a value.
+    /// Calls that do not fail on a value.
     Safe,
     All,
 }
@@ -96,7 +96,7 @@ impl Calls {
     }
 }
 
-/// A type as a template writes it.
+/// A type in a template.
 struct Spec {
     depth: usize,
     leaf: Option<Leaf>,
@@ -132,12 +132,12 @@ fn spec(text: &str) -> Spec {
     out
 }
 
-/// The parts of a template: texts, and types of arguments.
+/// Splits a template into strings and types of arguments.
 fn pieces(text: &str) -> Vec<Result<String, Spec>> {
     let mut out = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find('<') {
-        // Operators such as `< ` and `<>` are no arguments.
+        // Operators such as `< ` and `<>` are not arguments.
         let end = rest[at..].find('>').map(|e| at + e);
         let argument = end.filter(|e| {
             let inner = &rest[at + 1..*e];
@@ -159,7 +159,7 @@ fn pieces(text: &str) -> Vec<Result<String, Spec>> {
     out
 }
 
-/// What the letters of one template stand for in one expression.
+/// The values of the letters of one template in one expression.
 struct Choice {
     leaf: Leaf,
     depth: usize,
@@ -200,7 +200,7 @@ impl Maker<'_> {
         *self.pick(&Leaf::ALL)
     }
 
-    /// A type: single values more often than lists.
+    /// Returns a type, a scalar more often than a list.
     pub fn ty(&mut self) -> Type {
         let depth = [0, 0, 0, 1, 1, 2][self.below(6)];
         Type::new(depth, self.leaf())
@@ -210,7 +210,7 @@ impl Maker<'_> {
         self.make(Type::new(0, Leaf::Bool), &None, levels)
     }
 
-    /// An expression of a type with lists of a shape, if one is asked for.
+    /// Returns an expression of a type, with lists of a given shape if there is one.
     pub fn make(&mut self, ty: Type, shape: &Shape, levels: usize) -> Expr {
         let columns: Vec<&Expr> = self
             .columns
@@ -244,12 +244,12 @@ impl Maker<'_> {
         }
     }
 
-    /// A list of a shape of which there is no column of this type: made of another column.
+    /// Returns a list of a shape without a column of this type, converted from another column.
     fn converted(&mut self, ty: Type, shape: &str) -> Expr {
         let same: Vec<&Expr> =
             self.columns.iter().filter(|c| c.shape.as_deref() == Some(shape)).collect();
         let given = if same.is_empty() {
-            // The lists around others, whose own columns are not here.
+            // No columns have these inner lists themselves.
             let inner = format!("{shape}/2");
             let inside: Vec<&Expr> =
                 self.columns.iter().filter(|c| c.shape.as_deref() == Some(&inner)).collect();
@@ -298,7 +298,8 @@ impl Maker<'_> {
         }
     }
 
-    /// A call, of a type if one is asked for; nothing where it is not of that type or has no arguments.
+    /// Returns a call, of a given type if there is one; `None` if it cannot have that type or lacks
+    /// arguments.
     pub fn call(
         &mut self,
         call: Call,
@@ -396,12 +397,13 @@ impl Maker<'_> {
             Some(_) => choice.shape(&result)?,
             None => None,
         };
-        // What does not begin with a name and end with the parenthesis of its call is an operator.
+        // A template that does not start with a name and end with the parenthesis of its call is an
+        // operator.
         let whole = is_call(call.text);
         Some(Expr { text, ty: choice.ty(&result), shape, whole })
     }
 
-    /// An aggregate, or a window function if `windows`, over rows with the order `order`.
+    /// Returns an aggregate, or a window function if `windows`, over rows in the order `order`.
     pub fn over(&mut self, windows: bool, order: &str, levels: usize) -> Expr {
         let of = if windows { WINDOWS } else { AGGREGATES };
         loop {
@@ -418,10 +420,10 @@ impl Maker<'_> {
     }
 }
 
-/// Whether what stands between these texts is an argument of a call, all of it.
+/// Whether the text between these two is one whole argument of a call.
 fn is_argument(before: &str, after: &str) -> bool {
     let called = before.ends_with("(") || before.ends_with(", ");
-    // `(` of a call follows a name; a list in brackets or a lambda's body is not looked into.
+    // The `(` of a call follows a name. Lists in brackets and bodies of lambdas are not searched.
     let open = before.rfind(['(', '[', ']']).map(|at| (at, before.as_bytes()[at]));
     let name = match open {
         Some((at, b'(')) => before[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_'),

@@ -1,27 +1,27 @@
-//! Statements as trees: every part has one meaning, and some parts can be written in several ways.
+//! Statements as trees: each part has one meaning, and some parts can be written in several ways.
 //!
-//! The reference writes every part in its first way. A cut writes each part in a way drawn for it, so the
-//! equality of the answers is the law that makes the ways equal.
+//! The reference writes each part in its first way. A cut writes each part in a drawn way, so
+//! comparing the answers checks the laws that make the ways equal.
 
 use std::collections::BTreeSet;
 
-/// What may stand in place of a part when a statement is made smaller.
+/// What may replace a part when a statement is reduced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A value of a type: another value of that type, or a literal.
+    /// A value of a type, replaceable by another value of that type or by a literal.
     Value(&'static str),
-    /// A query with columns of these names and types: another such query.
+    /// A query with columns of these names and types, replaceable by another such query.
     Query(String),
-    /// Nothing.
+    /// The part may be left out.
     Optional,
-    /// Only what its own parts leave.
+    /// Only its own parts may be replaced.
     Fixed,
 }
 
-/// One way to write a part: `{0}`, `{1}`, .. stand for its children.
+/// One way to write a part; `{0}`, `{1}`, .. stand for its children.
 #[derive(Clone, Debug)]
 pub struct Way {
-    /// The law that says it means the same as the first way.
+    /// The law by which it means the same as the first way.
     pub law: &'static str,
     pub text: String,
 }
@@ -31,11 +31,11 @@ pub struct Node {
     pub role: Role,
     pub children: Vec<Node>,
     pub ways: Vec<Way>,
-    /// The way a cut writes it in.
+    /// The way that a cut uses.
     pub way: usize,
 }
 
-/// Children of a node under construction, by the placeholders that stand for them.
+/// Children of a node under construction, in the order of their placeholders.
 #[derive(Default)]
 pub struct Parts(Vec<Node>);
 
@@ -57,14 +57,14 @@ impl Node {
         Parts::default().node(role, text)
     }
 
-    /// Adds another way to write it.
+    /// Adds another way to write the part.
     #[must_use]
     pub fn or(mut self, law: &'static str, text: impl Into<String>) -> Self {
         self.ways.push(Way { law, text: text.into() });
         self
     }
 
-    /// As SQL: in the first ways, or in those drawn.
+    /// Returns the SQL text, in the first ways or in the drawn ones.
     pub fn sql(&self, drawn: bool) -> String {
         let text = &self.ways[if drawn { self.way } else { 0 }].text;
         let mut out = String::new();
@@ -80,7 +80,7 @@ impl Node {
         out
     }
 
-    /// Draws a way for every part: `pick` is given the number of ways.
+    /// Draws a way for each part; `pick` receives the number of ways.
     pub fn draw(&mut self, pick: &mut dyn FnMut(usize) -> usize) {
         self.way = if self.ways.len() > 1 { pick(self.ways.len()) } else { 0 };
         for child in &mut self.children {
@@ -88,7 +88,7 @@ impl Node {
         }
     }
 
-    /// Names of the laws that the drawn ways use.
+    /// Collects the laws that the drawn ways use.
     pub fn laws(&self, out: &mut BTreeSet<&'static str>) {
         if self.way > 0 {
             out.insert(self.ways[self.way].law);
@@ -98,7 +98,7 @@ impl Node {
         }
     }
 
-    /// Trees that are this one with something left out, the smallest first.
+    /// Returns this tree with parts left out, the smallest trees first.
     pub fn smaller(&self) -> Vec<Self> {
         let mut out = Vec::new();
         for mut other in self.instead() {
@@ -118,7 +118,7 @@ impl Node {
         out
     }
 
-    /// What may stand in its place.
+    /// Returns what may replace the part.
     fn instead(&self) -> Vec<Self> {
         match &self.role {
             Role::Fixed => Vec::new(),
@@ -137,7 +137,7 @@ impl Node {
         }
     }
 
-    /// The first parts below of its role.
+    /// Returns the nearest descendants of the same role.
     fn descendants(&self, most: usize) -> Vec<Self> {
         let mut out = Vec::new();
         for child in &self.children {
@@ -169,12 +169,12 @@ impl Node {
 #[derive(Clone, Debug)]
 pub struct Form {
     pub root: Node,
-    /// Its rows come in one order.
+    /// Whether its rows have exactly one order.
     pub ordered: bool,
 }
 
 impl Form {
-    /// The same with ways drawn anew.
+    /// Returns the form with newly drawn ways.
     pub fn drawn(&self, pick: &mut dyn FnMut(usize) -> usize) -> Self {
         let mut out = self.clone();
         out.root.draw(pick);

@@ -1,22 +1,22 @@
-//! Calls of every function, by type: what the generator of expressions draws from.
+//! Calls of every function by type, from which the generator of expressions draws.
 //!
-//! A type is written as a leaf (`i`nteger, `f`loat, `b`oolean, te`s`t, `t`ime; `?` any of them, `#` a
-//! number), behind an `l` for every level of lists; `*` is one level or two. `<l#.1>` is an argument of
-//! that type, and arguments of the same number have the same lists; `<l#.1^>` has the lists around those.
-//! `<i=1>` is an argument that `{1}` repeats.
+//! A type is written as a leaf (`i`nteger, `f`loat, `b`oolean, `s`tring, `t`ime; `?` for any of
+//! them, `#` for a number) after an `l` per level of lists; `*` stands for one level or two.
+//! `<l#.1>` is an argument of that type; arguments with the same number have the same lists.
+//! `<l#.1^>` has the lists around those. `<i=1>` is an argument that `{1}` repeats.
 
-/// A call and the type it has.
+/// A call and its type.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub result: &'static str,
     pub text: &'static str,
-    /// It can fail over a value: it stands only where failing is what the statement is about.
+    /// Whether it can fail on a value; it is then used only in statements about failures.
     pub fails: bool,
 }
 
 impl Call {
-    /// Whether DuckDB has it, with this name and meaning: there `/` of integers is a float, `BETWEEN` and
-    /// `IN` bind stronger than `=`, and sums of floats are rounded on the way.
+    /// Whether DuckDB has it with the same name and meaning. In DuckDB, `/` of integers is a float,
+    /// `BETWEEN` and `IN` bind stronger than `=`, and sums of floats are rounded at each step.
     pub fn is_shared(&self) -> bool {
         let other = [
             " / ",
@@ -46,7 +46,7 @@ const fn fails(result: &'static str, text: &'static str) -> Call {
     Call { result, text, fails: true }
 }
 
-/// Of DataFusion.
+/// Functions of DataFusion.
 pub const STOCK: &[Call] = &[
     call("i", "<i> + <i>"),
     call("i", "<i> - <i>"),
@@ -122,7 +122,7 @@ pub const STOCK: &[Call] = &[
     call("li", "array_append(<li>, <i>)"),
 ];
 
-/// Of ours: every one of the registry, in every form its syntax has.
+/// Our functions: each registered function in each form of its syntax.
 pub const OURS: &[Call] = &[
     // Shape.
     call("i", "ragged_count(<*?>)"),
@@ -349,7 +349,7 @@ pub const OURS: &[Call] = &[
     call("lli", "ragged_pad(<lli>, [NULL, 2], 0, 'left')"),
 ];
 
-/// Over the rows of a group. `ORDER` stands for a total order of the rows.
+/// Aggregates. `ORDER` stands for a total order of the rows.
 pub const AGGREGATES: &[Call] = &[
     call("i", "count(*)"),
     call("i", "count(<?>)"),
@@ -391,7 +391,7 @@ pub const AGGREGATES: &[Call] = &[
     call("i", "CAST(ragged_sum(ragged_unzip(ragged_histogram_agg(<ls>), 'count')) AS BIGINT)"),
 ];
 
-/// Over a window. `ORDER` stands for a total order of the rows.
+/// Window functions. `ORDER` stands for a total order of the rows.
 pub const WINDOWS: &[Call] = &[
     call("i", "row_number() OVER (ORDER BY ORDER)"),
     call("i", "row_number() OVER (PARTITION BY <i> ORDER BY ORDER)"),
@@ -413,7 +413,7 @@ pub const WINDOWS: &[Call] = &[
     call("i", "max(<i>) OVER (ORDER BY ORDER ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"),
 ];
 
-/// Names of the calls of functions in a text.
+/// Returns the names of the functions that a text calls.
 pub fn names(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('(').filter_map(move |(at, _)| {
         let start = text[..at].rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_');

@@ -1,15 +1,15 @@
-//! Values: what expressions of [`crate::queries`] are made of.
+//! The grammar of values, from which expressions of [`crate::queries`] are built.
 //!
-//! Types are written `i`nteger, `u`nsigned of 64 bits, `f`loat, `s`tring, `b`oolean, `d`ate, `t`imestamp,
-//! duration `g`, decimal `n`, and `l` before the type of elements. In a template `{i}` is an argument of a
-//! type, and `{0}`, `{1}`, .. repeat arguments.
+//! Types are written `i`nteger, `u`nsigned 64-bit integer, `f`loat, `s`tring, `b`oolean, `d`ate,
+//! `t`imestamp, duration `g`, decimal `n`, and `l` before the type of elements. In a template,
+//! `{i}` is an argument of a type, and `{0}`, `{1}`, .. repeat arguments.
 
 use std::sync::LazyLock;
 
 pub const SINGLE: [&str; 9] = ["i", "u", "f", "s", "b", "d", "t", "g", "n"];
 pub const LISTS: [&str; 4] = ["li", "lf", "ls", "ll"];
 
-/// A template, and other ways to write it, each with its law.
+/// A template and other ways to write it, each with its law.
 #[derive(Clone, Debug)]
 pub struct Template {
     pub ty: &'static str,
@@ -17,7 +17,7 @@ pub struct Template {
     pub ways: Vec<(&'static str, String)>,
 }
 
-/// Literals of a type, NULL among them.
+/// Returns literals of a type, including NULL.
 pub fn literals(ty: &str) -> &'static [&'static str] {
     match ty {
         "i" => &["1", "0", "CAST(NULL AS BIGINT)", "2", "-1", "7"],
@@ -56,7 +56,7 @@ pub fn literals(ty: &str) -> &'static [&'static str] {
     }
 }
 
-/// Of all types.
+/// Templates for all types.
 const ANY: &[(&str, &[(&str, &str)])] = &[
     (
         "coalesce({Z}, {Z})",
@@ -72,7 +72,7 @@ const ANY: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Of single values.
+/// Templates for scalars.
 const ONE: &[(&str, &[(&str, &str)])] = &[
     ("nullif({Z}, {Z})", &[("nullif is CASE", "CASE WHEN {0} = {1} THEN NULL ELSE {0} END")]),
     (
@@ -92,7 +92,7 @@ const ORDERED: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Conditions over values of all types.
+/// Conditions on values of all types.
 const TESTS: &[(&str, &[(&str, &str)])] = &[
     ("{Z} = {Z}", &[("= goes both ways", "{1} = {0}"), ("= is NOT <>", "NOT ({0} <> {1})")]),
     ("{Z} <> {Z}", &[("<> is NOT =", "NOT ({0} = {1})")]),
@@ -109,7 +109,7 @@ const TESTS: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Conditions over single values.
+/// Conditions on scalars.
 const COMPARISONS: &[(&str, &[(&str, &str)])] = &[
     ("{Z} < {Z}", &[("< is >", "{1} > {0}"), ("< is NOT >=", "NOT ({0} >= {1})")]),
     ("{Z} <= {Z}", &[("<= is < or =", "({0} < {1} OR {0} = {1})")]),
@@ -320,7 +320,7 @@ pub static TEMPLATES: LazyLock<Vec<Template>> = LazyLock::new(|| {
     out
 });
 
-/// A template with its arguments numbered, and their types.
+/// Returns a template with its arguments numbered, and their types.
 pub fn numbered(text: &str) -> (String, Vec<&'static str>) {
     let mut types = Vec::new();
     let mut out = String::new();

@@ -1,4 +1,5 @@
-//! What must hold of every statement: one answer from every cut, and answers that go together.
+//! The laws that every statement must obey: one answer from every cut, and answers that agree with
+//! each other.
 
 use std::sync::Arc;
 
@@ -18,17 +19,17 @@ use crate::tables::World;
 
 pub type Answer = Result<Rows, String>;
 
-/// What is asked of the references and of a cut.
+/// A statement as the references and a cut receive it.
 #[derive(Clone, Debug)]
 pub enum Asked {
-    /// Of plain DataFusion step by step, of a cut as one statement.
+    /// Plain DataFusion runs it step by step, a cut as one statement.
     Steps(Statement, Steps),
-    /// Of our session over tables in memory in the first ways, of a cut in the ways drawn.
+    /// Our session over tables in memory runs it in the first ways, a cut in the drawn ways.
     Form(Form),
 }
 
 impl Asked {
-    /// As a cut is asked.
+    /// Returns the text for a cut.
     pub fn sql(&self) -> String {
         match self {
             Self::Steps(statement, steps) => statement.text(*steps, false),
@@ -36,7 +37,7 @@ impl Asked {
         }
     }
 
-    /// As the reference is asked, where that is one statement.
+    /// Returns the text for the reference, if it is one statement.
     pub fn reference(&self) -> Option<String> {
         match self {
             Self::Steps(..) => None,
@@ -44,7 +45,7 @@ impl Asked {
         }
     }
 
-    /// The answer of the reference.
+    /// Returns the answer of the reference.
     pub async fn expected(&self, sessions: &Sessions) -> Answer {
         match self {
             Self::Steps(statement, _) => answer(&sessions.plain, statement).await,
@@ -52,7 +53,7 @@ impl Asked {
         }
     }
 
-    /// What is expected and what is found, where they are not the same.
+    /// Returns the expected and the found answer if they differ.
     pub fn compare(&self, expected: &Answer, found: &Answer) -> Option<(String, String)> {
         match self {
             Self::Steps(statement, _) => {
@@ -75,8 +76,8 @@ impl Asked {
     }
 }
 
-/// The answer of the reference: each step a table before the next begins, so that no rule can carry over
-/// from one to the other.
+/// Returns the answer of the reference. Each step becomes a table before the next starts, so that
+/// no rule works across steps.
 async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
     let statement = &statement.unrolled();
     let mut made = Vec::new();
@@ -107,7 +108,7 @@ async fn answer(ctx: &SessionContext, statement: &Statement) -> Answer {
     out
 }
 
-/// As text, in its order or in one that is the same for equal rows.
+/// Returns the rows as text, in their order or sorted.
 fn lines(answer: &Answer, sorted: bool) -> String {
     match answer {
         Ok(rows) => {
@@ -121,8 +122,8 @@ fn lines(answer: &Answer, sorted: bool) -> String {
     }
 }
 
-/// Different rows, sorted, with one zero: the reference puts -0.0 before 0.0 where the keys behind should decide, and
-/// has two groups of them within lists.
+/// Returns the different rows, sorted, with one zero: the reference sorts -0.0 before 0.0 where the
+/// next keys should decide, and has two groups of them within lists.
 fn with_one_zero(answer: &Answer) -> Vec<String> {
     let text = lines(answer, true).replace("-0.0", "0.0");
     let mut lines: Vec<String> = text.lines().skip(1).map(str::to_owned).collect();
@@ -131,7 +132,7 @@ fn with_one_zero(answer: &Answer) -> Vec<String> {
     lines
 }
 
-/// What is expected and what is found, where they are not the same.
+/// Returns the expected and the found answer if they differ.
 fn compare(
     expected: &Answer,
     found: &Answer,
@@ -158,8 +159,8 @@ fn is_sequence(query: &Query) -> bool {
     query.is_ordered() || query.limit.is_some()
 }
 
-/// As [`compare`], for two ways to write one statement over sessions of ours: zeros are equal, a refusal of
-/// one of the ways is none of the other, and nothing that is asked fails over a value.
+/// Like [`compare`], for two ways to write one statement in our sessions: zeros are equal, one way
+/// may be refused, and no statement fails on a value.
 fn compare_ways(expected: &Answer, found: &Answer, ordered: bool) -> Option<(String, String)> {
     let text = |answer: &Answer| {
         let text = match answer {
@@ -184,7 +185,7 @@ fn compare_ways(expected: &Answer, found: &Answer, ordered: bool) -> Option<(Str
     (!same).then(|| (text(expected), text(found)))
 }
 
-/// A law over the answers of one session.
+/// A law over several answers of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
     Counted,
@@ -208,7 +209,7 @@ impl Law {
         }
     }
 
-    /// The laws that say something of a query.
+    /// Returns the laws that apply to a query.
     pub fn of(query: &Query) -> Vec<Self> {
         let plain = query.kind == Kind::Plain && !query.distinct && query.union.is_none();
         let applies = |law: &Self| match law {
@@ -227,7 +228,7 @@ impl Law {
     }
 }
 
-/// Answers of one session that must go together: `whole` is its answer to the statement.
+/// Checks a law; `whole` is the session's answer to the statement.
 pub async fn together(
     law: Law,
     ctx: &SessionContext,
@@ -294,7 +295,7 @@ pub async fn together(
     }
 }
 
-/// Whether a statement over a world still has two answers, and which.
+/// Returns the two answers of a statement over a world if they still differ.
 async fn differs(
     sessions: &Sessions,
     world: &World,
@@ -307,7 +308,7 @@ async fn differs(
     let ctx = sessions.cut(&like.setup, &mut tables).await;
     let found = run(ctx, &asked.sql()).await;
     let out = asked.compare(&expected, &found);
-    // An error stays the error that it was.
+    // The error must remain the same error.
     let kind = |text: &str| match text.strip_prefix("error: ") {
         Some(error) => error.chars().filter(char::is_ascii_alphabetic).take(24).collect(),
         None => String::new(),
@@ -317,7 +318,7 @@ async fn differs(
     })
 }
 
-/// Cuts that are plainer than this one.
+/// Returns cuts that are simpler than this one.
 fn plainer(setup: &Setup) -> Vec<Setup> {
     let own = Setup::default();
     let mut out = Vec::new();
@@ -339,7 +340,7 @@ fn plainer(setup: &Setup) -> Vec<Setup> {
     out
 }
 
-/// A difference between cuts with all left out that it does not need.
+/// Reduces a difference between cuts.
 pub async fn shrunk(
     sessions: &Sessions,
     world: World,
@@ -394,7 +395,7 @@ pub async fn shrunk(
     }
 }
 
-/// A file that knows rows by position has those of its source, in their order.
+/// Checks that a file that knows rows by position keeps the rows of its source in order.
 pub async fn written_in_order(
     plain: &SessionContext,
     ctx: &SessionContext,

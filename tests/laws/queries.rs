@@ -1,4 +1,5 @@
-//! Random statements over [`World::wide`](crate::tables::World::wide), as trees of [`crate::forms`].
+//! Random statements over [`World::wide`](crate::tables::World::wide), as trees of
+//! [`crate::forms`].
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -19,13 +20,13 @@ struct Col {
 /// Names and types of the columns of a query.
 type Columns = Vec<(String, &'static str)>;
 
-/// Something in FROM.
+/// An item of FROM.
 struct Relation {
     node: Node,
     columns: Vec<Col>,
-    /// Its name where it is one relation.
+    /// Its name if it is one relation.
     alias: Option<String>,
-    /// Columns whose values together are of one row alone.
+    /// Columns whose values together identify a row.
     unique: Option<String>,
 }
 
@@ -39,7 +40,7 @@ fn type_of(name: &str) -> &'static str {
     SINGLE.into_iter().chain(LISTS).find(|t| *t == name).expect("a known type")
 }
 
-/// The type of a column of [`World::wide`], by its name.
+/// Returns the type of a column of [`World::wide`] by its name.
 fn type_by_name(name: &str) -> &'static str {
     match name {
         "id" | "k" | "v" | "z" => "i",
@@ -94,7 +95,7 @@ impl Queries {
         format!("{start}{}", self.names)
     }
 
-    /// A statement; half of them ordered.
+    /// Returns a statement; half of them are ordered.
     pub fn form(&mut self) -> Form {
         self.names = 0;
         let (query, columns) = self.query(2);
@@ -124,7 +125,7 @@ impl Queries {
         Form { root, ordered: true }
     }
 
-    /// All columns as sort keys.
+    /// Returns all columns as sort keys.
     fn order(&mut self, columns: &Columns) -> String {
         let mut keys: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
         for i in (1..keys.len()).rev() {
@@ -167,7 +168,7 @@ impl Queries {
         node
     }
 
-    /// A condition of WHERE; `inner` says whether it may have a query in it.
+    /// Returns a condition of WHERE; `inner` allows a subquery in it.
     fn condition(&mut self, scope: &[Col], inner: bool) -> Node {
         if inner && self.chance(35) {
             let first = self.subquery(scope);
@@ -185,7 +186,7 @@ impl Queries {
         self.value("b", scope, 3)
     }
 
-    /// A condition with a query in it.
+    /// Returns a condition with a subquery.
     fn subquery(&mut self, scope: &[Col]) -> Node {
         let role = || Role::Value("b");
         let mut p = Parts::default();
@@ -250,7 +251,7 @@ impl Queries {
         }
     }
 
-    /// A query that gives one value for a row of the scope.
+    /// Returns a query with one value per row of the scope.
     fn scalar(&mut self, scope: &[Col]) -> (Node, &'static str) {
         let keys: Vec<Col> =
             scope.iter().filter(|c| matches!(c.ty, "i" | "s" | "d")).cloned().collect();
@@ -391,7 +392,7 @@ impl Queries {
             let node = p.node(Role::Fixed, text);
             return Relation { node, columns: left.columns, alias: None, unique: None };
         }
-        // Joins are read from the left: what stands right of a join in the text stands in parentheses.
+        // Joins associate to the left; a join on the right side needs parentheses.
         let mut node = p.node(Role::Fixed, text);
         if left.alias.is_some() {
             node = node.or("a join turned round", format!("{r} {turned} {l} ON {on}"));
@@ -484,7 +485,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// An aggregate over a scope: its text in the ways that it has, and its type.
+    /// Returns an aggregate over a scope, written in all its ways, and its type.
     fn aggregate(&mut self, scope: &[Col]) -> (Node, &'static str) {
         let mut p = Parts::default();
         let single = ["i", "f", "s", "d", "t", "n", "u", "g"];
@@ -542,7 +543,7 @@ impl Queries {
         for i in 0..1 + self.below(2) {
             let of: Vec<Col> = from.columns.clone();
             let column = self.pick(&of);
-            // A key that is written out is the position of a column.
+            // A literal key would be the position of a column.
             let made = match self.below(3) {
                 0 if SINGLE.contains(&column.ty) => self.key(column.ty, &from.columns),
                 _ => Node::text(Role::Fixed, column.text.clone()),
@@ -575,7 +576,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// A key of GROUP BY with a column in it.
+    /// Returns a key of GROUP BY that contains a column.
     fn key(&mut self, ty: &'static str, scope: &[Col]) -> Node {
         for _ in 0..8 {
             let made = self.value(ty, scope, 1);
@@ -709,7 +710,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// A window function over a base table: one type of result, and the order within.
+    /// Returns a window function over a base table: its result type, and the order within.
     fn window(&mut self, p: &mut Parts, scope: &[Col], id: &str) -> (String, &'static str) {
         let by: Vec<Col> = scope.iter().filter(|c| c.ty != "ll").cloned().collect();
         let by = self.pick(&by).text;
@@ -795,7 +796,7 @@ impl Queries {
         let from = self.relation(levels - 1);
         let mut p = Parts::default();
         let a = p.put(left);
-        // Same columns from another relation.
+        // The same columns from another relation.
         let mut right = Parts::default();
         let r = right.put(from.node);
         let mut items = Vec::new();
@@ -907,7 +908,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Lists to rows and back.
+    /// Turns lists into rows and back.
     fn nested(&mut self) -> (Node, Columns) {
         let at = self.below(self.tables.len());
         let (table, known) = self.tables[at].clone();
@@ -940,7 +941,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Constants and conditions without columns above an aggregate.
+    /// Returns constants and conditions without columns above an aggregate.
     fn constant_above(&mut self, levels: usize) -> (Node, Columns) {
         let (query, inner) = match self.below(2) {
             0 => self.grouped(levels - 1),

@@ -1,4 +1,4 @@
-//! Differences: found, made small, written down.
+//! Differences and their reduction and report.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use crate::laws::Asked;
 use crate::statements::{Query, Statement, Steps};
 use crate::tables::{World, create};
 
-/// Two answers that should be one.
+/// Two answers that should be equal.
 #[derive(Clone, Debug)]
 pub struct Difference {
     pub law: &'static str,
@@ -21,7 +21,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// What differences of one cause have in common, as far as an error or the laws tell.
+    /// Returns what differences of one cause have in common, as far as an error or the laws show.
     pub fn kind(&self) -> Option<String> {
         let error = self.found.strip_prefix("error: ").or(self.expected.strip_prefix("error: "));
         if let Some(error) = error {
@@ -33,7 +33,7 @@ impl Difference {
         Some(format!("{laws:?}"))
     }
 
-    /// What to run, and both answers.
+    /// Returns the script to run, and both answers.
     pub fn script(&self, world: &World) -> String {
         let mut out = String::new();
         let _ = writeln!(out, "-- {} (world {} statement {})", self.law, self.seed, self.number);
@@ -64,7 +64,7 @@ impl Difference {
     }
 }
 
-/// The query of a step, or the last one.
+/// Returns the query of a step, or the last query.
 fn of(statement: &mut Statement, at: usize) -> &mut Query {
     match statement.steps.get_mut(at) {
         Some((_, query)) => query,
@@ -72,7 +72,7 @@ fn of(statement: &mut Statement, at: usize) -> &mut Query {
     }
 }
 
-/// Statements that are this one with something left out.
+/// Returns the statement with parts left out.
 pub fn smaller(statement: &Statement) -> Vec<Statement> {
     let mut out = Vec::new();
     let mut push = |change: &dyn Fn(&mut Statement)| {
@@ -136,7 +136,7 @@ pub fn smaller(statement: &Statement) -> Vec<Statement> {
     out
 }
 
-/// Worlds that are this one with fewer rows.
+/// Returns the world with fewer rows.
 pub fn fewer(world: &World) -> Vec<World> {
     let mut out = Vec::new();
     for at in 0..world.tables.len() {

@@ -34,7 +34,7 @@ use tempfile::TempDir;
 use crate::cuts::{Setup, Source};
 use crate::tables::{Table, World};
 
-/// Windows of rows of about equal size.
+/// Returns windows of rows of about equal size.
 pub fn split(rows: usize, parts: usize) -> Vec<(usize, usize)> {
     let each = rows.div_ceil(parts).max(1);
     (0..parts).map(|i| (i * each).min(rows)).map(|from| (from, each.min(rows - from))).collect()
@@ -65,9 +65,9 @@ fn register(
     ctx.register_table(name, Arc::new(table)).unwrap();
 }
 
-/// Plain DataFusion: our functions and syntax, one of our rules, and of its own those alone without which
-/// there is no plan. Aggregates of floats are those of a session of ours: its own depend on the cut, and
-/// these are compared to the bit.
+/// Creates plain DataFusion: our functions and syntax, one of our rules, and only those rules of
+/// its own that a plan requires. Aggregates of floats are ours, because its own depend on the cut
+/// and these are compared to the bit.
 fn plain() -> SessionContext {
     let mut config = SessionConfig::new().with_target_partitions(1).with_information_schema(true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
@@ -89,10 +89,10 @@ fn plain() -> SessionContext {
         Arc::new(DecorrelatePredicateSubquery::new()),
         Arc::new(ScalarSubqueryToJoin::new()),
         Arc::new(DecorrelateLateralJoin::new()),
-        // NOT IN over a list with NULL is right with keys alone.
+        // NOT IN over a list with NULL is right only with join keys.
         Arc::new(ExtractEquijoinPredicate::new()),
     ];
-    // Zeros and NaN of both signs are one value: the reference has to say so too.
+    // Zeros, and NaN of both signs, are one value; the reference must treat them so too.
     let keys = state.optimizer().rules.iter().filter(|r| r.name() == "serrate_float_keys");
     let needed = needed.into_iter().chain(keys.cloned()).collect();
     *builder.optimizer() = Some(Optimizer::with_rules(needed));
@@ -107,7 +107,7 @@ fn plain() -> SessionContext {
     ctx
 }
 
-/// Sorts and partitions that operators ask for, and the check that they have them.
+/// Returns rules for required sorts and partitions, and the check that they are present.
 fn needed_physical() -> PhysicalOptimizer {
     let needed =
         ["OutputRequirements", "EnsureRequirements", "LambdaParameters", "SanityCheckPlan"];
@@ -116,14 +116,14 @@ fn needed_physical() -> PhysicalOptimizer {
     PhysicalOptimizer::with_rules(rules)
 }
 
-/// Sessions that all statements of a thread run in. Tables and settings are changed, not sessions.
+/// The sessions of a thread. Tables and settings change, the sessions do not.
 pub struct Sessions {
     /// Plain DataFusion over tables in memory.
     pub plain: SessionContext,
-    /// Ours over tables in memory, one partition, large batches.
+    /// Our session over tables in memory, with one partition and large batches.
     pub own: SessionContext,
     ours: SessionContext,
-    /// The settings of `ours` before those of a cut.
+    /// The settings of `ours` before those of a cut are applied.
     base: ConfigOptions,
 }
 
@@ -139,7 +139,7 @@ impl Sessions {
         Self { plain: plain(), own: session(), ours, base }
     }
 
-    /// Makes the tables of a world those of the references.
+    /// Registers the tables of a world in the references.
     pub fn enter(&self, world: &World) {
         for table in &world.tables {
             for ctx in [&self.plain, &self.own] {
@@ -148,7 +148,7 @@ impl Sessions {
         }
     }
 
-    /// The session of a cut, over the tables of a world.
+    /// Returns the session of a cut over the tables of a world.
     pub async fn cut(&self, setup: &Setup, tables: &mut Stored<'_>) -> &SessionContext {
         {
             let state = self.ours.state_ref();
@@ -167,12 +167,12 @@ impl Sessions {
     }
 }
 
-/// What tables depend on.
+/// The settings that determine how tables are stored.
 type Key = (Source, usize, usize, usize);
 
 type NamedTable = (String, Arc<dyn TableProvider>);
 
-/// The tables of a world, in every form that was needed so far.
+/// The tables of a world, in every form used so far.
 pub struct Stored<'w> {
     pub world: &'w World,
     pub folder: TempDir,
@@ -203,7 +203,7 @@ impl<'w> Stored<'w> {
     }
 }
 
-/// A table in memory, or over files in a folder.
+/// Stores a table in memory, or in files of a folder.
 async fn stored(
     ctx: &SessionContext,
     table: &Table,
@@ -248,7 +248,7 @@ fn write(source: Source, folder: &Path, number: usize, rows: &RecordBatch) {
         Source::Memory => {}
         Source::Arrow => {
             let mut writer = FileWriter::try_new(file("arrow"), &rows.schema()).unwrap();
-            // Two batches a file.
+            // Two batches per file.
             let half = rows.num_rows() / 2;
             writer.write(&whole(&rows.slice(0, half))).unwrap();
             writer.write(&whole(&rows.slice(half, rows.num_rows() - half))).unwrap();
@@ -273,12 +273,12 @@ fn write(source: Source, folder: &Path, number: usize, rows: &RecordBatch) {
     }
 }
 
-/// A slice as a batch of its own.
+/// Copies a slice to a batch of its own.
 fn whole(rows: &RecordBatch) -> RecordBatch {
     concat_batches(&rows.schema(), [rows]).unwrap()
 }
 
-/// Rows as text, values to the bit.
+/// Rows as text, with values to the bit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rows {
     pub schema: SchemaRef,
@@ -286,7 +286,7 @@ pub struct Rows {
     pub batches: Vec<RecordBatch>,
 }
 
-/// Runs a statement to its rows, or to its error; a panic is one that says so.
+/// Runs a statement and returns its rows, or its error or panic as text.
 pub async fn run(ctx: &SessionContext, sql: &str) -> Result<Rows, String> {
     let (ctx, text) = (ctx.clone(), sql.to_string());
     let task = tokio::spawn(async move {
@@ -307,7 +307,8 @@ pub async fn run(ctx: &SessionContext, sql: &str) -> Result<Rows, String> {
     }
 }
 
-/// A value as text: numbers of all widths alike, floats to the bit but for the bits of NaN.
+/// Converts a value to text: numbers of all widths alike, floats to the bit except for the bits of
+/// NaN.
 fn cell(array: &ArrayRef, row: usize) -> String {
     if array.is_null(row) {
         return "NULL".into();

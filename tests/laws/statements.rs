@@ -25,10 +25,10 @@ pub struct Statement {
     pub last: Query,
 }
 
-/// What stands in FROM.
+/// An item of FROM.
 #[derive(Clone, Debug)]
 pub struct Relation {
-    /// Names of tables and steps stand between doubled braces.
+    /// Names of tables and steps are enclosed in double braces.
     pub text: String,
     pub alias: String,
 }
@@ -52,7 +52,7 @@ pub struct Query {
     pub having: Option<String>,
     /// Keys of ORDER BY before those that make the order total.
     pub order: Vec<String>,
-    /// Ordered by all columns in the end.
+    /// Whether all columns are the last keys of ORDER BY.
     pub total: bool,
     pub limit: Option<(usize, usize)>,
     pub union: Option<Box<Query>>,
@@ -63,7 +63,7 @@ pub struct Query {
 pub struct Item {
     pub expr: Expr,
     pub name: String,
-    /// Its lists become rows.
+    /// Whether its lists become rows.
     pub unnest: bool,
 }
 
@@ -79,7 +79,7 @@ pub enum Kind {
 }
 
 impl Query {
-    /// As SQL, with names of relations in doubled braces.
+    /// Returns the SQL text, with names of relations in double braces.
     fn text(&self) -> String {
         let mut out = self.selected();
         if let Some(union) = &self.union {
@@ -135,13 +135,13 @@ impl Query {
         (self.order, self.total, self.limit) = (Vec::new(), false, None);
     }
 
-    /// Whether the rows come in one order alone.
+    /// Whether the rows have exactly one order.
     pub fn is_ordered(&self) -> bool {
         self.total
     }
 }
 
-/// Parentheses written or left out.
+/// Writes or omits redundant parentheses.
 pub fn parentheses(text: &str, written: bool) -> String {
     if written {
         text.replace(OPEN, "(").replace(CLOSE, ")")
@@ -169,7 +169,8 @@ impl Statement {
         parentheses(&text, written)
     }
 
-    /// The same in more steps: what is unnested, and the rows of UNION ALL, are a step of their own.
+    /// Returns the same statement in more steps: what is unnested, and the inputs of UNION ALL,
+    /// become steps.
     pub fn unrolled(&self) -> Self {
         let mut steps = Vec::new();
         for (name, query) in &self.steps {
@@ -180,7 +181,7 @@ impl Statement {
         Self { steps, last }
     }
 
-    /// The same without ORDER BY and LIMIT.
+    /// Returns the statement without ORDER BY and LIMIT.
     pub fn unordered(mut self) -> Self {
         for (_, query) in &mut self.steps {
             query.leave_order();
@@ -189,7 +190,7 @@ impl Statement {
         self
     }
 
-    /// The query of every step, over tables of the steps before it.
+    /// Returns the query of each step over tables of the steps before it.
     pub fn step_texts(&self) -> Vec<(String, String)> {
         let none = BTreeMap::new();
         self.steps
@@ -198,7 +199,7 @@ impl Statement {
             .collect()
     }
 
-    /// Whether it may leave out work that fails: rows or columns that nobody asks for.
+    /// Whether it may leave out work that fails: rows or columns that nothing reads.
     pub fn may_skip(&self) -> bool {
         let cut = |q: &Query| q.limit.is_some();
         let last = &self.last;
@@ -215,7 +216,8 @@ impl Statement {
     }
 }
 
-/// What is left of a query once its rows before unnest, or those of UNION ALL, are a step.
+/// Returns what remains of a query after its rows before unnest, or those of UNION ALL, have become
+/// a step.
 fn unroll(name: &str, query: &Query, steps: &mut Vec<(String, Query)>) -> Query {
     let unnests = query.items.iter().any(|i| i.unnest);
     if !unnests && query.union.is_none() {
@@ -261,27 +263,27 @@ fn resolved(text: &str, known: &BTreeMap<String, String>) -> String {
     out
 }
 
-/// A table or step that may stand in FROM.
+/// A table or step that may appear in FROM.
 #[derive(Clone, Debug)]
 struct Source {
     name: String,
     columns: Vec<Column>,
-    /// A table: its rows are in the order of the source.
+    /// Whether it is a table, whose rows are in source order.
     table: bool,
 }
 
-/// Makes statements over a world.
+/// Generates statements over a world.
 pub struct Statements {
     pub random: ChaCha8Rng,
     calls: Calls,
     sources: Vec<Source>,
 }
 
-/// Names of columns in scope and what their rows are ordered by.
+/// Names of columns in scope, and the order of their rows.
 struct Scope {
     columns: Vec<Expr>,
     traps: Vec<String>,
-    /// Columns that make an order total, as far as the relations have such.
+    /// Columns that make an order total, if the relations have such columns.
     unique: Option<String>,
 }
 
@@ -330,7 +332,7 @@ impl Statements {
         Statement { steps, last }
     }
 
-    /// A statement that calls one function over one table.
+    /// Returns a statement that calls one function over one table.
     pub fn about(&mut self, call: crate::functions::Call, aggregate: bool) -> Option<Statement> {
         let source = self.sources[0].clone();
         let relation = Relation { text: format!("{{{{{}}}}}", source.name), alias: "a".into() };
@@ -462,7 +464,7 @@ impl Statements {
         }
     }
 
-    /// A condition over a subquery.
+    /// Returns a condition with a subquery.
     fn subquery(&mut self, scope: &Scope) -> Option<String> {
         let (relation, source) = self.relation("q");
         let inside: Vec<Expr> =
@@ -518,7 +520,7 @@ impl Statements {
         }
     }
 
-    /// A call that fails over some rows, guarded against them.
+    /// Returns a call that fails on some rows, guarded against them.
     fn guarded(&mut self, scope: &Scope) -> Expr {
         let at = self.below(scope.traps.len());
         let trap = &scope.traps[at];
@@ -551,7 +553,7 @@ impl Statements {
                 Maker { random: &mut self.random, columns: &scope.columns, calls: self.calls };
             let depth = usize::from(maker.chance(10));
             let key = maker.make(Type::new(depth, leaf), &None, levels);
-            // A key that is written out could be taken for the position of a column.
+            // A literal key would be taken for the position of a column.
             let columns = scope.columns.iter().any(|c| key.text.contains(&c.text));
             if columns && !query.group.contains(&key.closed()) {
                 query.group.push(key.closed());
@@ -626,7 +628,7 @@ impl Statements {
         }
     }
 
-    /// Lists as rows, or rows as lists, over a table or a step.
+    /// Turns lists into rows, or rows into lists, over a table or a step.
     fn exploded(&mut self, steps: bool) -> Query {
         let of: Vec<Source> = self.sources.iter().filter(|s| !steps || !s.table).cloned().collect();
         let source = of[self.below(of.len())].clone();
@@ -706,7 +708,7 @@ impl Statements {
         query
     }
 
-    /// Types, those of columns more often than others.
+    /// Returns a type; those of columns are more frequent.
     fn ty(maker: &mut Maker<'_>) -> Type {
         if maker.chance(60) {
             let at = maker.below(maker.columns.len());
@@ -715,7 +717,7 @@ impl Statements {
         maker.ty()
     }
 
-    /// ORDER BY, LIMIT and OFFSET.
+    /// Adds ORDER BY, LIMIT and OFFSET.
     fn finish(&mut self, query: &mut Query, scope: &Scope) {
         let one_table = query.joins.is_empty()
             && query.union.is_none()
@@ -733,7 +735,7 @@ impl Statements {
                 let key = if free {
                     let ty = Type::new(0, maker.leaf());
                     let key = maker.make(ty, &None, levels);
-                    // A number that is written out is the position of a column.
+                    // A literal number would be the position of a column.
                     if !scope.columns.iter().any(|c| key.text.contains(&c.text)) {
                         continue;
                     }
@@ -749,7 +751,7 @@ impl Statements {
                 query.limit = Some((self.below(9), skip));
             }
         } else if one_table && self.chance(30) {
-            // The first rows of the source.
+            // Selects the first rows of the source.
             let skip = if self.chance(40) { self.below(5) } else { 0 };
             query.limit = Some((1 + self.below(9), skip));
         }

@@ -1,4 +1,4 @@
-//! Random tables of the same column names.
+//! Random tables with the same column names.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use serrate::datafusion;
 
 use crate::expressions::{Expr, Leaf, Shape, Type};
 
-/// Tables that statements of one session are over.
+/// The tables of the statements of one session.
 #[derive(Clone, Debug)]
 pub struct World {
     pub seed: u64,
     pub tables: Vec<Table>,
-    /// Only what `.nrt` holds: numbers without nulls.
+    /// Whether the tables hold only what `.nrt` can hold: numbers without nulls.
     pub plain: bool,
 }
 
@@ -35,18 +35,18 @@ pub struct Table {
     pub columns: Vec<Column>,
 }
 
-/// What the generator knows of a column.
+/// A column as the generator knows it.
 #[derive(Clone, Debug)]
 pub struct Column {
     pub name: String,
     pub ty: Type,
     pub shape: Shape,
-    /// Some of its values make calls fail: only statements that guard against it look at it.
+    /// Whether some of its values make calls fail; only statements that guard against it use it.
     pub trap: bool,
 }
 
 impl Column {
-    /// The column of a relation with an alias.
+    /// Returns the column of a relation with an alias.
     pub fn of(&self, alias: &str) -> Expr {
         let shape = self.shape.as_ref().map(|s| format!("{alias}:{s}"));
         Expr::column(format!("{alias}.{}", self.name), self.ty, shape)
@@ -54,7 +54,7 @@ impl Column {
 }
 
 impl World {
-    /// One to three tables of `rows` rows at most.
+    /// Creates one to three tables of at most `rows` rows.
     pub fn new(seed: u64, rows: usize) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         let plain = random.random_range(0..4) == 0;
@@ -63,7 +63,7 @@ impl World {
         Self { seed, tables, plain }
     }
 
-    /// One to three tables of other types and of values at their ends, for [`crate::queries`].
+    /// Creates one to three tables with extreme values of more types, for [`crate::queries`].
     pub fn wide(seed: u64, rows: usize) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(seed ^ 0x71de);
         let plain = random.random_range(0..4) == 0;
@@ -89,7 +89,7 @@ const FLOATS: [f64; 9] = [0.0, -0.0, 1.5, -2.25, 0.1, 3.0, f64::NAN, 0.300000000
 
 struct Maker<'a> {
     random: &'a mut ChaCha8Rng,
-    /// Percent of values that are null, in each third of the rows: three files may have other nulls each.
+    /// Percentage of null values, in each third of the rows: three files may differ in nulls.
     nulls: [u32; 3],
     plain: bool,
 }
@@ -127,7 +127,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Lengths of lists, and which of them are null.
+    /// Returns lengths of lists, and which of them are valid.
     fn lists(&mut self, n: usize) -> (Vec<usize>, Option<NullBuffer>) {
         let mut valid = Vec::with_capacity(n);
         let mut lengths = Vec::with_capacity(n);
@@ -186,13 +186,14 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
     let mut columns: Vec<(&str, Type, Shape, ArrayRef)> = Vec::new();
     let one = |leaf| Type::new(0, leaf);
     columns.push(("id", one(Leaf::Int), None, Arc::new(Int64Array::from(ids))));
-    // Keys are small, not negative, and come back.
+    // Keys are small, not negative, and repeat.
     let k = Int64Array::from_iter(
         (0..n).map(|i| (!maker.null(i, n)).then(|| maker.random.random_range(0..5))),
     );
     columns.push(("k", one(Leaf::Int), None, cast(&k, &key).unwrap()));
     columns.push(("v", one(Leaf::Int), None, maker.values(Leaf::Int, n)));
-    // ORDER BY tells -0.0 from 0.0, the filters of TopK do not: single values have one zero.
+    // ORDER BY distinguishes -0.0 from 0.0, but the filters of TopK do not; scalars therefore have
+    // one zero.
     let f = maker.values(Leaf::Float, n);
     let f = f.as_primitive::<Float64Type>().unary::<_, Float64Type>(|v| v + 0.0);
     columns.push(("f", one(Leaf::Float), None, Arc::new(f)));
@@ -201,7 +202,7 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
         columns.push(("s", one(Leaf::Text), None, maker.values(Leaf::Text, n)));
         columns.push(("t", one(Leaf::Time), None, maker.values(Leaf::Time, n)));
     }
-    // Siblings: lists of the same lengths, and lists within them.
+    // Sibling lists of the same lengths, and lists within them.
     let (lengths, valid) = maker.lists(n);
     let total: usize = lengths.iter().sum();
     let shape = || Some("1".to_string());
@@ -242,7 +243,8 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
         let values = maker.values(Leaf::Int, lengths.iter().sum());
         let lists = wrapped(&lengths, valid.as_ref(), values, false);
         columns.push(("w", Type::new(1, Leaf::Int), Some("w".into()), lists));
-        // Where `id % 4 = 0` sums of `big` do not fit, and lists of `one` have not one element.
+        // If `id % 4 = 0`, sums of `big` overflow, and lists of `one` do not have exactly one
+        // element.
         let id = columns[0].3.clone();
         let id = id.as_primitive::<Int64Type>().values();
         let lengths: Vec<usize> = id.iter().map(|i| if i % 4 == 0 { 2 } else { 1 }).collect();
@@ -279,7 +281,7 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
     Table { name: name.into(), rows, columns: known }
 }
 
-/// A table of [`World::wide`]; the names of columns tell their types.
+/// Creates a table of [`World::wide`]; the names of columns determine their types.
 fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table {
     let n = [0, 1, rows / 2, rows / 2, rows, rows][random.random_range(0..6)];
     let nulls = nulls(random, plain);
@@ -323,7 +325,7 @@ impl Maker<'_> {
             .collect()
     }
 
-    /// Values of a column of [`World::wide`].
+    /// Returns values of a column of [`World::wide`].
     fn wide(&mut self, of: &str, n: usize) -> ArrayRef {
         const DAY: i64 = 86_400_000_000;
         // 1600-01-01, the days around 1970 and 2020-02-29, 2999-12-31.
@@ -374,7 +376,7 @@ impl Maker<'_> {
     }
 }
 
-/// The statement that makes a table, with the columns that a text names.
+/// Returns the statement that creates a table with the columns that a text names.
 pub fn create(table: &Table, text: &str) -> String {
     let schema = table.rows.schema();
     let named: Vec<usize> = (0..schema.fields().len())
@@ -410,7 +412,7 @@ pub fn create(table: &Table, text: &str) -> String {
     )
 }
 
-/// A value as SQL writes it.
+/// Writes a value as SQL.
 fn literal(array: &ArrayRef, row: usize) -> String {
     if array.is_null(row) {
         return "NULL".into();

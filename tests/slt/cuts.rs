@@ -1,5 +1,6 @@
-//! A function says of a row what the row says, whatever batch it is computed in: every scalar function,
-//! over generated arguments, of a batch, of parts of it, of its rows in another order and of each row alone.
+//! The result of a function for a row depends on that row only. Each scalar function is computed
+//! over generated arguments: over a batch, over parts of it, over its rows in another order, and
+//! over each row alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,24 +22,27 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serrate::datafusion;
 
-/// Trials of each call, and how many more until a few worked; SERRATE_TRIALS asks for more.
+/// Trials per call, and the maximum number of further trials until a few succeeded; SERRATE_TRIALS
+/// raises both.
 const TRIALS: usize = 40;
 const MORE: usize = 600;
 const FEW: usize = 4;
 const ROWS: usize = 7;
 
-/// How the columns of a trial are made. Columns of one trial have the same lengths, but for some.
+/// The rules for generating the columns of a trial. Columns of one trial have the same lengths,
+/// with a few exceptions.
 struct Trial {
     seed: u64,
-    /// Of a hundred lists, how many have one element; how many another length than those beside them.
+    /// Percentage of lists with one element, and of lists with a length that differs from their
+    /// siblings.
     single: u64,
     other: u64,
-    /// Whether values reach the ends of their types.
+    /// Whether values reach the extremes of their types.
     wild: bool,
     nulls: bool,
 }
 
-/// A number made of two: the place of an element below that of its list.
+/// Combines two numbers: the position of an element within that of its list.
 fn mixed(a: u64, b: u64) -> u64 {
     let mut z = a.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(b).wrapping_add(1);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -61,7 +65,7 @@ impl Trial {
         }
     }
 
-    /// Values of a type, one for every place.
+    /// Returns values of a type, one per position.
     fn values(&self, t: &DataType, places: &[u64], depth: usize, rng: &mut ChaCha8Rng) -> ArrayRef {
         let null = |rng: &mut ChaCha8Rng| self.nulls && rng.random_range(0..8) == 0;
         match t {
@@ -100,7 +104,7 @@ impl Trial {
                 Arc::new(made.unwrap())
             }
             DataType::Dictionary(keys, values) => {
-                // With values that nothing points to, which mean nothing.
+                // Some dictionary values are not referenced by any key.
                 let used = self.values(values, places, depth, rng);
                 let odd = StringArray::from(vec!["", "zebra", "[", "9223372036854775808"]);
                 let odd = cast_with_options(&odd, values, &CastOptions::default()).unwrap();
@@ -157,7 +161,7 @@ impl Trial {
             }
         };
         let through = match t {
-            // By way of what casts to it.
+            // These types are cast from another type.
             DataType::Date32 | DataType::Time32(_) => DataType::Int32,
             t if can_cast_types(plain.data_type(), t) => plain.data_type().clone(),
             _ => return new_null_array(t, len),
@@ -167,7 +171,7 @@ impl Trial {
     }
 }
 
-/// The same lists around values of a type that are much like its own.
+/// Returns the same lists around values of a similar type.
 fn varied(t: &DataType, rng: &mut ChaCha8Rng) -> DataType {
     let item = |f: &FieldRef, rng: &mut ChaCha8Rng| {
         Arc::new(Field::new_list_field(varied(f.data_type(), rng), true))
@@ -245,7 +249,7 @@ impl<'a> Planned<'a> {
         Some(Self { function, args, fields, returns, config: Arc::clone(config) })
     }
 
-    /// The result over columns that are cut in some way.
+    /// Computes the result over columns that are cut in some way.
     fn over(&self, rows: usize, cut: impl Fn(&ArrayRef) -> ArrayRef) -> Result<ArrayRef, String> {
         let args = self.args.iter().map(|a| match a {
             ColumnarValue::Array(a) => ColumnarValue::Array(cut(a)),
@@ -277,7 +281,7 @@ impl<'a> Planned<'a> {
         format!("{}({})", self.function.name(), args.join(", "))
     }
 
-    /// Whether the function says of rows what each row says; how many rows it gave.
+    /// Checks that each row has the result that it has alone; returns the number of rows.
     fn check(&self, rng: &mut ChaCha8Rng) -> usize {
         let batch = self.over(ROWS, Arc::clone);
         let each: Vec<_> = (0..ROWS).map(|i| self.over(1, |c| c.slice(i, 1))).collect();
@@ -375,7 +379,7 @@ async fn a_batch_is_its_rows() {
                         3 => ColumnarValue::Array(new_null_array(&DataType::Null, ROWS)),
                         n if n < 12 => ColumnarValue::Scalar(literal.clone()),
                         _ => {
-                            // What must be written out is, mostly.
+                            // Arguments that must be literals mostly are.
                             let flat = !own.is_nested();
                             if flat && rng.random_range(0..2) == 0 {
                                 return ColumnarValue::Scalar(literal.clone());
@@ -420,7 +424,7 @@ async fn a_batch_is_its_rows() {
             .collect::<Vec<_>>()
             .join("\n\n")
     );
-    // So that none is left out, and none is tried with nothing but what it refuses.
+    // Every call must be tried, and some trials of each must succeed.
     let few: Vec<_> = worked.iter().filter(|(_, n)| *n < FEW).collect();
     assert!(few.is_empty(), "add calls to CALLS: hardly a batch worked for {few:?}");
 }

@@ -11,7 +11,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use serrate::datafusion;
 
-/// Calls whose arguments are all constant, one or more for every function.
+/// Calls with constant arguments, at least one for every function.
 pub(crate) const CALLS: &[&str] = &[
     "ragged_shape([[1, 2], [], [3]])",
     "ragged_max_shape([[1, 2], [], [3]])",
@@ -179,7 +179,7 @@ async fn constants_and_columns_give_the_same() {
         let folded = run(&ctx, &format!("SELECT {call} AS v FROM (VALUES (1), (1)) AS r(i)")).await;
         let (_, folded) = folded.unwrap_or_else(|e| panic!("{call}: {e}"));
         let folded = pretty_format_batches(&folded).unwrap().to_string();
-        // Every choice of arguments as columns, as long as the function takes columns there.
+        // Tries every choice of arguments as columns, as far as the function accepts columns.
         for choice in 1u32..(1 << args.len()) {
             let column = |i: usize| choice & (1 << i) != 0;
             let columns: Vec<_> =
@@ -201,8 +201,10 @@ async fn constants_and_columns_give_the_same() {
                 }
                 Err(e) => {
                     let e = e.to_string();
-                    let literal = e.contains("must be written out") || e.contains("same for all");
-                    // The first argument is a list that may be a column, or a name.
+                    let literal = e.contains("must be a literal")
+                        || e.contains("must be literals")
+                        || e.contains("same for all");
+                    // The first argument is a list, which may be a column, or a name.
                     let named = args[0].starts_with('\'');
                     assert!(literal && (choice != 1 || named), "{sql}: {e}");
                 }
@@ -212,7 +214,8 @@ async fn constants_and_columns_give_the_same() {
     assert!(missing.is_empty(), "no call of {missing:?}");
 }
 
-/// Every function in a view, in GROUP BY and in a file, over columns as far as it takes them.
+/// Uses every function in a view, in GROUP BY and in a file, over columns as far as it accepts
+/// them.
 #[tokio::test]
 async fn views_groups_and_files_have_every_function() {
     let ctx = serrate::sql::session();
@@ -221,7 +224,7 @@ async fn views_groups_and_files_have_every_function() {
         let (name, args) = arguments(call);
         let given: Vec<_> = (1..args.len()).map(|i| args[i].to_string()).collect();
         let first = std::iter::once("c0".to_string()).chain(given).collect::<Vec<_>>().join(", ");
-        // Where the first argument is written out, as the names that are zipped, all of them are.
+        // If the first argument is a literal, such as the names of zipped lists, all of them are.
         let names_first = args[0].starts_with('\'');
         let made = if names_first { (*call).to_string() } else { format!("{name}({first})") };
         let view = format!(
@@ -245,7 +248,7 @@ async fn views_groups_and_files_have_every_function() {
     }
 }
 
-/// A function that is called strict gives NULL of a NULL list.
+/// A function that is declared strict returns NULL for a NULL list.
 #[tokio::test]
 async fn strict_functions_are() {
     let ctx = serrate::sql::session();
@@ -314,10 +317,10 @@ fn types() -> Vec<DataType> {
     out
 }
 
-/// Values of a type: none, all null, and one that is not null where that is easily made.
+/// Returns values of a type: none, all null, and one valid value if it is easy to make.
 fn values(t: &DataType) -> Vec<ArrayRef> {
     let mut out = vec![new_null_array(t, 2)];
-    // Arrow itself cannot make a default map.
+    // Arrow cannot create a default map.
     if !matches!(t, DataType::Map(..))
         && let Ok(v) = ScalarValue::new_default(t)
         && let Ok(a) = v.to_array_of_size(2)
@@ -352,7 +355,7 @@ fn literals() -> Vec<ScalarValue> {
     ]
 }
 
-/// Plans and, if that works, computes; the outcome does not matter, that there is one does.
+/// Plans a call and, if that succeeds, computes it. Any outcome but a panic is accepted.
 fn attempt(f: &ScalarUDF, args: Vec<ColumnarValue>, rows: usize) -> bool {
     let fields: Vec<_> =
         args.iter().map(|a| Arc::new(Field::new("a", a.data_type(), true))).collect();

@@ -1,4 +1,4 @@
-//! Functions that leave lists as they are share their offsets, through any number of them.
+//! Functions that do not change lists share their offsets, through any number of calls.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
 use serrate::datafusion;
 
-/// Two levels of lists over some leaves, one of them null.
+/// Returns two levels of lists over some leaves; one list is null.
 fn lists(leaves: ArrayRef) -> ArrayRef {
     let item = |t: &DataType| Arc::new(Field::new_list_field(t.clone(), true));
     let inner = OffsetBuffer::from_lengths([2, 0, 1, 3]);
@@ -112,7 +112,8 @@ async fn large_lists_and_leaves_are_shared_too() {
         let found = computed(&ctx, expr).await;
         assert!(given.offsets().ptr_eq(found.as_list::<i64>().offsets()), "{expr}");
     }
-    // Nothing to fill, and values that go through structs: the leaves themselves.
+    // Without NULL values to fill, and for values that pass through structs, the leaves themselves
+    // are shared.
     for expr in ["ragged_fill_null(g, 0)", "ragged_unzip(ragged_zip('g', g), 'g')"] {
         let found = computed(&ctx, expr).await;
         let (a, b) = (given.values().to_data(), found.as_list::<i64>().values().to_data());

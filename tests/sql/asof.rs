@@ -1,4 +1,4 @@
-//! `meds_asof`: rows of labels that end where the labels say.
+//! `meds_asof`: rows of labels that end at the time of the label.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ fn from(data: &str, labels: &Path) -> String {
     format!("meds_asof('{data}', '{}')", show(labels))
 }
 
-/// Labels of boolean values, in a file.
+/// Writes boolean labels to a file.
 fn labels_file(path: &Path, rows: &[(i64, i64, bool)]) {
     let ids: Int64Array = rows.iter().map(|r| Some(r.0)).collect();
     let times: TimestampMicrosecondArray = rows.iter().map(|r| Some(r.1)).collect();
@@ -47,7 +47,7 @@ fn shards(root: &str) -> Vec<MedsShard> {
     data.shards().map(|s| s.read(&Default::default()).unwrap()).collect()
 }
 
-/// One measurement: its token, code, and number by its bits.
+/// One measurement: its token, code, and the bits of its number.
 type Measurement = (u32, String, Option<u32>);
 
 /// A subject as rows of events, and its static codes.
@@ -57,7 +57,7 @@ struct History {
     statics: Vec<String>,
 }
 
-/// Everything about every subject, taken apart list by list.
+/// Reads all data of all subjects, list by list.
 fn histories() -> HashMap<i64, History> {
     let mut out = HashMap::new();
     for shard in shards(MEDS) {
@@ -104,7 +104,7 @@ async fn every_row_is_what_a_join_by_hand_gives() {
         assert!(parts.len() > 20, "{} batches", parts.len());
         let rows = concat_batches(&parts[0].schema(), &parts).unwrap();
         assert_eq!(rows.num_rows(), 1715);
-        // The order is that of the labels, on four partitions.
+        // The order is that of the labels, with four partitions.
         assert_eq!(rows["subject_id"].as_ref(), labels.subject_ids());
         assert_eq!(rows["prediction_time"].as_ref(), labels.prediction_times());
         assert_eq!(&rows["boolean_value"], labels.value(LabelKind::Boolean).unwrap());
@@ -115,7 +115,7 @@ async fn every_row_is_what_a_join_by_hand_gives() {
             expected.events.retain(|(time, _)| *time <= due);
             let mut found = history(&rows, row);
             if data == COHORT {
-                // Its tensors have other numbers and no code outside the vocabulary.
+                // The tensors have other numbers, and no code outside the vocabulary.
                 let known = |(token, code, _): Measurement| (token, code, None);
                 for (_, event) in expected.events.iter_mut().chain(&mut found.events) {
                     *event = event.drain(..).filter(|m| m.0 > 0).map(known).collect();
@@ -151,7 +151,7 @@ async fn no_query_sees_the_future() {
         ] {
             assert_eq!(one(&ctx, &sql).await, 0, "{sql}");
         }
-        // Something is seen at the very moment.
+        // Includes an event at the very time of the label.
         let last =
             format!("SELECT count(*) FROM {from} WHERE ragged_at(time, -1) = prediction_time");
         assert!(one(&ctx, &last).await > 100);
@@ -207,7 +207,7 @@ fn labels_share_what_they_look_at() {
     }
 }
 
-/// What is made of ranges is what is made of the lists themselves.
+/// Functions on ranges of the history return what they return on the lists themselves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn functions_on_ranges_are_functions_on_lists() {
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
@@ -296,7 +296,7 @@ async fn conditions_and_cuts_are_looked_at_before_values_are_copied() {
     let plan = text(&ctx, &format!("EXPLAIN {sql}")).await;
     assert!(!plan.contains("FilterExec") && !plan.contains("ProjectionExec"), "{plan}");
     assert!(plan.contains("MedsAsOf: folder=tests/data/synthea-meds"), "{plan}");
-    // Ten events and not the whole history are what fills batches.
+    // Batches are sized by the ten events, not by the whole history.
     batches(&ctx, "SET serrate.leaf_batch_size = 100000").await.unwrap();
     let cut = batches(&ctx, &format!("SELECT ragged_tail(code_id, 10) FROM {from}")).await.unwrap();
     let all = batches(&ctx, &format!("SELECT code_id FROM {from}")).await.unwrap();
@@ -308,7 +308,7 @@ async fn labels_in_any_order_of_anybody() {
     let ctx = four();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("labels.parquet");
-    // Subject 8 begins 1920; 99 and 98 are nobody.
+    // Subject 8 begins in 1920; subjects 99 and 98 do not exist.
     let day = 86_400_000_000;
     let rows = [
         (8, 50 * 365 * day, true),
@@ -338,7 +338,7 @@ async fn labels_in_any_order_of_anybody() {
     );
     assert_eq!(one(&ctx, &format!("SELECT count(*) FROM {from}")).await, 5);
 
-    // Those who are nobody are counted.
+    // Labels of unknown subjects are counted.
     let frame = ctx.sql(&format!("SELECT count(*) FROM {from}")).await.unwrap();
     let plan = frame.create_physical_plan().await.unwrap();
     datafusion::physical_plan::collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
@@ -346,7 +346,7 @@ async fn labels_in_any_order_of_anybody() {
     let analyzed = text(&ctx, &format!("EXPLAIN ANALYZE SELECT subject_id FROM {from}")).await;
     assert!(analyzed.contains("labels_of_unknown_subjects=2"), "{analyzed}");
 
-    // Written in the order of the labels.
+    // The file is written in the order of the labels.
     let out = dir.path().join("out.nrt");
     let copy = format!(
         "COPY (SELECT prediction_time::BIGINT AS due, ragged_tail(time_delta_days, 4) AS days, ragged_tail(code_id, 4) AS code FROM {from}) TO '{}'",
@@ -359,7 +359,7 @@ async fn labels_in_any_order_of_anybody() {
     assert_eq!(due.as_primitive::<Int64Type>().values(), expected.as_slice());
     assert_eq!(table.array("days").unwrap().lengths(1).unwrap(), [4, 4, 0, 1, 4]);
 
-    // No label at all.
+    // No labels.
     labels_file(&path, &[]);
     assert_eq!(one(&ctx, &format!("SELECT count(*) FROM {from}")).await, 0);
     assert!(batches(&ctx, &format!("SELECT * FROM {from}")).await.unwrap().len() < 2);
@@ -408,7 +408,7 @@ async fn rows_keep_the_order_of_labels_whatever_is_asked_of_them() {
         assert!(plan.contains("MedsAsOf") && !plan.contains("RoundRobin"), "{plan}");
         assert!(!plan.contains("code@5 as code]"), "whole lists are copied: {plan}");
     }
-    // An id is no order: a training set without one is refused.
+    // An id does not imply an order: a training set without one is refused.
     let dir = tempfile::tempdir().unwrap();
     let copy = format!(
         "COPY (SELECT subject_id, boolean_value, ragged_tail(ragged_flatten(code_id), 8) AS c
@@ -476,7 +476,7 @@ async fn further_columns_are_cut_as_well() {
     }
     labels_file(&path, &rows);
     let from = from(tiny, &path);
-    // At the end of time everything is known.
+    // At the end of time, the whole history is included.
     let columns = "subject_id, time, time_delta_days, code, numeric_value, text_value, static_code, static_text_value";
     let a = whole(&ctx, &format!("SELECT {columns} FROM {from} WHERE boolean_value")).await;
     let b = whole(&ctx, &format!("SELECT {columns} FROM meds('{tiny}')")).await;
@@ -535,7 +535,7 @@ async fn what_is_not_sound_is_refused() {
     assert!(e.contains("not ascending"), "{e}");
 }
 
-/// One subject with two events of two measurements, with a text beside each.
+/// Writes one subject with two events of two measurements, each with a string.
 fn noted(path: &Path, note: &str) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let batch = RecordBatch::try_from_iter([
@@ -605,7 +605,7 @@ async fn labels_of_nobody_count_once_however_often_they_are_looked_at() {
             .await,
         2
     );
-    // Other data: other subjects.
+    // Another data set with other subjects.
     let two = from(COHORT, &labels);
     assert_eq!(
         unknown(&format!("SELECT subject_id FROM {one} UNION ALL SELECT subject_id FROM {two}"))

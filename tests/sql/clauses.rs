@@ -1,4 +1,5 @@
-//! What a statement says is done or refused by name: clauses that planners read and pass over.
+//! Every clause of a statement has an effect or is refused by name, including clauses that planners
+//! ignore.
 
 use std::collections::BTreeSet;
 
@@ -28,13 +29,13 @@ async fn shown(ctx: &SessionContext, statement: &str) -> String {
     rows.map(|row| row.trim_matches(['|', ' ']).to_owned()).collect::<Vec<_>>().join("\n")
 }
 
-/// Statements in a dialect, each with what its error has to name.
+/// Returns statements in a dialect, each with what its error must name.
 fn refused() -> Vec<(Dialect, &'static str, &'static str)> {
     use Dialect::{
         BigQuery, ClickHouse, DuckDB, Generic, Hive, MsSQL, MySQL, PostgreSQL, Snowflake,
     };
     vec![
-        // Functions of one row.
+        // Scalar functions.
         (DuckDB, "SELECT upper(s) FILTER (WHERE false) FROM t", "upper(..) FILTER"),
         (DuckDB, "SELECT ragged_sort(x) FILTER (WHERE x > 1) FROM t", "ragged_filter(x, mask)"),
         (DuckDB, "SELECT list_transform(x, lambda v: v) FILTER (WHERE id = 1) FROM t", "FILTER"),
@@ -293,8 +294,8 @@ async fn filter_beside_a_reduction_takes_the_values_of_a_mask() {
     }
 }
 
-/// For every aggregate: beside another, which keeps DataFusion from selecting distinct rows first, DISTINCT
-/// is what it says, or is refused.
+/// Checks each aggregate next to another one, which keeps DataFusion from selecting distinct rows
+/// first: DISTINCT has its meaning, or is refused.
 #[tokio::test]
 async fn distinct_aggregates_are_what_they_say() {
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
@@ -313,7 +314,7 @@ async fn distinct_aggregates_are_what_they_say() {
             n if n.starts_with("ragged_") && n != "ragged_nest_agg" => "[a, b]",
             _ => "a",
         };
-        // The first of rows in no order is any of them.
+        // The first of unordered rows may be any of them.
         if ["grouping", "first_value", "last_value", "any_value"].contains(&name.as_str()) {
             continue;
         }
@@ -327,7 +328,7 @@ async fn distinct_aggregates_are_what_they_say() {
         let (answer, meant) = (answer[0].column(0), meant[0].column(0));
         let order = |array: &ArrayRef| match array.as_list_opt::<i32>() {
             Some(list) => datafusion::arrow::compute::sort(&list.value(0), None).unwrap(),
-            // Variances are worked out in another order.
+            // Variances are computed in another order.
             None => match array.as_primitive_opt::<Float64Type>() {
                 Some(values) => {
                     Arc::new(values.unary::<_, Float64Type>(|v| (v * 1e12).round())) as ArrayRef
@@ -342,7 +343,7 @@ async fn distinct_aggregates_are_what_they_say() {
             letters
         };
         match name.as_str() {
-            // In any order.
+            // The order is arbitrary.
             "string_agg" => assert_eq!(texts(answer), texts(meant)),
             _ => assert_eq!(&order(answer), &order(meant), "{said}"),
         }
@@ -391,7 +392,8 @@ async fn named_windows_are_known_wherever_a_select_has_expressions() {
     }
 }
 
-/// Expressions that begin with something to compare with, of every operator that the parser knows beside `=`.
+/// Expressions that start with a comparison operand, for every operator that the parser knows next
+/// to `=`.
 const COMPARED: [&str; 44] = [
     "b",
     "b IS NULL",
@@ -491,7 +493,7 @@ async fn a_comparison_with_null_tests_within_a_call_is_the_same_as_beside_one() 
     }
 }
 
-/// Statements whose types do not come together.
+/// Statements whose types have no common type.
 #[tokio::test]
 async fn errors_of_a_statement_are_not_called_internal() {
     let ctx = serrate::sql::session();
@@ -606,7 +608,7 @@ async fn refusals_say_what_to_write() {
     for (sql, words) in [
         (
             "SELECT ragged_sum([1]) FILTER (WHERE false)",
-            &["takes a mask", "one Boolean for the row"][..],
+            &["needs a mask", "one Boolean per row"][..],
         ),
         (
             "COPY (SELECT 1 AS a) TO 'x.csv' (FORMAT csv, HEADER)",

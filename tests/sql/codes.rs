@@ -1,4 +1,4 @@
-//! Codes as text: predicates on lists, vocabularies, hierarchies.
+//! Codes as strings: predicates on lists, vocabularies, hierarchies.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ async fn with_codes() -> SessionContext {
 #[tokio::test]
 async fn predicates_on_lists_are_masks() {
     let ctx = with_codes().await;
-    // Written as SQL has it, and as the function it stands for.
+    // The SQL syntax, and the function that it stands for.
     let cases = [
         ("code LIKE 'LAB//%'", "ragged_like(code, 'LAB//%')"),
         ("code NOT LIKE 'LAB//%'", "ragged_not(ragged_like(code, 'LAB//%'))"),
@@ -70,7 +70,8 @@ async fn predicates_on_lists_are_masks() {
     }
     let found = run(&ctx, "SELECT id FROM t WHERE ragged_any(code LIKE 'LAB%') ORDER BY id").await;
     assert_eq!(found, text(&ctx, "SELECT id FROM t WHERE id = 1").await);
-    // Where an expression may stand: sub-queries, aggregates, CASE, joins, views, prepared statements.
+    // The positions in which an expression may appear: subqueries, aggregates, CASE, joins, views,
+    // prepared statements.
     for sql in [
         "WITH c AS (SELECT id, code ILIKE 'lab%' AS m FROM t) SELECT id FROM c WHERE ragged_any(m)",
         "SELECT id FROM (SELECT id FROM t WHERE ragged_any(code IN ('LAB//a', 'lab//a')))",
@@ -96,7 +97,7 @@ async fn predicates_on_lists_are_masks() {
     );
     run(&ctx, "PREPARE p(TEXT) AS SELECT ragged_any(code LIKE $1) AS a FROM t WHERE id = 1").await;
     assert!(run(&ctx, "EXECUTE p('DX%')").await.contains("true"));
-    // A single truth value goes for all values of its row.
+    // A scalar boolean applies to all values of its row.
     let found = run(&ctx, "SELECT n IN (2, 3) AND code LIKE 'L%' AS m FROM t WHERE id = 1").await;
     assert!(found.contains("[[true, false], [], [true]]"), "{found}");
     for sql in [
@@ -108,7 +109,7 @@ async fn predicates_on_lists_are_masks() {
         assert!(e.contains("is a list of booleans; use ragged_any("), "{e}");
     }
     let e = refused(&ctx, "SELECT n FROM t WHERE ragged_any(code LIKE 1)").await;
-    assert!(e.contains("ragged_like: argument 2 must be a text"), "{e}");
+    assert!(e.contains("ragged_like: argument 2 must be a string"), "{e}");
 }
 
 #[tokio::test]
@@ -137,7 +138,7 @@ async fn predicates_on_single_values_are_datafusions() {
         let sql = format!(
             "EXPLAIN SELECT id, {predicate}, {predicate} AS again FROM t WHERE {predicate}"
         );
-        // What cannot be planned or run is refused in the same words.
+        // What cannot be planned or run is refused with the same message.
         let plain = match ctx.sql(&sql).await {
             Ok(frame) => frame.collect().await,
             Err(e) => Err(e),
@@ -154,7 +155,7 @@ async fn predicates_on_single_values_are_datafusions() {
             (plain, ours) => panic!("{predicate}: {plain:?} but {ours:?}"),
         }
     }
-    // Long lists are no deep trees.
+    // Long lists are not deep trees.
     let many: Vec<String> = (0..20_000).map(|i| i.to_string()).collect();
     let sql = format!("SELECT count(*) AS c FROM t WHERE n IN ({})", many.join(", "));
     assert!(run(&ctx, &sql).await.contains("| 3 |"));
@@ -167,7 +168,7 @@ async fn predicates_on_single_values_are_datafusions() {
             .await
             .contains("| 1 |")
     );
-    // A session without operators on lists has DataFusion's planner alone.
+    // A session without operators on lists uses DataFusion's planner alone.
     let mut bare = SessionContext::new();
     serrate::sql::register_functions(&mut bare).unwrap();
     assert!(run(&bare, "SELECT 'abc' LIKE 'a%' AND 1 IN (1, 2) AS yes").await.contains("true"));
@@ -209,7 +210,7 @@ async fn a_vocabulary_is_read_again_when_it_changed() {
     let planned = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
     write(&["b", "c"]);
     assert!(text(&ctx, &sql).await.contains("[1, 2]"));
-    // Planned with the one and run with the other, a column would have the wrong name.
+    // If one planned it and the other ran it, a column would have the wrong name.
     let run = datafusion::physical_plan::collect(planned, ctx.task_ctx()).await;
     let e = run.unwrap_err().strip_backtrace();
     assert!(e.contains("changed after the query was planned"), "{e}");
@@ -220,7 +221,7 @@ async fn a_vocabulary_is_read_again_when_it_changed() {
 #[tokio::test]
 async fn tokens_of_a_cohort_are_those_of_the_folder() {
     let ctx = four();
-    // The tensorized cohort and the folder it was made of have one vocabulary.
+    // The tensorized cohort and the folder it was built from have the same vocabulary.
     let sql = "SELECT bool_and(ragged_all(ragged_or(ragged_eq(ragged_decode(code_id, \
         'tests/data/synthea-meds-torch-data'), code), code_id == 0))) AS same \
         FROM meds('tests/data/synthea-meds-torch-data')";
@@ -236,7 +237,7 @@ async fn the_documented_query_of_codes_is_answered() {
     let page = include_str!("../../docs/sql.md");
     let query = page.split("```sql\n").find(|part| part.contains("descendants(")).unwrap();
     let answer = run(&four(), query.split("```").next().unwrap()).await;
-    // Every patient was born; 256 tokens each.
+    // Every patient has a birth event; each row has 256 tokens.
     assert_eq!(answer.lines().count(), 28 + 4, "{answer}");
 }
 

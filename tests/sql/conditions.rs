@@ -1,10 +1,10 @@
-//! Conditions that can fail over a value, or differ from one evaluation to the next, are evaluated for the
-//! rows that a query evaluates them for, over files as over tables in memory.
+//! Conditions that can fail on a value, or differ between evaluations, are evaluated only for the
+//! rows for which a query evaluates them, over files as over tables in memory.
 
 use super::*;
 
-/// Rows of `a` fail in `1 / x`, in `CAST(s AS INT)` and in `ragged_sum(l)` where `id` is 2, and `b` has no
-/// partner for them.
+/// Rows of `a` fail in `1 / x`, in `CAST(s AS INT)` and in `ragged_sum(l)` if `id` is 2, and `b`
+/// has no partner for them.
 const TABLES: [(&str, &str); 2] = [
     (
         "a",
@@ -14,7 +14,7 @@ const TABLES: [(&str, &str); 2] = [
     ("b", "SELECT * FROM (VALUES (1, 5), (3, 6), (5, 7)) t(id, y)"),
 ];
 
-/// Statements over `{a}` and `{b}`, with the first columns of their rows.
+/// Statements over `{a}` and `{b}`, with the first column of their rows.
 const STATEMENTS: [(&str, &str); 34] = [
     // Joins.
     ("SELECT a.id FROM {a} a JOIN {b} b ON a.id = b.id WHERE 1 / a.x >= 0", "1 3"),
@@ -54,7 +54,7 @@ const STATEMENTS: [(&str, &str); 34] = [
         "SELECT id FROM {a} a WHERE EXISTS (SELECT 1 FROM {b} b WHERE a.id = b.id AND 1 / a.x >= 0)",
         "1 3",
     ),
-    // Conditions beside and below.
+    // Conditions next to others and below them.
     ("SELECT id FROM {a} WHERE ok AND 1 / x > 0", "1 4"),
     ("SELECT id FROM {a} WHERE x <> 0 AND 4 / x > 1 AND 1 / (id - 2) >= 0", "3 4"),
     ("SELECT id FROM (SELECT id, x FROM {a} WHERE x <> 0) WHERE 1 / x > 0", "1 4"),
@@ -91,7 +91,7 @@ async fn ids(ctx: &SessionContext, sql: &str) -> String {
     column.unwrap().as_string::<i32>().value(0).to_owned()
 }
 
-/// Sessions that differ in how rows are cut and in what scans are given.
+/// Returns sessions that differ in how rows are cut and in what is pushed into scans.
 fn sessions() -> Vec<SessionContext> {
     let config = SessionConfig::new;
     vec![
@@ -181,7 +181,7 @@ async fn conditions_without_columns_stay_above_an_aggregate_without_keys() {
     }
 }
 
-/// A volatile condition is evaluated for each pair of rows, not for each row of a side.
+/// A volatile condition is evaluated for each pair of rows, not for each row of one side.
 #[tokio::test]
 async fn volatile_conditions_stay_above_joins() {
     let ctx = four();
@@ -199,7 +199,7 @@ async fn volatile_conditions_stay_above_joins() {
     }
 }
 
-/// What cannot fail moves as ever.
+/// Conditions that cannot fail are still pushed down.
 #[tokio::test]
 async fn conditions_that_cannot_fail_still_move() {
     let ctx = four();
@@ -229,8 +229,8 @@ async fn conditions_that_cannot_fail_still_move() {
     }
 }
 
-/// DataFusion still moves conditions as if none could fail. Once this fails, see what of `sql::conditions`
-/// can go.
+/// DataFusion pushes conditions down as if none could fail. Once this test fails, check which parts
+/// of `sql::conditions` can be removed.
 #[tokio::test]
 async fn stock_conditions_still_move() {
     let stock = SessionContext::new();
@@ -249,7 +249,8 @@ async fn stock_conditions_still_move() {
     assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 1, "none is right");
 }
 
-/// Whether a query fails does not depend on the dynamic filter of a join, which scans of files have alone.
+/// Whether a query fails does not depend on the dynamic filter of a join, which only scans of files
+/// receive.
 #[tokio::test]
 async fn expressions_that_fail_do_so_over_files_as_in_memory() {
     let dir = tempfile::tempdir().unwrap();
@@ -273,7 +274,7 @@ async fn expressions_that_fail_do_so_over_files_as_in_memory() {
     }
 }
 
-/// Elements of a list that depend on the row, some of them NULL for it.
+/// Elements of an IN list that depend on the row, some of them NULL.
 #[tokio::test]
 async fn lists_of_computed_values_are_compared_row_by_row() {
     let ctx = four();
@@ -300,7 +301,7 @@ async fn stock_lists_with_case_are_still_wrong() {
     assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 2, "one is right");
 }
 
-/// AND, OR and CASE in the bodies of lambdas.
+/// AND, OR and CASE in lambdas.
 #[tokio::test]
 async fn lambdas_evaluate_operands_where_they_are_asked_for() {
     let ctx = four();

@@ -1,4 +1,5 @@
-//! Every byte of small files changed, and files cut everywhere: an error that names the file, or a table.
+//! Changes every byte of small files and truncates them everywhere: the result is an error that
+//! names the file, or a table.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -71,7 +72,7 @@ fn arrow(stream: bool, codec: Option<CompressionType>) -> Vec<u8> {
 }
 
 fn parquet(dir: &TempDir) -> Vec<u8> {
-    // Lists of one length each, as the tables of this crate have them.
+    // Lists of one length each, as this crate's tables have them.
     let batch = batch().project(&[0, 1, 3, 4, 5]).unwrap();
     let path = dir.path().join("good.parquet");
     let mut out = ParquetTableWriter::create(&path, &batch.schema(), &Default::default()).unwrap();
@@ -80,7 +81,7 @@ fn parquet(dir: &TempDir) -> Vec<u8> {
     fs::read(&path).unwrap()
 }
 
-/// Changed bytes and cuts: all of them with `SERRATE_DAMAGE_ALL` set, else one in some.
+/// Returns changed bytes and truncations: all of them with `SERRATE_DAMAGE_ALL` set, else a sample.
 fn damages(good: &[u8]) -> Vec<(String, Vec<u8>)> {
     let step = if std::env::var_os("SERRATE_DAMAGE_ALL").is_some() { 1 } else { 29 };
     let mut all = Vec::new();
@@ -95,7 +96,7 @@ fn damages(good: &[u8]) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Reads each by SQL and by `convert`'s reader.
+/// Reads each file by SQL and by the reader of `convert`.
 async fn check(
     name: &str,
     good: Vec<u8>,
@@ -105,14 +106,14 @@ async fn check(
     let ctx = serrate::sql::session();
     let ending = name.rsplit('.').next().unwrap();
     for (i, (what, bytes)) in damages(&good).into_iter().enumerate() {
-        // No cache knows it.
+        // A new name, so that no cache has the file.
         let file = format!("{i}.{ending}");
         let path = dir.path().join(&file);
         fs::write(&path, bytes).unwrap();
         let sql = format!("SELECT * FROM '{}'", path.display());
         let query = async {
             let batches = serrate::sql::sql(&ctx, &sql).await?.collect().await?;
-            // Whoever shows the rows goes through all of them.
+            // Displaying the rows reads all of them.
             serrate::arrow::util::pretty::pretty_format_batches(&batches)?;
             Ok::<_, DataFusionError>(())
         };

@@ -1,4 +1,4 @@
-//! Decimals beside floats, and rounded ones.
+//! Decimals combined with floats, and rounded decimals.
 
 use super::*;
 
@@ -87,7 +87,7 @@ async fn rounded_decimals_keep_their_type() {
     assert_eq!(batches[0].column(1).data_type().to_string(), "Decimal128(12, 1)");
 }
 
-/// When this fails, the comparisons of `StableDecimals` can go.
+/// When this test fails, the comparisons of `StableDecimals` can be removed.
 #[tokio::test]
 async fn stock_floats_become_decimals() {
     let ctx = SessionContext::new();
@@ -95,7 +95,7 @@ async fn stock_floats_become_decimals() {
     assert!(found.is_err());
 }
 
-/// When this fails, the `round` of `StableDecimals` can go.
+/// When this test fails, the `round` of `StableDecimals` can be removed.
 #[tokio::test]
 async fn stock_round_changes_type() {
     let ctx = SessionContext::new();

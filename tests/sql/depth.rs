@@ -1,11 +1,12 @@
-//! Statements that are long or deep: planned in time that grows as they do, or refused, and never the end of the process.
+//! Long and deep statements are planned in time that grows linearly, or refused; they never end the
+//! process.
 
 use super::*;
 
-/// A shape of statement, by its size.
+/// A shape of statement as a function of its size.
 type Shape = (&'static str, fn(usize) -> String);
 
-/// Shapes that go as deep as they are long.
+/// Shapes that are as deep as they are long.
 const DEEP: [Shape; 22] = [
     ("casts", |n| format!("SELECT 1{}", "::int".repeat(n))),
     ("nested casts", |n| format!("SELECT {}1{}", "CAST(".repeat(n), " AS INT)".repeat(n))),
@@ -37,7 +38,8 @@ const DEEP: [Shape; 22] = [
     ("EXPLAIN", |n| format!("{}SELECT 1", "EXPLAIN ".repeat(n))),
 ];
 
-/// Every shape, in a thread as large as the first one of a process: what overflows its stack ends the tests.
+/// Tries every shape on a thread with the stack size of a main thread; a stack overflow would end
+/// the tests.
 #[test]
 fn deep_statements_are_planned_or_refused() {
     for (name, shape) in DEEP {
@@ -85,7 +87,7 @@ async fn what_is_too_deep_is_said_with_its_size() {
     }
 }
 
-/// Runs a test on a stack like that of the command: expressions are evaluated as deep as they are written.
+/// Runs a test on a stack like that of the command, because expressions are evaluated recursively.
 fn on_deep_stack(test: impl Future<Output = ()> + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(64 << 20).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -127,7 +129,7 @@ async fn compare_long_chains() {
     assert!(found.contains("[40, 200]") && found.contains(&lists), "{found}");
 }
 
-/// Statements that would take minutes to plan if the time grew with the square of their length.
+/// Statements that would take minutes to plan if planning time were quadratic in their length.
 #[test]
 fn long_statements_are_planned() {
     on_deep_stack(plan_long_statements());
@@ -159,7 +161,7 @@ async fn plan_long_statements() {
     }
 }
 
-/// More joins within one another than the budget of a task has units (128 in Tokio).
+/// More nested joins than the budget of a task has units (128 in Tokio).
 #[test]
 fn many_joins_are_executed() {
     on_deep_stack(async {
@@ -172,10 +174,10 @@ fn many_joins_are_executed() {
     });
 }
 
-/// Chains of arithmetic are one call, with the values, types and names that operators have.
+/// Chains of arithmetic become one call with the values, types and names that the operators have.
 #[test]
 fn long_arithmetic_is_that_of_operators() {
-    // Stock DataFusion evaluates as deep as a chain is long.
+    // Stock DataFusion recurses as deep as a chain is long.
     on_deep_stack(compare_long_arithmetic());
 }
 
@@ -217,7 +219,7 @@ async fn compare_long_arithmetic() {
         ("bits", repeat(120, &|at| if at == 0 { "i" } else { ["& 1023", "| u", "| 4"][at % 3] })),
         ("literals", repeat(300, &|at| if at == 0 { "1" } else { ["+ 2", "- 3", "* 1"][at % 3] })),
         (
-            "a text",
+            "a string",
             repeat(80, &|at| {
                 if at == 0 {
                     "u"
@@ -312,7 +314,7 @@ fn deep_expressions_are_evaluated_on_small_stacks() {
     small.unwrap().join().unwrap();
 }
 
-/// Unions of unions have the rows, the order and the types of those that they are made of.
+/// Nested unions have the rows, the order and the types of their inputs.
 #[tokio::test]
 async fn unions_of_unions_are_what_they_were() {
     let ctx = serrate::sql::session();
@@ -322,7 +324,7 @@ async fn unions_of_unions_are_what_they_were() {
         let text = pretty_format_batches(&batches).unwrap().to_string();
         (field.data_type().clone(), text.matches("| ").count(), text)
     };
-    // An integer that FLOAT does not hold takes the way that the parentheses say.
+    // An integer that FLOAT cannot represent is cast in the order of the parentheses.
     let wide = "SELECT 16777217 AS a UNION ALL SELECT arrow_cast(1, 'Float32') UNION ALL SELECT arrow_cast(2, 'Float64')";
     let stock = SessionContext::new().sql(wide).await.unwrap().collect().await.unwrap();
     assert_eq!(shown(wide).await.2, pretty_format_batches(&stock).unwrap().to_string());

@@ -1,4 +1,4 @@
-//! Sparse tensors and dictionaries of keys: tables, look-ups, and statements that change them.
+//! Sparse tensors and dictionaries: tables, look-ups, and statements that change them.
 
 use std::collections::BTreeMap;
 
@@ -19,13 +19,13 @@ async fn fails(ctx: &SessionContext, sql: &str) -> String {
     }
 }
 
-/// How many rows a statement says it was about.
+/// Returns the number of rows that a statement reports.
 async fn count(ctx: &SessionContext, sql: &str) -> u64 {
     let rows = run(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
     rows[0].column(0).as_primitive::<datafusion::arrow::datatypes::UInt64Type>().value(0)
 }
 
-/// A folder with the tensor `m` of shape 10 x 20, made by a session that knows it as a table.
+/// A folder with the tensor `m` of shape 10 x 20, created by a session that has it as a table.
 struct Folder {
     dir: tempfile::TempDir,
     ctx: SessionContext,
@@ -51,7 +51,7 @@ impl Folder {
         std::fs::read(self.path("m.safetensors")).unwrap()
     }
 
-    /// The entries as the table shows them, and those of the file, which are the same.
+    /// Returns the entries of the table, which must equal those of the file.
     async fn entries(&self) -> BTreeMap<(i64, i64), f64> {
         let rows = run(&self.ctx, "SELECT i, j, v FROM m").await.unwrap();
         let mut out = BTreeMap::new();
@@ -80,13 +80,13 @@ async fn statements_change_the_file() {
         3
     );
     assert_eq!(f.entries().await, [((1, 2), 0.5), ((3, 4), 1.5), ((9, 19), 2.5)].into());
-    // An element is set, and zero is no entry.
+    // Assigning zero removes the entry.
     count(&f.ctx, "INSERT INTO m (v, j, i) VALUES (7, 2, 1), (0, 4, 3), (8, 0, 0), (9, 0, 0)")
         .await;
     assert_eq!(f.entries().await, [((0, 0), 9.0), ((1, 2), 7.0), ((9, 19), 2.5)].into());
     assert_eq!(count(&f.ctx, "UPDATE m SET v = v * 10 + i WHERE j = 2 OR j = 3").await, 1);
     assert_eq!(f.entries().await, [((0, 0), 9.0), ((1, 2), 71.0), ((9, 19), 2.5)].into());
-    // Elements move; no condition is all of them.
+    // Entries move to other keys; a statement without a condition changes all of them.
     assert_eq!(count(&f.ctx, "UPDATE m AS x SET i = 9 - x.i, v = x.v - 9").await, 3);
     assert_eq!(f.entries().await, [((8, 2), 62.0), ((0, 19), -6.5)].into());
     assert_eq!(count(&f.ctx, "DELETE FROM m WHERE v < 0 AND i = 0").await, 1);
@@ -216,7 +216,7 @@ async fn changes_by_subquery_join_or_limit_are_refused_for_every_table() {
         assert!(e.contains("LIMIT"), "{e}");
     }
     assert_eq!(f.bytes(), before);
-    // The same where statements do not come through our own parser.
+    // The same holds for statements that bypass our parser.
     assert!(
         f.ctx
             .sql("DELETE FROM t WHERE i IN (SELECT i FROM u)")
@@ -276,7 +276,7 @@ async fn a_scan_sees_the_entries_of_when_it_was_planned() {
         seen.push(rows[0]);
     }
     assert_eq!(seen, [2, 1, 2, 2]);
-    // Zero was no entry.
+    // Zero was not an entry.
     assert_eq!(f.entries().await.len(), 9);
 }
 
@@ -284,7 +284,7 @@ async fn a_scan_sees_the_entries_of_when_it_was_planned() {
 async fn statements_at_the_same_time_follow_each_other() {
     let f = Folder::new(", duplicates 'sum'").await;
     count(&f.ctx, "INSERT INTO m VALUES (0, 0, 1)").await;
-    // Another session, and another table over the same file.
+    // Another session and another table see the same file.
     let other = four();
     let sql = format!(
         "CREATE EXTERNAL TABLE n STORED AS DOK LOCATION '{}' OPTIONS (duplicates 'sum')",
@@ -398,7 +398,7 @@ async fn queries_are_saved_as_tensors() {
     assert_eq!((tensor.shape(), tensor.nnz().unwrap()), (vec![4, 3], 2));
     assert_eq!(tensor.at(&[1, 2]).unwrap().to_f64().unwrap(), 11.0);
     assert_eq!(tensor.dtype(), serrate::dense::DType::I64);
-    // It keeps names, and is a table by them.
+    // The file stores the names of its keys, which become columns of the table.
     run(&ctx, &format!("CREATE EXTERNAL TABLE a STORED AS DOK LOCATION '{a}'")).await.unwrap();
     assert_eq!(one(&ctx, "SELECT v FROM a WHERE i = 3 AND j = 0").await, 7);
     run(
@@ -439,7 +439,7 @@ async fn queries_are_saved_as_tensors() {
     }
     for (query, said) in [
         ("SELECT 1 AS v", "1 column"),
-        ("SELECT 1.5 AS i, 2 AS v", "whole number"),
+        ("SELECT 1.5 AS i, 2 AS v", "must be an integer"),
         ("SELECT 1 AS i, 'a' AS v", "a number or a boolean"),
         ("SELECT 1 AS i, NULL::DOUBLE AS v", "\"v\" is NULL"),
         (
@@ -453,7 +453,7 @@ async fn queries_are_saved_as_tensors() {
         assert!(e.contains(said), "{query}: {e}");
         assert!(!std::path::Path::new(&file("c.safetensors")).exists());
     }
-    // The order of the query decides which is last.
+    // The order of the query decides which row is the last.
     let sql = format!(
         "COPY (SELECT i, j, v FROM {rows} ORDER BY v DESC) TO '{}' STORED AS DOK OPTIONS (duplicates 'last')",
         file("d.safetensors")
@@ -475,7 +475,7 @@ async fn dictionaries_have_keys_of_any_type() {
     run(&ctx, &format!("CREATE EXTERNAL TABLE w STORED AS DOK LOCATION '{file}'")).await.unwrap();
     let shown = text(&ctx, "SELECT * FROM w ORDER BY subject_id, code").await;
     assert!(shown.contains("| subject_id | code | w   |"), "{shown}");
-    // A zero is a value here.
+    // In a dictionary, zero is a value.
     let get = "SELECT dok_get('w', s, c) AS a, dok_get('w', s, c, -1) AS b, dok_contains('w', s, c) AS c FROM (VALUES (9, 'A'), (9, 'B'), (7, 'B'), (NULL, 'B')) AS t(s, c)";
     let shown = text(&ctx, get).await;
     for line in [
@@ -516,7 +516,7 @@ async fn dictionaries_have_keys_of_any_type() {
     assert!(e.contains("\"subject_id\" is NULL"), "{e}");
     assert_eq!(count(&ctx, "TRUNCATE TABLE w").await, 3);
     assert_eq!(one(&ctx, "SELECT count(*) FROM w").await, 0);
-    // A new one, with declared columns.
+    // Creates a file from declared columns.
     let file = dir.path().join("n.safetensors").display().to_string();
     run(&ctx, &format!("CREATE EXTERNAL TABLE n (day DATE, code VARCHAR, name VARCHAR) STORED AS DOK LOCATION '{file}' OPTIONS (keys 'day, code', duplicates 'error')")).await.unwrap();
     count(&ctx, "INSERT INTO n VALUES (DATE '2020-01-01', 'A', 'first')").await;
@@ -538,12 +538,18 @@ async fn tables_that_make_no_sense_are_refused() {
     std::fs::write(f.path("text.safetensors"), "no tensors").unwrap();
     let text = f.path("text.safetensors").display().to_string();
     for (sql, said) in [
-        (format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{m}'"), "its columns are"),
-        (format!("(i BIGINT, j BIGINT, v FLOAT) STORED AS DOK LOCATION '{m}'"), "its columns are"),
-        (format!("STORED AS DOK LOCATION '{m}' OPTIONS (shape '10, 21')"), "its shape is [10, 20]"),
+        (format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{m}'"), "the file has the columns"),
+        (
+            format!("(i BIGINT, j BIGINT, v FLOAT) STORED AS DOK LOCATION '{m}'"),
+            "the file has the columns",
+        ),
+        (
+            format!("STORED AS DOK LOCATION '{m}' OPTIONS (shape '10, 21')"),
+            "the file has the shape [10, 20]",
+        ),
         (format!("STORED AS DOK LOCATION '{m}' OPTIONS (keys 'i, j')"), "tensor"),
         (format!("STORED AS DOK LOCATION '{m}' OPTIONS (shapes '10, 20')"), "no option 'shapes'"),
-        (format!("STORED AS DOK LOCATION '{no}'"), "no such file"),
+        (format!("STORED AS DOK LOCATION '{no}'"), "does not exist"),
         (format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{no}'"), "shape"),
         (
             format!("(i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{no}' OPTIONS (shape '3, 4')"),
@@ -616,7 +622,7 @@ async fn names_are_bound_when_a_query_is_planned() {
     let plan =
         text(&f.ctx, "EXPLAIN SELECT dok_get('m', x, 2) FROM generate_series(0, 9) AS t(x)").await;
     assert!(plan.contains("m.safetensors") && plan.contains("version"), "{plan}");
-    // What travels is the name of a function and literals: another session understands it.
+    // Only the name of a function and literals are serialized, so another session understands them.
     let frame =
         f.ctx.sql("SELECT dok_get('m', x, 2) AS v FROM (VALUES (1)) AS t(x)").await.unwrap();
     let spec = format!("{}", frame.into_optimized_plan().unwrap().display_indent());
@@ -625,18 +631,18 @@ async fn names_are_bound_when_a_query_is_planned() {
     let other = four();
     let sql = format!("SELECT dok_get('{}', 1, 2) = 0.5 AS same", &spec[from..=to]);
     assert!(text(&other, &sql).await.contains("true"), "{sql}");
-    // Such a text is about one version of the file.
+    // Such a literal refers to one version of the file.
     count(&f.ctx, "UPDATE m SET v = 7").await;
     let mut rest = f.ctx.clone();
     for table in ["a", "b", "c", "d", "e"] {
-        // Other files, so that the old version is not kept.
+        // Other files evict the old version from the cache.
         let path = f.path(&format!("{table}.safetensors")).display().to_string();
         run(&rest, &format!("CREATE EXTERNAL TABLE {table} (i BIGINT, v DOUBLE) STORED AS DOK LOCATION '{path}' OPTIONS (shape '3')")).await.unwrap();
         rest = rest.clone();
     }
     let e = fails(&other, &sql).await;
     assert!(e.contains("changed after the query was planned"), "{e}");
-    // A name is that of the session, and of its schema.
+    // A name is resolved in the session and in its schema.
     assert!(fails(&other, "SELECT dok_get('m', 1, 2)").await.contains("no table \"m\""));
     run(&f.ctx, "CREATE SCHEMA s").await.unwrap();
     let path = f.path("m.safetensors").display().to_string();
@@ -644,7 +650,7 @@ async fn names_are_bound_when_a_query_is_planned() {
         .await
         .unwrap();
     assert!(text(&f.ctx, "SELECT dok_get('s.n', 1, 2) AS v").await.contains("7.0"));
-    // A view asks when it is read; a table that is made anew is another one.
+    // A view looks the table up when it is read; a table that is created again is another one.
     run(&f.ctx, "CREATE VIEW w AS SELECT dok_get('s.n', 1, 2) AS v").await.unwrap();
     count(&f.ctx, "UPDATE m SET v = 8").await;
     assert!(text(&f.ctx, "SELECT v FROM w").await.contains("8.0"));

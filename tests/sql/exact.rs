@@ -1,4 +1,4 @@
-//! Aggregates over the same rows in any order, any batches and any partitions.
+//! Aggregates over the same rows in any order, batches and partitions.
 
 use datafusion::arrow::array::{Array, ListArray};
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
@@ -10,7 +10,8 @@ use serrate::sql::session_with;
 
 use super::*;
 
-/// Rows with lists of floats of all sizes, of integers that almost overflow, and a group.
+/// Returns rows with lists of floats of all magnitudes, of integers that almost overflow, and a
+/// group.
 fn rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
     let float = |rng: &mut ChaCha8Rng| match rng.random_range(0..40) {
         0 => f64::NAN,
@@ -27,7 +28,7 @@ fn rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
         })
         .collect();
     let x = ListArray::from_iter_primitive::<Float64Type, _, _>(lists);
-    // One more than the largest, and one less.
+    // Alternates between the largest integer and its negative.
     let ends = |i: usize| if i.is_multiple_of(2) { i64::MAX } else { -i64::MAX };
     let i = ListArray::from_iter_primitive::<Int64Type, _, _>(
         (0..n).map(|row| Some(vec![Some(ends(row)), Some(row as i64)])),
@@ -41,7 +42,7 @@ fn rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), vec![g, Arc::new(x), Arc::new(i)]).unwrap()
 }
 
-/// The same rows in another order, in batches of any length, in some partitions.
+/// Returns the same rows in another order, in batches of any length, in some partitions.
 fn cut(all: &RecordBatch, partitions: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<RecordBatch>> {
     let n = all.num_rows();
     let mut order: Vec<u32> = (0..n as u32).collect();
@@ -84,7 +85,7 @@ async fn sums_and_means_do_not_depend_on_the_cut() {
         for (sql, expected) in queries.iter().zip(&mut expected) {
             let found = batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
             let found = concat_batches(&found[0].schema(), &found).unwrap();
-            // Arrays are equal when their bits are.
+            // Arrays are equal if their bits are.
             match expected {
                 None => *expected = Some(found),
                 Some(first) => assert!(
@@ -113,7 +114,7 @@ async fn only_a_whole_sum_overflows() {
     assert_eq!(text(&ctx, mean).await.lines().nth(3).unwrap(), "| [1e308] |");
 }
 
-/// What of lists is spread around one mean, of equal lists in several places.
+/// The variance around one mean, for equal lists in several places.
 #[tokio::test]
 async fn equal_lists_have_equal_variances() {
     let ctx = four();
@@ -127,7 +128,7 @@ async fn equal_lists_have_equal_variances() {
     assert_eq!(text(&ctx, far).await.lines().nth(3).unwrap(), "| 0.0 | 0.0 |");
 }
 
-/// A list of one element meets all elements of the other, whatever lists are in the batch.
+/// A list of one element is broadcast over the other list, whatever other lists the batch has.
 #[tokio::test]
 async fn lists_of_one_element_meet_longer_ones_row_by_row() {
     let rows = "(VALUES (1, [1, 2, 3], [10]), (2, [1, 2], [5, 6]), (3, [4], [1, 2]), (4, [7], []), (5, NULL, [1])) AS t(id, x, y)";
@@ -182,7 +183,7 @@ async fn both_zeros_are_one_and_any_nan_is_any_other() {
             "| [0, 2, 1] | [0, 2, 1] | [0, , 1] | [0.0, -0.0, ] | [0.0, -0.0, ] | [0.0] | 1 |",
         ]
     );
-    // Of the two NaN one is made by the processor, which gives it another sign.
+    // One of the two NaN is computed by the processor, which gives it the other sign.
     let nan = "SELECT ragged_eq(m, n) AS e, ragged_gt(m, 5.0) AS g, m > 5.0 AS o, ragged_isin(m, n) AS i, ragged_nunique([m, n]) AS u, ragged_searchsorted(ragged_sort(m), CAST('NaN' AS DOUBLE), 'left') AS l, ragged_argsort(m) AS a
                FROM (SELECT ragged_sub(x, y) AS m, [CAST('NaN' AS DOUBLE)] AS n FROM (VALUES ([CAST('Infinity' AS DOUBLE), 1.0], [CAST('Infinity' AS DOUBLE), 1.0])) AS t(x, y))";
     let shown = text(&ctx, nan).await;
@@ -205,7 +206,7 @@ async fn digits_that_no_float_has_are_no_matter() {
     );
 }
 
-/// Floats in one partition per value, so that each is a batch of its own.
+/// Returns floats with one partition per value, so that each is a batch of its own.
 fn table_of(values: &[Option<f64>]) -> MemTable {
     let fields =
         vec![Field::new("g", DataType::Int64, true), Field::new("f", DataType::Float64, true)];
@@ -251,7 +252,7 @@ async fn extremes_of_floats_have_one_order() {
     let others =
         "SELECT min(x) AS a, max(x) AS b, min(y) AS c FROM (VALUES (2, 'b'), (1, 'a')) AS t(x, y)";
     assert_eq!(text(&ctx, others).await.lines().nth(3).unwrap(), "| 1 | 2 | a |");
-    // NaN is no part of the statistics of a file.
+    // File statistics leave NaN out.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("f.parquet");
     ctx.register_table("v", Arc::new(of(&[Some(1.0), nan]))).unwrap();
@@ -282,7 +283,7 @@ async fn nan_beside_one_number_is_read_from_files() {
     }
 }
 
-/// What `min` and `max` of ours are there for: they can go when this fails.
+/// When this test fails, our `min` and `max` can be removed.
 #[tokio::test]
 async fn stock_extremes_are_still_wrong() {
     let ctx = SessionContext::new();
@@ -313,7 +314,7 @@ async fn order_by_lists_does_not_depend_on_batches() {
         vec![Field::new("id", DataType::Int64, true), Field::new("x", x.data_type().clone(), true)];
     let schema = Arc::new(Schema::new(fields));
     let all = RecordBatch::try_new(Arc::clone(&schema), vec![flat(0..60), Arc::new(x)]).unwrap();
-    // What is mended: it is no longer needed when this fails.
+    // When this test fails, the mend is no longer needed.
     let parts = vec![(0..60).map(|at| all.slice(at, 1)).collect::<Vec<_>>()];
     let stock = SessionContext::new();
     let table = MemTable::try_new(Arc::clone(&schema), parts).unwrap();

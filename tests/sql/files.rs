@@ -1,10 +1,10 @@
-//! JSON, CSV and Arrow files: what is read, and that a COPY writes all or nothing.
+//! JSON, CSV and Arrow files: what is read, and that COPY writes all or nothing.
 
 use serrate::io::json::{JsonForm, JsonWriteOptions, write_json, write_ndjson};
 
 use super::*;
 
-/// Files in a folder, hidden ones too.
+/// Returns the files of a folder, including hidden ones.
 fn files(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(dir)
         .unwrap()
@@ -49,7 +49,7 @@ async fn json_is_read_as_a_list_and_line_by_line() {
     }
     let e = error(&ctx, &format!("SELECT * FROM '{}/*.json'", show(dir.path()))).await;
     assert!(e.contains("list.json") && e.contains("lines.json"), "{e}");
-    // Whitespace, a byte order mark, and no record at all.
+    // Whitespace, a byte order mark, and a file without records.
     std::fs::write(dir.path().join("odd.json"), "\u{feff} \n\t[{\"a\": 1}\n, {\"a\": 2} ]\n")
         .unwrap();
     let odd = format!("SELECT sum(a) FROM '{}/odd.json'", show(dir.path()));
@@ -94,7 +94,7 @@ async fn a_copy_that_fails_leaves_no_file_in_any_format() {
         assert_eq!(one(&ctx, &copy).await, 1);
         assert_eq!(files(folder), [format!("x.{extension}")]);
         assert_eq!(one(&ctx, &format!("SELECT a FROM '{}'", show(&path))).await, 7, "{extension}");
-        // Without our own reading of statements, too.
+        // The same holds without our parser.
         let e = error(&ctx, &copy).await;
         assert!(e.contains("overwrite true"), "{extension}: {e}");
         let again = format!("COPY (SELECT 8 AS a) TO '{}' OPTIONS (overwrite true)", show(&path));
@@ -102,7 +102,7 @@ async fn a_copy_that_fails_leaves_no_file_in_any_format() {
         assert_eq!(one(&ctx, &format!("SELECT a FROM '{}'", show(&path))).await, 8, "{extension}");
         std::fs::remove_file(&path).unwrap();
     }
-    // A folder of files is DataFusion's business as before, and so are options of its formats.
+    // Folders of files, and options of their formats, are handled by DataFusion.
     let sql = format!("COPY (SELECT 1 AS a) TO '{}/out/' STORED AS CSV", show(dir.path()));
     batches(&ctx, &sql).await.unwrap();
     assert_eq!(files(&dir.path().join("out")).len(), 1);
@@ -169,7 +169,7 @@ async fn folders_of_several_formats_are_refused() {
             .to_string();
         assert!(e.contains("files of several formats") && e.contains("meds('"), "{e}");
     }
-    // One format, in sub-folders; and one of several by a glob.
+    // One format in subfolders, and one of several formats by a glob.
     assert_eq!(one(&ctx, "SELECT count(*) FROM 'tests/data/synthea-meds/data'").await, 24_866);
     let glob = "SELECT count(*) FROM 'tests/data/synthea-meds/metadata/*.parquet'";
     assert!(batches(&ctx, glob).await.is_ok());

@@ -1,5 +1,5 @@
-//! Sums of floats and what is made of them: exact, whatever the batches, the partitions, the files and the
-//! order of rows.
+//! Sums of floats and statistics of sums are exact, whatever the batches, the partitions, the files
+//! and the order of rows.
 
 use datafusion::arrow::array::{Float64Array, UInt64Array};
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
@@ -11,7 +11,7 @@ use serrate::sql::session_with;
 
 use super::*;
 
-/// Of one column and of two.
+/// Aggregates of one column and of two.
 const OF_X: [&str; 6] = ["sum", "avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop"];
 const OF_XY: [&str; 12] = [
     "covar_samp",
@@ -28,7 +28,8 @@ const OF_XY: [&str; 12] = [
     "regr_sxy",
 ];
 
-/// All aggregates with something behind the call; of one column with DISTINCT, which those of two refuse.
+/// Returns all aggregates followed by a clause; those of one column with DISTINCT, which those of
+/// two refuse.
 fn calls(distinct: &str, of_x: &str, of_y: &str, behind: &str) -> Vec<String> {
     let one = OF_X.iter().map(|name| format!("{name}({distinct}{of_x}){behind}"));
     let two = OF_XY.iter().map(|name| format!("{name}({distinct}{of_y}, {of_x}){behind}"));
@@ -50,8 +51,8 @@ fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap()
 }
 
-/// Floats of all sizes: those that cancel, those beyond which there is nothing, NaN, infinities, both
-/// zeros; the group says which.
+/// Returns floats of all magnitudes: values that cancel, extremes, NaN, infinities, both zeros; the
+/// group decides which.
 fn float(rng: &mut ChaCha8Rng, group: i64) -> f64 {
     let wide = |rng: &mut ChaCha8Rng| f64::from_bits(rng.random());
     match (group, rng.random_range(0..12)) {
@@ -92,7 +93,7 @@ fn rows(rng: &mut ChaCha8Rng, n: usize) -> RecordBatch {
     ])
 }
 
-/// The rows in another order, in batches of some length, in partitions.
+/// Returns the rows in another order, in batches of some length, in partitions.
 fn cut(all: &RecordBatch, partitions: usize, most: usize, rng: &mut ChaCha8Rng) -> MemTable {
     let n = all.num_rows();
     let mut order: Vec<u64> = (0..n as u64).collect();
@@ -182,7 +183,7 @@ async fn the_cut_does_not_show() {
     }
 }
 
-/// A frame has what its rows have by themselves, whatever has left it.
+/// The result of a window frame depends on its rows only, not on rows that have left it.
 #[tokio::test]
 async fn frames_have_the_rows_that_are_in_them() {
     let rng = &mut ChaCha8Rng::seed_from_u64(22);
@@ -212,13 +213,13 @@ async fn frames_have_the_rows_that_are_in_them() {
     }
 }
 
-/// Bits as `float_aggregates/make.py` writes them.
+/// Parses bits as `float_aggregates/make.py` writes them.
 fn double(text: &str) -> f64 {
     f64::from_bits(u64::from_str_radix(text, 16).unwrap())
 }
 
-/// What rational arithmetic gives: quotients of sums to the bit, roots and lines to one unit in the last
-/// place.
+/// Results equal those of rational arithmetic: quotients of sums to the bit, roots and regression
+/// lines to one unit in the last place.
 #[tokio::test]
 async fn aggregates_are_what_rational_arithmetic_gives() {
     let cases = include_str!("float_aggregates/cases.txt");
@@ -269,13 +270,13 @@ async fn columns(ctx: &SessionContext, sql: &str) -> Vec<Vec<Option<f64>>> {
     found.columns().iter().map(floats).collect()
 }
 
-/// The same answers as DataFusion's own where these are accurate, and NULL where they give NULL.
+/// Results equal DataFusion's own where these are accurate, and are NULL where these are NULL.
 #[tokio::test]
 async fn accurate_answers_of_stock_aggregates_stay() {
     let rng = &mut ChaCha8Rng::seed_from_u64(23);
     let (ours, stock) = (four(), SessionContext::new());
     let mut columns_of: Vec<(i64, Option<f64>, Option<f64>)> = Vec::new();
-    // Groups of a few rows, of one, of a constant column, and of nothing but NULL.
+    // Groups of a few rows, of one row, of a constant column, and of NULL only.
     for g in 0..20 {
         for _ in 0..rng.random_range(2..30) {
             let (x, e) = (rng.random_range(-5.0..9.0), rng.random_range(-1.0..1.0));
@@ -320,7 +321,7 @@ async fn accurate_answers_of_stock_aggregates_stay() {
     }
 }
 
-/// Rows of one column `x` in `VALUES`, and what an aggregate of them is.
+/// Rows of one column `x` in `VALUES`, and the expected aggregates.
 #[tokio::test]
 async fn special_numbers() {
     let ctx = four();
@@ -377,7 +378,8 @@ async fn special_numbers() {
 async fn means_of_integers_are_exact() {
     let ctx = four();
     let sql = "SELECT avg(i) AS a, avg(u) AS b, avg(DISTINCT i) AS c, avg(s) AS d FROM (SELECT i, arrow_cast(i, 'UInt64') AS u, arrow_cast(i % 100, 'Int8') AS s FROM (VALUES (9007199254740993), (9007199254740993), (9007199254740995)) t(i))";
-    // (2 * 9007199254740993 + 9007199254740995) / 3 = 9007199254740993 2/3, the mean of both is ..994.
+    // (2 * 9007199254740993 + 9007199254740995) / 3 = 9007199254740993 2/3, the mean of both is
+    // ..994.
     let row =
         "| 9007199254740994.0 | 9007199254740994.0 | 9007199254740994.0 | 93.66666666666667 |";
     assert_eq!(text(&ctx, sql).await.lines().nth(3).unwrap(), row);
@@ -386,7 +388,7 @@ async fn means_of_integers_are_exact() {
     let large = "SELECT avg(u) AS a FROM (VALUES (arrow_cast('18446744073709551615', 'UInt64')), (arrow_cast('18446744073709551613', 'UInt64')), (1::BIGINT UNSIGNED)) t(u)";
     let found = text(&ctx, large).await;
     assert_eq!(found.lines().nth(3).unwrap(), "| 1.2297829382473034e19 |", "{found}");
-    // What DataFusion answers of NULL without a type stays, and what it refuses.
+    // NULL without a type has DataFusion's answer, or is refused as there.
     for typeless in ["avg(NULL)", "sum(NULL)", "stddev(NULL)", "corr(NULL, NULL)"] {
         let sql = format!("SELECT {typeless} AS c");
         let shown = |found: Result<Vec<RecordBatch>>| {
@@ -402,7 +404,8 @@ async fn means_of_integers_are_exact() {
     }
 }
 
-/// DataFusion makes `sum(x) + 0.1 * count(x)` of `sum(x + 0.1)` beside another sum of `x` and a number.
+/// DataFusion rewrites `sum(x + 0.1)` to `sum(x) + 0.1 * count(x)` next to another sum of `x` and a
+/// number.
 #[tokio::test]
 async fn what_is_added_is_rounded_as_written() {
     let ctx = four();
@@ -419,7 +422,7 @@ async fn what_is_added_is_rounded_as_written() {
     assert_eq!(first(&alone), "0.4");
 }
 
-/// What ours are there for: they can go when this fails.
+/// When this test fails, our aggregates can be removed.
 #[tokio::test]
 async fn stock_float_aggregates_still_depend_on_the_cut() {
     let mut found = Vec::new();
@@ -432,7 +435,7 @@ async fn stock_float_aggregates_still_depend_on_the_cut() {
     assert_ne!(found[0], found[1], "sums of floats do not depend on the order of rows");
 }
 
-/// Many groups, more than a batch, spilled or not, and partial states of rows that go on as they are.
+/// Many groups, more than a batch, spilled or not, and partial states of rows that are passed on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_groups() {
     let mut found: Vec<String> = Vec::new();

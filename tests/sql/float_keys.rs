@@ -1,8 +1,8 @@
-//! Floats have one zero and one NaN wherever SQL compares, sorts, groups and joins them.
+//! Floats have one zero and one NaN in comparisons, sorts, groups and joins.
 
 use super::*;
 
-/// Both zeros, and NaN of both signs: the processor's own for 0 / 0 is negative on most machines.
+/// Both zeros, and NaN of both signs: 0 / 0 is a negative NaN on most processors.
 const FLOATS: &str = "CREATE TABLE t AS
     SELECT id, CASE WHEN id IN (4, 8) THEN -f ELSE f END AS f, id % 2 AS k
     FROM (VALUES (1, 0.0), (2, -0.0), (3, 0.0), (4, 'NaN'::DOUBLE), (5, 1e300), (6, -1e300), (7, -0.0),
@@ -38,7 +38,7 @@ async fn with_floats() -> SessionContext {
 async fn one_zero_and_one_nan() {
     let ctx = with_floats().await;
     for (sql, expected) in [
-        // The ties of zeros and of NaN are broken by id.
+        // Ties of zeros and of NaN are broken by id.
         ("SELECT id FROM t ORDER BY f, id", "6 1 2 3 7 5 4 8 9 10"),
         ("SELECT id FROM t ORDER BY f DESC, id", "10 4 8 9 5 1 2 3 7 6"),
         ("SELECT id FROM t ORDER BY f, id LIMIT 4", "6 1 2 3"),
@@ -84,7 +84,7 @@ async fn one_zero_and_one_nan() {
     }
 }
 
-/// What [`one_zero_and_one_nan`] mends is still wrong without us.
+/// DataFusion without our rules still fails what [`one_zero_and_one_nan`] checks.
 #[tokio::test]
 async fn rows_nest_by_one_zero_and_one_nan() {
     let ctx = with_floats().await;
@@ -127,7 +127,7 @@ async fn stock_comparisons_tell_zeros_and_nan_apart() {
 
 const GROUPS: &str = "SELECT * FROM (VALUES (3, 16.0), (3, 'NaN'::DOUBLE), (0, 'NaN'::DOUBLE), (1, 5.0), (2, 7.0)) n(g, v)";
 
-/// Groups that are ordered by a float and cut, over a subquery.
+/// Groups that are ordered by a float and limited, over a subquery.
 const CUT_GROUPS: [(&str, &str); 4] = [
     ("SELECT g, max(v) FROM n GROUP BY g ORDER BY 2 DESC, g LIMIT 2", "0 NaN 3 NaN"),
     ("SELECT g, max(v) FROM n GROUP BY g ORDER BY 2 DESC LIMIT 3", ""),
@@ -173,7 +173,7 @@ async fn stock_topk_of_floats_is_still_wrong() {
     assert!(!right, "DataFusion answers it now");
 }
 
-/// A zero that is written with a sign is the zero without.
+/// A literal zero with a sign equals the zero without.
 #[tokio::test]
 async fn literal_zeros_are_one() {
     let ctx = four();

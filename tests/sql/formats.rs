@@ -48,7 +48,7 @@ async fn widths_widen_over_files_and_sub_folders_count() {
     assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 3);
     let sums = "SELECT c FROM (SELECT unnest(code) AS c FROM t) ORDER BY c";
     assert_eq!(ints(&ctx, sums).await, [1, 2, 3, 60_000]);
-    // The cast comes before expressions that the scan takes over.
+    // The cast runs before the expressions that the scan takes over.
     let pushed = "SELECT max(array_max(code)) FROM t";
     assert_eq!(one(&ctx, pushed).await, 60_000);
 }
@@ -118,7 +118,7 @@ async fn nan_is_null_unless_set_otherwise() {
     let all = batches(&ctx, &format!("SELECT val FROM '{}'", show(&path))).await.unwrap();
     let values = all[0].column(0).as_list::<i32>().values().clone();
     assert_eq!(values.as_primitive::<Float32Type>().null_count(), 1);
-    // A plan made after SET follows it, also for a table created before.
+    // A plan made after SET uses the new setting, also for a table created before.
     let create = format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{}'", show(&path));
     batches(&ctx, &create).await.unwrap();
     batches(&ctx, "SET serrate.nrt_nan = 'nan'").await.unwrap();
@@ -146,7 +146,8 @@ async fn only_columns_asked_for_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.nrt");
     write(&path, &numbered(0, 10));
-    // Damage the bounds of axis 2: whoever reads `code` notices, whoever reads `id` does not.
+    // Damages the bounds of axis 2: a query that reads `code` notices, one that reads `id` does
+    // not.
     let file = nrt::NrtFile::open(&path, &Default::default()).unwrap();
     let bounds = file.tensors().tensor("dim2/bounds").unwrap().bytes();
     let mut bytes = std::fs::read(&path).unwrap();
@@ -173,7 +174,7 @@ async fn batches_are_charged_for_what_they_hold() {
     for batch in &all {
         let leaves = batch.column(1).as_list::<i32>().values().as_list::<i32>().values().len();
         assert!(leaves <= 1000, "{leaves} leaves");
-        // Values of 8 bytes, offsets of 4 twice, and some fixed cost for each array.
+        // Values of 8 bytes, two offsets of 4 bytes, and a fixed overhead per array.
         let own = batch.num_rows() * (8 + 4 + 4) + leaves * 8 + 2048;
         assert!(batch.get_array_memory_size() <= own, "{} > {own}", batch.get_array_memory_size());
     }

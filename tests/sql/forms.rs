@@ -1,4 +1,4 @@
-//! Forms of queries that the parser or the planner has no rule for.
+//! Forms of queries that the parser or the planner rejects without our rewrites.
 
 use super::*;
 
@@ -47,7 +47,7 @@ async fn from_comes_first_with_conditions_and_groups() {
         ("SELECT id FROM t WHERE id IN (FROM (SELECT k FROM u) WHERE k > 1)", "2"),
         ("FROM t SELECT x WHERE id = 2", "20"),
         ("FROM t ORDER BY id DESC LIMIT 1", "3 "),
-        // Other words FROM.
+        // Other uses of the word FROM.
         ("SELECT extract(year FROM DATE '2020-01-01') FROM t WHERE id = 1", "2020"),
         ("SELECT 'FROM t WHERE' FROM t WHERE id = 1", "FROM t WHERE"),
     ] {
@@ -95,7 +95,7 @@ async fn tuples_compare_field_by_field() {
         ("SELECT id FROM t WHERE (id, id * 2) < (2, 4)", "1"),
         ("SELECT id FROM t WHERE (id, x) IN (SELECT k, y FROM u)", "1"),
         ("SELECT id FROM t WHERE id > 0 AND ((id, x) IN (SELECT k, y FROM u))", "1"),
-        // (2, 20) may be (2, NULL), and (3, NULL) is no (1, ..) or (2, ..).
+        // (2, 20) may equal (2, NULL); (3, NULL) equals neither (1, ..) nor (2, ..).
         ("SELECT id FROM t WHERE (id, x) NOT IN (SELECT k, y FROM u)", "3"),
         ("SELECT id, (id, x) IN (SELECT k, y FROM u) FROM t ORDER BY id", "1 true; 2 ; 3 false"),
         (
@@ -111,12 +111,12 @@ async fn tuples_compare_field_by_field() {
 async fn what_is_not_supported_is_said_in_words() {
     let ctx = with_tables().await;
     for (sql, words) in [
-        ("SELECT * FROM t LIMIT -1", "LIMIT -1: a number of rows is 0 or more"),
-        ("SELECT * FROM t OFFSET -2", "OFFSET -2: a number of rows is 0 or more"),
+        ("SELECT * FROM t LIMIT -1", "LIMIT -1 is not valid: a number of rows must be 0 or more"),
+        ("SELECT * FROM t OFFSET -2", "OFFSET -2 is not valid: a number of rows must be 0 or more"),
         ("SELECT * FROM t PIVOT (sum(x) FOR id IN (1, 2))", "PIVOT is not supported"),
         ("SELECT * FROM t UNPIVOT (v FOR n IN (id, x))", "UNPIVOT is not supported"),
         ("SELECT * FROM t ORDER BY x COLLATE nocase", "COLLATE nocase is not supported"),
-        ("SELECT 1 = ANY([[1]])", "look for an element"),
+        ("SELECT 1 = ANY([[1]])", "search for an element"),
     ] {
         let e = refusal(&ctx, sql).await;
         assert!(e.contains(words) && !e.contains("Ident {"), "{sql}: {e}");

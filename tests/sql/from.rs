@@ -20,7 +20,7 @@ async fn refused(ctx: &SessionContext, query: &str) -> String {
     }
 }
 
-/// The cells of a result, row by row.
+/// Returns the cells of a result, row by row.
 async fn cells(ctx: &SessionContext, query: &str) -> Vec<String> {
     let text = shown(ctx, query).await;
     let rows = text.lines().filter(|l| l.starts_with('|')).skip(1);
@@ -50,10 +50,10 @@ async fn long_tables_are_nested() {
         let query = format!("SELECT * FROM {from} ORDER BY id");
         assert_eq!(cells(&ctx, &query).await, expected, "{from}");
     }
-    // Names of the statement are known within the text.
+    // Names of the statement are visible within the string.
     let named = "WITH e AS (SELECT * FROM events WHERE code <> 'b') FROM ragged_nest('e', 'id')";
     assert_eq!(cells(&ctx, named).await, ["1 [0, 1] [a, c]", "2 [5, 5] [d, e]"]);
-    // A part of the columns, conditions, aggregates, views.
+    // A subset of the columns, conditions, aggregates, views.
     let part = "SELECT code FROM ragged_nest('events', 'id', 'time') WHERE id = 1";
     assert_eq!(cells(&ctx, part).await, ["[[a], [b, c]]"]);
     let plan = shown(&ctx, &format!("EXPLAIN {part}")).await;
@@ -64,7 +64,7 @@ async fn long_tables_are_nested() {
     assert_eq!(cells(&ctx, many).await, ["5"]);
     sql(&ctx, "CREATE VIEW nested AS FROM ragged_nest('events', 'id')").await.unwrap();
     assert_eq!(cells(&ctx, "SELECT count(*) FROM nested").await, ["2"]);
-    // Conditions on anything but the outermost key are about nested rows.
+    // Conditions on other than the outermost key apply to nested rows.
     let lists = "SELECT id FROM ragged_nest('events', 'id') WHERE ragged_any(code == 'e')";
     assert_eq!(cells(&ctx, lists).await, ["2"]);
     let none = "SELECT count(*) FROM ragged_nest('SELECT * FROM events WHERE id > 9', 'id')";
@@ -100,7 +100,7 @@ async fn sorted_input_is_nested_as_it_comes() {
         }
     }
     assert_eq!(next, 3000);
-    // A row longer than a batch.
+    // A row larger than a batch.
     let one =
         "SELECT ragged_count(v) FROM ragged_nest('SELECT 1 AS id, v FROM long ORDER BY id', 'id')";
     assert_eq!(cells(&ctx, one).await, ["3000"]);
@@ -123,7 +123,7 @@ async fn what_is_exploded_nests_again() {
     let again =
         "SELECT * FROM ragged_nest((SELECT * FROM ragged_explode(t)), 'id', 'time') ORDER BY id";
     assert_eq!(cells(&ctx, again).await, cells(&ctx, "SELECT * FROM t ORDER BY id").await);
-    // Positions tell events apart that nothing else does.
+    // Positions distinguish events that nothing else distinguishes.
     assert_eq!(
         cells(
             &ctx,
@@ -137,7 +137,7 @@ async fn what_is_exploded_nests_again() {
         cells(&ctx, positions).await,
         cells(&ctx, "SELECT id, code FROM t ORDER BY id").await
     );
-    // What is empty has no row, unless it is asked for.
+    // Empty lists have no row unless requested.
     sql(
         &ctx,
         "CREATE TABLE holes AS SELECT * FROM (VALUES (1, [7]), (2, []), (3, NULL)) AS v(id, x)",
@@ -149,7 +149,7 @@ async fn what_is_exploded_nests_again() {
         cells(&ctx, "FROM ragged_explode('holes', keep_empty => true)").await,
         ["1 7", "2", "3"]
     );
-    // The rows do not depend on which columns are asked for.
+    // The rows do not depend on the requested columns.
     assert_eq!(cells(&ctx, "SELECT id FROM ragged_explode('t')").await.len(), 9);
     assert_eq!(cells(&ctx, "SELECT count(*) FROM ragged_explode('t')").await, ["9"]);
 }
@@ -328,8 +328,8 @@ async fn what_is_wrong_in_from_is_said() {
         ("FROM ragged_nest()", "ragged_nest('SELECT"),
         ("FROM ragged_nest('events')", "needs the columns"),
         ("FROM ragged_nest('events', 'nothing')", "nothing"),
-        ("FROM ragged_nest('events', 3)", "no name of a column"),
-        ("FROM ragged_nest('SELECT * FRO events', 'id')", "its text is no query"),
+        ("FROM ragged_nest('events', 3)", "is not the name of a column"),
+        ("FROM ragged_nest('SELECT * FRO events', 'id')", "the string is not a valid query"),
         ("FROM ragged_nest('nowhere', 'id')", "nowhere"),
         (
             "FROM ragged_nest('SELECT e.id, f.id FROM events e, events f', 'id')",

@@ -57,7 +57,7 @@ async fn computed_columns_are_named_without_tables() {
             assert_eq!(plain(&found[0]), plain(expected), "{query}");
         }
     }
-    // In tables and files too.
+    // The same names in tables and files.
     let table = format!("CREATE TABLE made AS SELECT sum(id) FROM '{path}'");
     serrate::sql::sql(&ctx, &table).await.unwrap().collect().await.unwrap();
     assert_eq!(names(&ctx, "SELECT \"sum(id)\" FROM made").await, ["sum(id)"]);
@@ -103,7 +103,7 @@ async fn operands_are_in_parentheses_where_they_have_to_be() {
             assert_eq!(names(&ctx, &sql).await, [heading], "{sql}");
         }
     }
-    // A column that is grouped by is the expression that it is made of.
+    // A column that is a GROUP BY key is the same expression.
     let sql = "SELECT (v - a) / 2 FROM (VALUES (1, 2)) t(v, a) GROUP BY v - a";
     assert_eq!(names(&ctx, sql).await, ["(v - a) / 2"]);
 }

@@ -1,19 +1,19 @@
-//! Joins over files answer as joins over tables in memory do: a filter that moves below a join keeps
-//! its columns where names repeat.
+//! Joins over files return the same rows as joins over tables in memory: a filter that moves below
+//! a join keeps its columns where names repeat.
 
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use tempfile::TempDir;
 
 use super::*;
 
-/// Runs statements of a script, for their effect.
+/// Runs statements for their effect.
 async fn run_all(ctx: &SessionContext, statements: &[String]) {
     for statement in statements {
         batches(ctx, statement).await.unwrap_or_else(|e| panic!("{statement}\n{e}"));
     }
 }
 
-/// The rows of a query as sorted lines.
+/// Returns the rows of a query as sorted lines.
 async fn rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
     let text = text(ctx, sql).await;
     let mut rows: Vec<String> = text.lines().skip(3).map(str::to_owned).collect();
@@ -21,7 +21,7 @@ async fn rows(ctx: &SessionContext, sql: &str) -> Vec<String> {
     rows
 }
 
-/// Tables as files of a format and the same tables in memory, under the names that `{name}` stands for.
+/// Tables as files of a format, and the same tables in memory, under the names in braces.
 struct Both {
     ctx: SessionContext,
     dir: TempDir,
@@ -40,7 +40,7 @@ impl Both {
         Self { ctx, dir }
     }
 
-    /// The query with files for `{name}`.
+    /// Returns the query with files for `{name}`.
     fn over_files(&self, sql: &str) -> String {
         let path = |name: &str| format!("'{}'", show(&self.dir.path().join(name)));
         let mut out = String::new();
@@ -58,7 +58,7 @@ impl Both {
         sql.replace(['{', '}'], "")
     }
 
-    /// Asserts that files and memory answer alike, with a number of rows.
+    /// Asserts that files and memory give the same answer, with a number of rows.
     async fn agree(&self, sql: &str, count: usize) {
         let memory = rows(&self.ctx, &Self::in_memory(sql)).await;
         let files = rows(&self.ctx, &self.over_files(sql)).await;
@@ -185,7 +185,7 @@ async fn filters_above_unions_and_groups_keep_their_columns() {
     .await;
 }
 
-/// A single table without repeated names still has its filters in the scan.
+/// The filter of a single table without repeated names is still pushed into the scan.
 #[tokio::test]
 async fn filters_of_one_table_still_reach_its_scan() {
     let both = Both::new(&[("t", BIG)], "").await;
@@ -197,7 +197,8 @@ async fn filters_of_one_table_still_reach_its_scan() {
     assert!(!plan.contains("BarrierExec"), "{plan}");
 }
 
-/// DataFusion's own rule still resolves filters by name. Once this fails, its part of `sql::guarded_rules` can go.
+/// DataFusion's own rule still resolves filters by name. Once this test fails, its part of
+/// `sql::guarded_rules` can be removed.
 #[tokio::test]
 async fn stock_filter_pushdown_is_still_wrong() {
     let tables = [
@@ -228,7 +229,8 @@ async fn projections_stay_above_filters_that_project() {
     assert_eq!(rows(&ctx, PROJECTED).await.len(), 0);
 }
 
-/// DataFusion's own rule still fails. Once this fails, its part of `sql::guarded_rules` can go.
+/// DataFusion's own rule still fails. Once this test fails, its part of `sql::guarded_rules` can be
+/// removed.
 #[tokio::test]
 async fn stock_projections_of_filters_still_fail() {
     let stock = SessionContext::new();
@@ -258,7 +260,7 @@ async fn filters_above_joins_of_tables_in_memory_keep_their_column() {
     assert_eq!(rows(&ctx, sql).await.len(), 14 + 1);
 }
 
-/// The rules that are guarded go by these names.
+/// The guarded rules are identified by these names.
 #[test]
 fn guarded_rules_go_by_their_names() {
     let rules = PhysicalOptimizer::new().rules;
@@ -311,7 +313,7 @@ async fn sort_merge_joins_answer_as_hash_joins_do() {
     assert!(plan.contains("SortMergeJoin"), "{plan}");
 }
 
-/// DataFusion's own join still fails. Once this fails, `sql::merge_joins` can go.
+/// DataFusion's own join still fails. Once this test fails, `sql::merge_joins` can be removed.
 #[tokio::test]
 async fn stock_merge_joins_still_fail() {
     let stock = SessionContext::new();

@@ -1,4 +1,4 @@
-//! LIMIT and OFFSET within queries count the rows that come to them, whatever is sorted above.
+//! LIMIT and OFFSET of a subquery count the rows that reach them, whatever is sorted above.
 
 use super::*;
 
@@ -44,7 +44,8 @@ async fn limits_count_the_rows_that_come_to_them() {
     }
 }
 
-/// What [`limits_count_the_rows_that_come_to_them`] asks of us is still wrong without us.
+/// DataFusion without our rules still fails what [`limits_count_the_rows_that_come_to_them`]
+/// checks.
 #[tokio::test]
 async fn stock_sorts_still_move_below_limits() {
     let ctx = SessionContext::new();
@@ -73,7 +74,7 @@ async fn repeated_keys_order_nothing() {
     }
 }
 
-/// [`repeated_keys_order_nothing`] mends a panic of DataFusion's.
+/// DataFusion without the mend of [`repeated_keys_order_nothing`] still panics.
 #[tokio::test]
 async fn stock_repeated_keys_still_panic() {
     let ctx = SessionContext::new();

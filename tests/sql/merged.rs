@@ -1,4 +1,4 @@
-//! Columns that USING and NATURAL make one of two.
+//! Columns that USING and NATURAL merge.
 
 use super::*;
 
@@ -21,7 +21,7 @@ const RIGHT: &str = "(VALUES (2, 200), (3, 300))";
 #[tokio::test]
 async fn a_merged_column_has_the_value_of_the_side_that_has_one() {
     let ctx = serrate::sql::session();
-    // Whichever of both names is the smaller.
+    // Both orders of the two names are tried.
     for (l, r) in [("a", "z"), ("z", "a")] {
         for (join, expected) in [
             ("JOIN", vec!["2,20,200"]),
@@ -50,7 +50,7 @@ async fn a_merged_column_has_the_value_of_the_side_that_has_one() {
                     assert_eq!(found, expected, "{query}");
                 }
             }
-            // One column left of the second table, and of the first.
+            // One column of the second table remains, and one of the first.
             let (_, found) = rows(&ctx, &format!("SELECT max(id), min(id) FROM {using}")).await;
             let ids: Vec<i64> =
                 expected.iter().map(|r| r.split_once(',').unwrap().0.parse().unwrap()).collect();
@@ -122,7 +122,7 @@ async fn naming_a_position_leaves_the_star_what_it_is() {
             }
         }
     }
-    // A name of WITH hides a table where it is in sight, and nowhere else.
+    // A CTE hides a table of the same name in its scope only.
     for (query, expected) in [
         (
             "SELECT _row, (WITH p AS (SELECT 1 AS a) SELECT a FROM p) AS z FROM p",
@@ -143,7 +143,8 @@ async fn naming_a_position_leaves_the_star_what_it_is() {
     assert!(hidden.unwrap_err().to_string().contains("_row"));
 }
 
-/// The planner knows the bare name of a column of USING among two tables, not among three.
+/// DataFusion's planner resolves the unqualified name of a USING column for two tables, but not for
+/// three.
 #[tokio::test]
 async fn three_and_more_tables_are_joined_by_one_column() {
     let ctx = serrate::sql::session();

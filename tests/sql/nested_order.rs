@@ -1,8 +1,8 @@
-//! Lists and structs have one order, in which NULL within them is the greatest value.
+//! Lists and structs have one order, in which a NULL element is the greatest value.
 
 use super::*;
 
-/// The values of the first column, in their order; rows of several columns have blanks between.
+/// Returns the values of the first column in order; cells of a row are separated by blanks.
 async fn found(ctx: &SessionContext, sql: &str) -> String {
     use datafusion::arrow::util::display::array_value_to_string;
     let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
@@ -42,14 +42,14 @@ async fn rows_are_sorted_by_lists_whose_nulls_are_greatest() {
         ] {
             let sql = format!("SELECT x FROM {from} ORDER BY {by}");
             assert_eq!(found(&ctx, &sql).await, expected, "{sql}");
-            // A limit cuts the same order.
+            // A limit uses the same order.
             let first = expected.split("; ").take(3).collect::<Vec<_>>().join("; ");
             let sql = format!("SELECT x FROM {from} ORDER BY {by} LIMIT 3");
             assert_eq!(found(&ctx, &sql).await, first, "{sql}");
             let sql = format!("SELECT array_agg(x ORDER BY {by}) AS all FROM {from}");
             let sorted = format!("[{}]", expected.replace("; ", ", ").replace("NULL", ""));
             assert_eq!(found(&ctx, &sql.replace(" AS all", "")).await, sorted, "{sql}");
-            // Windows are not sorted by structs.
+            // Window functions cannot sort by structs.
             if from == LISTS {
                 let sql = format!(
                     "SELECT x FROM (SELECT x, row_number() OVER (ORDER BY {by}) AS n FROM {from}) ORDER BY n"
@@ -63,7 +63,7 @@ async fn rows_are_sorted_by_lists_whose_nulls_are_greatest() {
 #[tokio::test]
 async fn comparisons_and_extremes_agree_with_the_order() {
     let ctx = four();
-    // Windows are not sorted by structs.
+    // Window functions cannot sort by structs.
     for (from, n) in [(LISTS, 5)] {
         let places = format!(
             "(SELECT x, row_number() OVER (ORDER BY x) AS n FROM {from} WHERE x IS NOT NULL)"
@@ -102,7 +102,7 @@ async fn comparisons_and_extremes_agree_with_the_order() {
     assert_eq!(found(&ctx, sql).await, "true true");
 }
 
-/// The least and greatest of many groups come in several batches and partitions.
+/// The minima and maxima of many groups arrive in several batches and partitions.
 #[tokio::test]
 async fn extremes_of_lists_do_not_depend_on_batches() {
     let mut all = Vec::new();
@@ -118,13 +118,13 @@ async fn extremes_of_lists_do_not_depend_on_batches() {
     assert!(all[0].starts_with("0 [0, 0] [10, ]"), "{}", all[0]);
 }
 
-/// When this fails, `sql::NestedOrder` and `NestedExtremes` may go.
+/// When this test fails, `sql::NestedOrder` and `NestedExtremes` can be removed.
 #[tokio::test]
 async fn stock_comparisons_of_lists_have_least_nulls() {
     let ctx = SessionContext::new();
     let sql = "SELECT CAST(make_array(1, NULL) < make_array(1, 2) AS INT)";
     assert_eq!(one(&ctx, sql).await, 1);
-    // The first of two structs that it has no order of is both.
+    // The first of two structs without an order is both minimum and maximum.
     let sql = "SELECT count(*) FROM (SELECT min(x) AS a, max(x) AS b FROM (VALUES (struct(1, NULL)), (struct(1, 5))) t(x)) WHERE a = b";
     assert_eq!(one(&ctx, sql).await, 1);
 }

@@ -1,5 +1,5 @@
-//! Numbers compare alike wherever their rows are: in memory, in Arrow files, in Parquet with bounds and Bloom
-//! filters to skip row groups by.
+//! Numbers compare the same in memory, in Arrow files, and in Parquet files with statistics and
+//! Bloom filters.
 
 use super::*;
 
@@ -12,14 +12,15 @@ async fn found(ctx: &SessionContext, sql: &str) -> String {
     datafusion::arrow::util::display::array_value_to_string(batches[0].column(0), 0).unwrap()
 }
 
-/// Integers around 2^53 and at the ends of their types, the floats beside them, both zeros, NaN and both infinities.
+/// Integers around 2^53 and at the ends of their types, the nearest floats, both zeros, NaN and
+/// both infinities.
 const ROWS: &str = "SELECT * FROM (VALUES
     (0, 9007199254740991, 9007199254740991.0, 0.0), (1, 9007199254740992, 9007199254740992.0, -0.0),
     (2, 9007199254740993, 9007199254740994.0, 'NaN'::DOUBLE), (3, -9007199254740993, -9007199254740992.0, 'inf'::DOUBLE),
     (4, 9223372036854775807, 9223372036854775808.0, '-inf'::DOUBLE), (5, -9223372036854775807, -9223372036854775808.0, 1.5),
     (6, 0, -0.0, NULL), (7, NULL, NULL, 2.0), (8, 1, 'NaN'::DOUBLE, 'NaN'::DOUBLE), (9, 5, 1e300, -1.0)) t(id, i, f, z)";
 
-/// The table `m` in memory, and all others that hold its rows.
+/// Creates the table `m` in memory, and tables of all formats with its rows.
 async fn tables(ctx: &SessionContext, dir: &Path) -> Vec<String> {
     let table = format!(
         "CREATE TABLE m AS SELECT id, i, f, z, [i, 1] AS il, [f, 1.0] AS fl, arrow_cast(z, 'Float32') AS g,
@@ -76,7 +77,7 @@ async fn conditions_find_the_same_rows_in_memory_and_in_files() {
     }
     conditions
         .extend(["z <> z", "z = z", "i = f", "u = f", "u = i", "NOT z > 1"].map(String::from));
-    // As values, in no filter that a scan could have; and all conditions in one pass.
+    // The reference computes conditions as values, which no scan can filter by, all in one pass.
     let expected: Vec<String> = {
         let columns =
             conditions.iter().map(|c| format!("array_agg(CASE WHEN {c} THEN id END ORDER BY id)"));
@@ -173,7 +174,7 @@ async fn integers_and_floats_compare_as_floats() {
     assert!(plan.contains("row_groups_pruned_statistics=5 total → 1 matched"), "{plan}");
 }
 
-/// As [`ROWS`], without NULL, which `.nrt` files lack; `u` goes to the end of its type.
+/// Like [`ROWS`], without NULL, which `.nrt` files cannot hold; `u` reaches the end of its type.
 const FULL: &str = "SELECT id, i, f, z, arrow_cast(u, 'UInt64') AS u, [i, 1] AS il, [f, 1.0] AS fl FROM (VALUES
     (0, 9007199254740991, 9007199254740991.0, 0.0, '9007199254740993'), (1, 9007199254740992, 9007199254740992.0, -0.0, '9007199254740992'),
     (2, 9007199254740993, 9007199254740994.0, 'NaN'::DOUBLE, '18446744073709551615'), (3, -9007199254740993, -9007199254740992.0, 'inf'::DOUBLE, '9223372036854775808'),
@@ -256,7 +257,7 @@ async fn numbers_of_nrt_files_are_those_of_all_others() {
         }
     }
     assert_eq!(wrong, "");
-    // What the memory says is right, too.
+    // The answers from memory are right, too.
     for (condition, expected) in [
         ("u = 18446744073709551615", "[2]"),
         ("u > 9223372036854775807", "[2, 3, 5]"),
@@ -324,7 +325,7 @@ async fn positions_and_lengths_are_signed() {
     }
 }
 
-/// When this fails, `functions::list_counts` can go.
+/// When this test fails, `functions::list_counts` can be removed.
 #[tokio::test]
 async fn stock_positions_are_still_unsigned() {
     let ctx = SessionContext::new();

@@ -80,7 +80,7 @@ async fn folders_are_written_and_limited_in_the_order_of_their_names() {
 async fn tables_in_memory_are_written_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = four();
-    // Batches of growing size, which DataFusion would deal out by size.
+    // Batches of growing size, which DataFusion would distribute by size.
     let parts: Vec<RecordBatch> = (0..20i64)
         .map(|k| {
             let ids = flat(k * 10_000..k * 10_000 + 100 * k + 1);
@@ -114,7 +114,7 @@ async fn plans_without_an_order_need_one_or_an_id() {
         let e = error(&ctx, &copy(query)).await;
         assert!(e.contains("ORDER BY") && e.contains("subject_id"), "{e}");
         assert!(!out.exists());
-        // Refused when it is planned, not after hours.
+        // The refusal comes at planning, not after hours.
         let planned = ctx.sql(&copy(query)).await.unwrap().create_physical_plan().await;
         assert!(planned.unwrap_err().to_string().contains("ORDER BY"));
     }
@@ -129,7 +129,7 @@ async fn plans_without_an_order_need_one_or_an_id() {
     ids.sort_unstable();
     assert!(ids.into_iter().eq(0..10));
     let plain = format!("{with_id} OPTIONS (overwrite true, plain true)");
-    assert!(error(&ctx, &plain).await.ends_with(": end it with ORDER BY"));
+    assert!(error(&ctx, &plain).await.ends_with("; end it with ORDER BY"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -188,7 +188,7 @@ async fn a_copy_that_fails_leaves_nothing_and_one_that_cannot_work_says_why() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
-/// A table of one batch, or of batches of `rows` rows each.
+/// Creates a table of one batch, or of batches of `rows` rows each.
 fn memory(ctx: &SessionContext, name: &str, columns: &[(&str, Vec<i64>)], rows: usize) {
     let columns = columns.iter().map(|(name, values)| (*name, flat(values.iter().copied())));
     let all = RecordBatch::try_from_iter(columns).unwrap();
@@ -211,7 +211,8 @@ async fn joins_that_end_in_order_by_are_written_in_it() {
         let keys: Vec<i64> = (0..3000).map(|i| i * 7919 % 3000).collect();
         let third = keys.iter().map(|k| k % 3 + 1).collect();
         memory(&ctx, "many", &[("k", third), ("v", keys)], 100);
-        // Below the join, above it, by a column that is written and by one that is not.
+        // The order is below the join or above it, by a column that is written or by one that is
+        // not.
         for order in ["b.v", "b.v DESC", "a.w, b.v DESC", "a.w DESC, b.v"] {
             for columns in ["b.v, a.w", "b.v", "a.w, a.k", "b.k + a.w AS z"] {
                 let query = format!(
@@ -254,7 +255,7 @@ async fn joins_that_end_in_order_by_are_written_in_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn limit_takes_the_first_rows_of_a_table_in_memory() {
     let ctx = four();
-    // Batches of shrinking and growing sizes, which DataFusion would deal out by size.
+    // Batches of shrinking and growing sizes, which DataFusion would distribute by size.
     let sizes: Vec<i64> = (0..40).map(|k| (k * 37 % 40) * 20 + 1).collect();
     let mut next = 0;
     let parts: Vec<RecordBatch> = sizes
@@ -330,8 +331,8 @@ async fn a_limit_takes_the_first_rows_of_row_groups_that_match_in_part() {
     }
 }
 
-/// DataFusion still drops row groups under a limit. Once this fails, `sql::scan_order` keeps the promise of
-/// the first rows alone.
+/// DataFusion still drops row groups under a limit. Once this test fails, `sql::scan_order` can be
+/// reduced to the promise of the first rows.
 #[tokio::test]
 async fn stock_limits_drop_row_groups() {
     let dir = tempfile::tempdir().unwrap();
@@ -386,7 +387,8 @@ async fn unions_with_a_constant_branch_are_sorted() {
     }
 }
 
-/// DataFusion's own plan still fails. Once this fails, `MissingSorts` in `sql::sorts` can go.
+/// DataFusion's own plan still fails. Once this test fails, `MissingSorts` in `sql::sorts` can be
+/// removed.
 #[tokio::test]
 async fn stock_unions_with_a_constant_still_fail() {
     let stock = SessionContext::new_with_config(one_row_batches(2));
@@ -416,7 +418,8 @@ async fn constant_lists_of_lists_are_grouped() {
     }
 }
 
-/// DataFusion's own plan still fails. Once this fails, `UnorderedKeys` in `sql::sorts` can go.
+/// DataFusion's own plan still fails. Once this test fails, `UnorderedKeys` in `sql::sorts` can be
+/// removed.
 #[tokio::test]
 async fn stock_distinct_of_constant_lists_still_fails() {
     let stock = SessionContext::new_with_config(one_row_batches(1));
@@ -504,8 +507,8 @@ async fn stock_windows_over_equations_still_fail() {
     assert!(message.contains("PARTITION BY expression"), "{message}");
 }
 
-/// Keys that are one value, or equal to another, below grouping sets and outer joins: a key is NULL in the
-/// sets without it, and in rows without a partner on its side.
+/// Keys that are constant, or equal to another key, below grouping sets and outer joins: a key is
+/// NULL in grouping sets without it, and in rows without a partner on its side.
 const LOST_CONSTANTS: [(&str, &str); 9] = [
     (
         "SELECT k, count(*) AS n FROM (SELECT 'a' AS k FROM T) GROUP BY ROLLUP (k) ORDER BY k NULLS FIRST",

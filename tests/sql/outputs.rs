@@ -44,7 +44,7 @@ async fn ragged_columns_are_padded_with_masks() {
     assert_eq!(tensor(&out, "T").as_slice::<f32>().unwrap(), [0.5, 1.5, 2.5, 0.0]);
     assert_eq!(tensor(&out, "dim1/mask").as_bytes(), [1, 1, 1, 0]);
     assert_eq!(tensor(&out, "dim2/mask").as_bytes(), [1, 0, 1, 1, 1, 0, 0, 0]);
-    // Again: refused, then replaced with other options.
+    // A second COPY is refused, then replaces the file with other options.
     assert!(error(&ctx, &copy).await.contains("exists"));
     batches(&ctx, &format!("{copy} OPTIONS (overwrite true, left true, keep_types true)"))
         .await
@@ -63,7 +63,7 @@ async fn ragged_columns_are_padded_with_masks() {
 async fn fixed_tensors_keep_their_shape() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = four();
-    // Two rows of a tensor [3, 2], flat, as `densify` makes it.
+    // Two rows of a tensor [3, 2], flat, as `densify` returns it.
     let code = DenseTensor::from_vec(vec![2, 3, 2], (0u16..12).collect::<Vec<_>>()).unwrap();
     let schema =
         Schema::new(vec![Field::new("id", DataType::Int64, true), code.field("code").unwrap()]);

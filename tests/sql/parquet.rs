@@ -38,7 +38,7 @@ async fn a_parquet_file_that_exists_is_replaced_only_when_told() {
     assert_eq!(one(&four(), &read).await, 1);
     batches(&ctx, &format!("{} OPTIONS (overwrite true)", copy(3))).await.unwrap();
     assert_eq!(one(&four(), &read).await, 3);
-    // A query that fails leaves what there was, and nothing beside it.
+    // A failed query leaves the existing file, and no other file.
     let fails = format!(
         "COPY (SELECT 1 / (v - 5) AS a FROM (SELECT unnest([4, 5]) AS v)) TO '{}' OPTIONS (overwrite true)",
         show(&out)
@@ -52,7 +52,7 @@ async fn a_parquet_file_that_exists_is_replaced_only_when_told() {
 async fn parquet_row_groups_are_as_large_as_their_dictionaries_are_worth() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = four();
-    // 8 rows of 300 000 leaves, of the 4 Mi that a row group has. In structs as well.
+    // 8 rows of 300,000 leaves; a row group holds 4 Mi. The same for structs.
     for (name, value) in [("list", "range(0, 300000)"), ("struct", "{'v': range(0, 300000)}")] {
         let out = dir.path().join(format!("{name}.parquet"));
         let sql = format!(
@@ -82,7 +82,7 @@ async fn values_and_types_come_back_from_parquet() {
         RecordBatch::try_new(Arc::new(schema), vec![flat([5, 6]), tensor.to_arrow().unwrap()])
             .unwrap();
     ctx.register_batch("p", batch).unwrap();
-    // Lists that share nothing, structs, nulls, strings, times, tensors.
+    // Lists with different lengths, structs, nulls, strings, times, tensors.
     let query = "SELECT id, CASE WHEN id = 5 THEN [1, 2, 3] END AS a, [[1.5], NULL, []] AS b, \
                  {'k': id, 's': ['u', NULL]} AS c, 'text' AS d, \
                  TIMESTAMP '2020-01-01T00:00:00' AS e, x FROM p";
@@ -114,7 +114,7 @@ async fn parquet_has_source_order_where_there_is_one() {
     batches(&ctx, &format!("COPY (SELECT * FROM t) TO '{out}'")).await.unwrap();
     let read = format!("SELECT id FROM '{out}'");
     assert_eq!(ints(&ctx, &format!("{read} LIMIT 3000")).await, (0..3000).collect::<Vec<_>>());
-    // No order is fine too, and one that was asked for is kept.
+    // Unordered rows are accepted too, and a requested order is kept.
     let grouped = "SELECT id % 7 AS id, count(*) AS n FROM t GROUP BY id % 7";
     let copy = format!("COPY ({grouped}) TO '{out}' OPTIONS (overwrite true)");
     assert_eq!(one(&ctx, &copy).await, 7);
@@ -145,7 +145,7 @@ async fn other_parquet_targets_are_those_of_datafusion() {
     let copy = format!("COPY {source} TO '{parts}' STORED AS PARQUET PARTITIONED BY (k)");
     assert_eq!(one(&ctx, &copy).await, 10);
     assert!(dir.path().join("parts/k=1").is_dir());
-    // Options of DataFusion's writer mean that writer.
+    // Options of DataFusion's writer select that writer.
     let out = dir.path().join("x.parquet");
     let copy =
         format!("COPY {source} TO '{}' STORED AS PARQUET OPTIONS (compression snappy)", show(&out));
@@ -158,7 +158,7 @@ async fn other_parquet_targets_are_those_of_datafusion() {
 async fn batches_of_parquet_are_sized_by_the_values_that_its_footer_counts() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = four();
-    // All values are equal, so that a thousand take no more bytes than two.
+    // All values are equal, so that a thousand take as many bytes as two.
     for (length, rows) in [(2, 20_000), (1000, 400)] {
         let path = dir.path().join(format!("{length}.parquet"));
         let sql = format!(

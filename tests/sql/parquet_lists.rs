@@ -1,4 +1,4 @@
-//! Scans of Parquet files whose lists are decoded by ours: the same answers as DataFusion's scan has.
+//! Scans of Parquet files whose lists our reader decodes return the same rows as DataFusion's scan.
 
 use datafusion::arrow::array::{
     Float32Builder, Int32Builder, Int64Builder, LargeListBuilder, ListBuilder, StringArray,
@@ -12,7 +12,8 @@ use datafusion::parquet::file::properties::{
 
 use super::*;
 
-/// Rows `first..first + n`: lists of every kind, with nulls and empty ones at all levels.
+/// Returns rows `first..first + n` with lists of every kind, and nulls and empty lists at all
+/// levels.
 fn mixed(first: i64, n: i64) -> RecordBatch {
     let mut x = ListBuilder::new(Int64Builder::new());
     let mut y = ListBuilder::new(ListBuilder::new(Float32Builder::new()));
@@ -66,7 +67,7 @@ fn save(path: &Path, batch: &RecordBatch, properties: WriterPropertiesBuilder) {
     writer.close().unwrap();
 }
 
-/// Sessions with our scan and with DataFusion's alone.
+/// Creates sessions with our scan and with DataFusion's alone.
 async fn both(partitions: usize) -> [SessionContext; 2] {
     let config = || {
         SessionConfig::new()
@@ -83,7 +84,7 @@ async fn plan(ctx: &SessionContext, sql: &str) -> String {
     text(ctx, &format!("EXPLAIN {sql}")).await
 }
 
-/// Files written in different ways, 2500 rows in all, `id` from 0 on.
+/// Writes files in different ways, 2500 rows in all, with `id` from 0.
 fn folder(dir: &Path) -> String {
     let kinds = [
         properties(),
@@ -145,7 +146,7 @@ async fn answers_are_those_of_the_stock_scan() {
     let path = folder(dir.path());
     for (partitions, leaves) in [(1, 300), (3, 2000), (2, 262_144)] {
         let [ours, stock] = both(partitions).await;
-        // Small batches are decoded in small pieces: on and on, or each by its pages.
+        // Small batches are decoded in small pieces: sequentially, or each by its pages.
         batches(&ours, &format!("SET serrate.leaf_batch_size = {leaves}")).await.unwrap();
         for ctx in [&ours, &stock] {
             let sql = format!("CREATE EXTERNAL TABLE f STORED AS PARQUET LOCATION '{path}/'");
@@ -211,10 +212,10 @@ async fn limits_and_offsets_become_rows_of_files() {
         let sql = format!("SELECT id, x FROM '{path}' LIMIT 600 OFFSET 450");
         assert_eq!(read(&sql).await, 600);
         assert_eq!(ints(&ours, &sql).await, (450..1050).collect::<Vec<_>>());
-        // Flat columns alone as well, and expressions of them.
+        // Flat columns alone, and expressions over them.
         let sql = format!("SELECT id * 2 AS d FROM '{path}' LIMIT 3 OFFSET 2497");
         assert_eq!(ints(&ours, &sql).await, [4994, 4996, 4998]);
-        // A condition counts the rows that meet it.
+        // With a condition, LIMIT and OFFSET count the rows that match it.
         let sql = format!("SELECT id FROM '{path}' WHERE id % 2 = 1 LIMIT 2 OFFSET 1000");
         assert_eq!(ints(&ours, &sql).await, [2001, 2003]);
         let nested =
@@ -264,7 +265,7 @@ async fn files_of_other_types_and_without_columns_are_read_by_the_stock_scan() {
     ])
     .unwrap();
     let without = RecordBatch::try_from_iter([("id", flat(3..5))]).unwrap();
-    // The same, with columns in another order.
+    // The same rows with columns in another order.
     let other = mixed(5, 9).project(&[3, 1, 0]).unwrap();
     let without_y: Vec<usize> = vec![1, 2];
     save(&dir.path().join("a.parquet"), &narrow, properties());
@@ -324,7 +325,7 @@ async fn row_groups_are_shared_by_partitions_and_pruned() {
         || WriterProperties::builder().set_data_page_row_count_limit(100).set_write_batch_size(50);
     save(&file, &mixed(0, 5000), pages());
     let [ours, stock] = both(4).await;
-    // Without an offset index, nothing can start in the middle.
+    // Without an offset index, decoding cannot start in the middle.
     let whole = dir.path().join("whole.parquet");
     save(&whole, &mixed(0, 5000), pages().set_offset_index_disabled(true));
     for file in [&file, &whole] {
@@ -338,13 +339,13 @@ async fn row_groups_are_shared_by_partitions_and_pruned() {
             assert_eq!(text(&ours, &sql).await, text(&stock, &sql).await, "{sql}");
         }
     }
-    // Row groups and pages that a condition rules out are not read.
+    // Row groups and pages that a condition excludes are not read.
     let groups = dir.path().join("groups.parquet");
     save(&groups, &mixed(0, 3000), properties());
     let sql = format!("EXPLAIN ANALYZE SELECT x FROM '{}' WHERE id = 1300", show(&groups));
     let shown = text(&ours, &sql).await;
     assert!(shown.contains("lists_rows_decoded=1,"), "{shown}");
-    // Of ten, three of which two partitions share.
+    // Ten row groups, three of which are shared by two partitions.
     assert!(shown.contains("row_groups_pruned_statistics=13 total → 1 matched"), "{shown}");
 }
 

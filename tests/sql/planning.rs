@@ -1,4 +1,4 @@
-//! What the plans of queries over lists look like: what scans are asked for, what happens below joins.
+//! Plans of queries over lists: what scans provide, and what is computed below joins.
 
 use datafusion::arrow::array::StringArray;
 use serrate::sql::register_table;
@@ -14,7 +14,7 @@ async fn explained(ctx: &SessionContext, query: &str) -> String {
     physical.lines().map(|l| l.trim_matches(['|', ' '])).collect::<Vec<_>>().join("\n")
 }
 
-/// The lines of a plan that scan.
+/// Returns the lines of a plan that scan.
 fn scans(plan: &str) -> Vec<&str> {
     plan.lines().filter(|l| l.contains("DataSourceExec")).collect()
 }
@@ -72,7 +72,7 @@ async fn columns_rows_limits_and_conditions_reach_the_file() {
     assert!(scans(&plan)[0].contains("limit=5"), "{plan}");
     let plan = explained(&ctx, &format!("SELECT id FROM '{t}' WHERE _row BETWEEN 10 AND 12")).await;
     assert!(scans(&plan)[0].contains("rows=[_row"), "{plan}");
-    // A condition on lists is tested above, one beside it on plain columns still in the scan.
+    // A condition on lists is evaluated above the scan, one on flat columns still in the scan.
     let both = format!("SELECT id FROM '{t}' WHERE ragged_any(code == 12) AND id < 50");
     let plan = explained(&ctx, &both).await;
     assert!(
@@ -178,14 +178,14 @@ async fn what_is_left_of_lists_is_made_below_joins() {
         let plan = explained(&ctx, &query).await;
         let at = |what: &str| plan.lines().position(|l| l.contains(what));
         let join = at("JoinExec").unwrap();
-        // Names of columns further up still say what was asked for.
+        // Columns above still have the names in the statement.
         let call = format!("{made}(");
         let lines = plan.lines().enumerate().filter(|(_, l)| l.contains(&call));
         let made = lines.map(|(i, _)| i).max().unwrap();
         assert!(made > join, "{query}\n{plan}");
     }
     for (select, join) in [
-        // Rows of NULL come from nowhere; both sides are needed; the lists are asked for as well.
+        // An outer join adds rows of NULL; both sides are needed; the lists themselves are read.
         ("l.k, ragged_max(t.code)", "RIGHT JOIN labels l ON t.id = l.k"),
         ("l.k, ragged_tail(t.code, l.y)", "JOIN labels l ON t.id = l.k"),
         ("l.k, ragged_max(t.code[l.y:3])", "JOIN labels l ON t.id = l.k"),
@@ -201,7 +201,7 @@ async fn what_is_left_of_lists_is_made_below_joins() {
         let made = made.into_iter().find(|made| select.contains(made)).unwrap();
         assert!(at(made) < at("JoinExec"), "{query}\n{plan}");
     }
-    // The same answers as without a join.
+    // The result is the same as without a join.
     let joined = format!("SELECT sum(ragged_sum(t.code)) FROM '{t}' t JOIN labels l ON t.id = l.k");
     let alone = format!("SELECT sum(ragged_sum(code)) FROM '{t}'");
     assert_eq!(one(&ctx, &joined).await, one(&ctx, &alone).await);
@@ -225,7 +225,7 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
         ("SELECT count(*) FROM t WHERE ragged_count(code) > 7", 200, true),
         ("SELECT count(*) FROM t WHERE ragged_count(code) > 7 AND id < 500", 100, true),
         ("SELECT sum(n) FROM (SELECT ragged_count(code) AS n FROM t)", 4500, true),
-        // A count that is in a column is as deep as before, and values are values.
+        // A count from a column is as deep as before, and values are values.
         ("SELECT sum(ragged_count(ragged_tail(code, id % 2))) FROM t", 2500, false),
         (
             "SELECT count(*) FROM t WHERE ragged_count(code) > 7 AND ragged_sum(code) >= 0",
@@ -238,7 +238,7 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
         assert!(!plan.contains("BatchSizeExec"), "{query}\n{plan}");
         assert_eq!(one(&ctx, query).await, expected, "{query}\n{plan}");
     }
-    // Lengths beside values of another list, and NULL that counts not.
+    // Lengths combined with values of another list, and NULL, which is not counted.
     let nulls = Int64Array::from((0..1000).map(|i| (i % 3 > 0).then_some(i)).collect::<Vec<_>>());
     let table = RaggedTable::builder()
         .lengths(std::iter::repeat_n(10, 100))
@@ -250,7 +250,7 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
     register_table(&ctx, "n", table).unwrap();
     assert_eq!(one(&ctx, "SELECT sum(ragged_count(v)) FROM n").await, 666);
     assert_eq!(one(&ctx, "SELECT sum(cardinality(v)) FROM n").await, 1000);
-    // Which values are NULL moves with them, though no value does.
+    // Whether a value is NULL moves with it, though no value is read.
     for last in
         ["ragged_tail(v, 3)", "v[8:10]", "array_slice(v, 8, 10)", "ragged_slice(v, -3, NULL)"]
     {
@@ -260,7 +260,7 @@ async fn tables_in_memory_are_not_cut_for_who_looks_at_lengths() {
         let query = format!("SELECT sum(array_length({last})) FROM n");
         assert_eq!(one(&ctx, &query).await, 300, "{query}");
     }
-    // Texts, empty lists and no rows at all.
+    // Strings, empty lists and no rows.
     let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("c"), Some("d")]));
     for (name, lengths, expected, counted) in
         [("some", vec![3, 0, 1], 3, 2), ("same", vec![2, 2], 2, 1), ("empty", vec![0, 0], 0, 0)]
@@ -329,7 +329,7 @@ async fn few_rows_of_many_leaves_are_read_by_all_partitions() {
         let plan = explained(&ctx, &query).await;
         assert!(plan.contains("{4 groups:"), "{plan}");
         assert_eq!(one(&ctx, &query).await, expected, "{plan}");
-        // In order where it counts.
+        // In source order where it counts.
         let first = format!("SELECT id FROM '{from}' LIMIT 3 OFFSET 400");
         assert_eq!(ints(&ctx, &first).await, [400, 401, 402]);
         set("datafusion.optimizer.repartition_file_scans = false").await;
@@ -340,7 +340,7 @@ async fn few_rows_of_many_leaves_are_read_by_all_partitions() {
     }
 }
 
-/// What fails over a row that the query does not ask about is not evaluated for it.
+/// An expression that fails on rows that the query does not select is not evaluated for them.
 #[tokio::test]
 async fn rewrites_evaluate_nothing_that_can_fail_for_further_rows() {
     let dir = tempfile::tempdir().unwrap();
@@ -401,8 +401,8 @@ async fn rewrites_evaluate_nothing_that_can_fail_for_further_rows() {
     }
 }
 
-/// DataFusion still refuses a GROUP BY of a column and its cast. Once this fails,
-/// `sql::rules::remove_logical_rules` can go.
+/// DataFusion still refuses a GROUP BY of a column and its cast. Once this test fails,
+/// `sql::rules::remove_logical_rules` can be removed.
 #[tokio::test]
 async fn stock_grouping_by_a_cast_still_fails() {
     let sql = "SELECT id, CAST(id AS VARCHAR) AS c, count(*) AS n FROM (VALUES (1), (2), (2)) t(id)

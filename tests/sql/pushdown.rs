@@ -1,4 +1,5 @@
-//! What reaches `.nrt` files, counted in bytes: in object stores, and on local disks without a map.
+//! What is read of `.nrt` files, counted in bytes: in object stores, and on local disks without
+//! memory mapping.
 
 use std::ops::Range;
 
@@ -11,11 +12,11 @@ use serrate::io::nrt::{NrtFile, ReadOptions};
 use super::*;
 use crate::store::Counting;
 
-/// Bytes of the first request for a file.
+/// Number of bytes of the first request for a file.
 const HEAD: u64 = 16 << 10;
 
-/// Three events of four codes each: per row 16 bytes on axis 0, 8 of bounds and 24 of time on axis 1,
-/// 24 of bounds, 24 of code and 48 of value on axis 2.
+/// Three events of four codes each: per row 16 bytes on axis 0, 8 of bounds and 24 of time on axis
+/// 1, 24 of bounds, 24 of code and 48 of value on axis 2.
 fn patients(first: i64, n: usize) -> RaggedTable {
     let ids = first..first + n as i64;
     let codes = ids.clone().flat_map(|i| (0..12).map(move |k| ((i * 12 + k) % 50_000) as u16));
@@ -46,7 +47,7 @@ fn file_of(table: &RaggedTable) -> Vec<u8> {
 
 const ROWS: usize = 20_000;
 
-/// A session of some partitions with a table `t` over objects, whose headers it has read.
+/// Creates a session with some partitions and a table `t` over objects whose headers it has read.
 async fn remote(partitions: usize, objects: &[(&str, Vec<u8>)]) -> (SessionContext, Arc<Counting>) {
     let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(partitions));
     let store = Counting::with(objects).await;
@@ -124,7 +125,7 @@ async fn a_limit_takes_the_bytes_of_its_rows() {
     assert_eq!(requests, 4);
     assert_eq!(numbers(&ctx, "SELECT id FROM t LIMIT 3 OFFSET 4").await, [4, 5, 6]);
     assert_eq!(store.counts().1, 7 * 8);
-    // With a condition: its column for the first rows, then the rows that meet it.
+    // With a condition, its column is read for the first rows, then the rows that match it.
     let first = "SELECT id, code FROM t WHERE age = 17 LIMIT 3";
     assert_eq!(numbers(&ctx, first).await, [17, 117, 217]);
     let (_, bytes) = store.counts();
@@ -161,7 +162,7 @@ async fn a_column_takes_the_bounds_above_it_and_no_others() {
     assert_eq!(all.iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS);
     let (_, bytes) = store.counts();
     let least = ROWS as u64 * (8 + 24);
-    // What the four parts read twice: a bound each, and what their ends have in common.
+    // The four parts read twice: one bound each, and what their ends share.
     assert!((least..least + 64).contains(&bytes), "{bytes} {least}");
     let ids = run(&ctx, "SELECT id FROM t").await;
     assert_eq!(ids.iter().map(RecordBatch::num_rows).sum::<usize>(), ROWS);
@@ -186,7 +187,7 @@ async fn lengths_take_bounds_and_no_values() {
         let age = if sql.contains("age") { ROWS as u64 * 8 } else { 0 };
         assert!((bounds..bounds + age + 1000).contains(&bytes), "{sql}: {bytes} {bounds}");
     }
-    // Values that are asked for are read, and so are those that may be missing: NaN is NULL.
+    // Requested values are read, and so are values that may be missing, because NaN is NULL.
     let both = "SELECT ragged_count(code), ragged_sum(code) FROM t WHERE _row < 3";
     let rows = run(&ctx, both).await;
     let sums: Vec<u64> = rows
@@ -227,13 +228,14 @@ async fn a_condition_on_a_flat_column_reads_it_first_and_then_its_rows() {
     }
     let plan = shown(&ctx, &format!("EXPLAIN {sql}")).await;
     assert!(plan.contains("rows=[age@0 = 17]") && !plan.contains("FilterExec"), "{plan}");
-    // Rows lie 800 bytes apart in a column and more in others; with gaps of up to 64 KiB read along,
-    // columns are read as a whole, but time and what is not asked for is not.
+    // Rows lie 800 bytes apart in one column and more in others. Gaps of up to 64 KiB are read
+    // along, so requested columns are read as a whole, but time and the other columns are not.
     let whole = ROWS as u64 * (8 + 8 + 8 + 24 + 24 + 48);
     assert!(bytes <= whole + HEAD, "{bytes} {whole}");
 }
 
-/// As `patients`, with rows so large that a hundred of them lie further apart than what is read along.
+/// Like `patients`, with rows so large that every hundredth row is farther apart than the gaps that
+/// are read along.
 fn wide(n: usize) -> RaggedTable {
     let codes = (0..n * 1000).map(|k| (k % 60_000) as u16);
     RaggedTable::builder()
@@ -257,8 +259,8 @@ async fn a_hundredth_of_the_rows_takes_about_a_hundredth_of_the_bytes() {
         let sql = "SELECT count(*), sum(ragged_max(code)) FROM t WHERE age = 17";
         assert_eq!(numbers(&ctx, sql).await, [50]);
         let (requests, read) = store.counts();
-        // Conditions: one column of 8 bytes a row. Then 50 rows of 2,000 bytes, and their bounds,
-        // which lie close enough to each other to be read as a whole.
+        // The condition reads one column of 8 bytes per row. Then follow 50 rows of 2,000 bytes,
+        // and their bounds, which are close enough to be read as a whole.
         let least = 5000 * 8 + 50 * 2000;
         assert!((least..least + 5000 * 8 + 1000).contains(&read), "{read} of {size}");
         assert!(requests <= 50 + 3 * partitions, "{requests}");
@@ -402,10 +404,10 @@ async fn ids_of_a_join_reach_the_file() {
     assert_eq!(numbers(&ctx, sql).await, [7, 1200, 4999]);
     let (_, read) = store.counts();
     assert!(read < bytes.len() as u64 / 20, "{read}");
-    // The largest ids: what is too small is not read once some are known.
+    // The largest ids: once some are known, rows with smaller ids are not read.
     let top = "SELECT id, code FROM t ORDER BY id DESC LIMIT 3";
     assert_eq!(numbers(&ctx, top).await, [4999, 4998, 4997]);
-    // A condition of the join says nothing about which rows a LIMIT takes.
+    // The condition of a join does not affect which rows a LIMIT takes.
     let limited =
         "SELECT few.id FROM few JOIN (SELECT * FROM t LIMIT 10) s ON few.id = s.id ORDER BY few.id";
     assert_eq!(numbers(&ctx, limited).await, [7]);
@@ -439,7 +441,8 @@ async fn empty_files_in_a_store() {
 
 #[tokio::test]
 async fn rows_without_events_at_the_edges_of_what_is_fetched() {
-    // Runs of rows of no events, of events of no codes, and of both, between rows that have some.
+    // Runs of rows without events, of events without codes, and of both, between rows that have
+    // some.
     let n = 4000;
     let events = (0..n).map(|r| [0, 0, 3, 0, 2, 0][r % 6]).collect::<Vec<_>>();
     let all = events.iter().sum::<usize>();
@@ -478,7 +481,7 @@ async fn rows_without_events_at_the_edges_of_what_is_fetched() {
     }
 }
 
-/// What a plan counted while it ran.
+/// Returns a metric of an executed plan.
 fn counted(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     let own = plan.metrics().into_iter().flat_map(|m| m.iter().cloned().collect::<Vec<_>>());
     let own: usize = own
@@ -490,7 +493,7 @@ fn counted(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
     own + plan.children().into_iter().map(|c| counted(c, name)).sum::<usize>()
 }
 
-/// The bytes that a query read of local files, without a map.
+/// Returns the bytes that a query reads of local files without memory mapping.
 async fn bytes_of(ctx: &SessionContext, sql: &str) -> (usize, usize) {
     let frame = serrate::sql::sql(ctx, sql).await.unwrap();
     let plan = frame.create_physical_plan().await.unwrap();
@@ -512,7 +515,7 @@ async fn local_files_without_a_map_are_read_where_it_is_needed() {
 
     let (rows, bytes) = bytes_of(&ctx, &format!("SELECT * {from} WHERE _row = 1234")).await;
     assert_eq!(rows, 1);
-    // A row, its bounds, and the bounds looked at to find out how large it is.
+    // A row, its bounds, and the bounds that determine its size.
     between(bytes, header + 2016..header + 2016 + 200);
     let (rows, bytes) = bytes_of(&ctx, &format!("SELECT id, code {from} LIMIT 5")).await;
     assert_eq!(rows, 5);
@@ -557,7 +560,7 @@ async fn positions_are_there_by_name_and_not_in_a_star() {
         [11, 12]
     );
 
-    // Tables by name, with aliases, in joins, sub-queries and WITH.
+    // Tables by name, with aliases, in joins, subqueries and WITH.
     let create = format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{folder}/'");
     run(&ctx, &create).await;
     for (sql, expected) in [
@@ -573,7 +576,7 @@ async fn positions_are_there_by_name_and_not_in_a_star() {
     ] {
         assert_eq!(numbers(&ctx, sql).await, expected, "{sql}");
     }
-    // What `*` is of tables that all have a position by that name.
+    // `*` over tables that all have a position of that name.
     let star = |sql: String| {
         let ctx = ctx.clone();
         async move {
@@ -614,14 +617,14 @@ async fn positions_are_there_by_name_and_not_in_a_star() {
     assert!(explain.contains("rows=[_row@2 = 2 AND id@0 > 3]"), "{explain}");
     assert!(!explain.contains("FilterExec"), "{explain}");
 
-    // By option, for whoever plans statements otherwise.
+    // The table option provides positions to statements that bypass our parser.
     let create = "CREATE EXTERNAL TABLE p STORED AS NRT LOCATION";
     run(&ctx, &format!("{create} '{folder}/*.nrt' OPTIONS (positions true)")).await;
     assert_eq!(ints(&ctx, "SELECT id FROM p WHERE _row = 2").await, [12]);
     let all = batches(&ctx, "SELECT * FROM p LIMIT 1").await.unwrap();
     assert_eq!(all[0].num_columns(), 4);
 
-    // A column of that name is the file's own.
+    // A column of that name in the file takes precedence.
     let named = numbered_as_row();
     write(&dir.path().join("own/x.nrt"), &named);
     let own = format!("'{folder}/own/x.nrt'");

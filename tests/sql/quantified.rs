@@ -1,4 +1,4 @@
-//! ANY and ALL over lists have three values.
+//! ANY and ALL over lists are three-valued.
 
 use super::*;
 
@@ -65,7 +65,7 @@ async fn any_and_all_know_null() {
     }
 }
 
-/// When this fails, `quantified.rs` can go.
+/// When this test fails, `quantified.rs` can be removed.
 #[tokio::test]
 async fn stock_any_is_still_two_valued() {
     let ctx = SessionContext::new();

@@ -1,4 +1,5 @@
-//! Queries as values: IN and EXISTS outside of WHERE, and correlated scalar queries of any condition.
+//! Queries as values: IN and EXISTS outside WHERE, and correlated scalar subqueries with any
+//! condition.
 
 use super::*;
 
@@ -15,7 +16,7 @@ async fn with_tables(partitions: usize) -> SessionContext {
     ctx
 }
 
-/// The rows, cells with a blank and rows with a semicolon between.
+/// Returns the rows, with blanks between cells and semicolons between rows.
 async fn found(ctx: &SessionContext, sql: &str) -> String {
     use datafusion::arrow::util::display::array_value_to_string;
     let frame = serrate::sql::sql(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
@@ -45,7 +46,7 @@ async fn check(cases: &[(&str, &str)]) {
 #[tokio::test]
 async fn in_and_exists_are_values_of_three_kinds() {
     check(&[
-        // NULL among the values of the query, or looked for.
+        // NULL among the values of the query, or as the value to find.
         ("SELECT id, id IN (SELECT k FROM u) FROM t ORDER BY id", "1 true; 2 true; 3 NULL; NULL NULL"),
         (
             "SELECT id, id NOT IN (SELECT k FROM u) FROM t ORDER BY id",
@@ -125,7 +126,7 @@ async fn scalar_queries_are_correlated_by_any_condition() {
             "SELECT id, (SELECT max(n) FROM (SELECT k, count(*) AS n FROM u WHERE y < x GROUP BY k) q) FROM t ORDER BY id",
             "1 1; 2 1; 3 2; NULL 1",
         ),
-        // Twice in one expression, and over duplicates of the outer row.
+        // Twice in one expression, and for duplicate outer rows.
         (
             "SELECT id, (SELECT count(*) FROM u WHERE k < id) + (SELECT count(*) FROM u WHERE y < x) FROM (SELECT * FROM t UNION ALL SELECT * FROM t) ORDER BY id",
             "1 2; 1 2; 2 4; 2 4; 3 7; 3 7; NULL 1; NULL 1",
@@ -143,7 +144,7 @@ async fn more_than_one_row_for_a_value_is_an_error() {
     assert!(e.contains("has 2 rows") && e.contains("LIMIT 1"), "{e}");
 }
 
-/// The parameters of lambdas in the keys of windows.
+/// Parameters of lambdas in the keys of windows.
 #[tokio::test]
 async fn windows_are_divided_and_sorted_by_lambdas() {
     check(&[
@@ -229,7 +230,7 @@ async fn stock_queries_without_rows_are_still_values() {
     assert!(!batches[0].column(0).as_boolean().value(0));
 }
 
-/// When this fails, `sql::QueryValues` may go.
+/// When this test fails, `sql::QueryValues` can be removed.
 #[tokio::test]
 async fn stock_queries_are_no_values() {
     let ctx = SessionContext::new();

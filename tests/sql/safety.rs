@@ -1,4 +1,4 @@
-//! What must not happen: files replaced, rows changed or values lost without being asked.
+//! Files are not replaced, rows not changed and values not lost without a request.
 
 use serrate::table::Column;
 
@@ -57,7 +57,7 @@ async fn values_wider_than_the_table_are_an_error_not_null() {
     let seen = batches(&ctx, "SELECT code FROM t").await;
     match seen {
         Err(e) => assert!(e.to_string().contains("700"), "{e}"),
-        // The listing may be of the time when the table was made.
+        // The list of files may date from the creation of the table.
         Ok(batches) => assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 1),
     }
 }

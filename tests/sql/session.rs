@@ -79,7 +79,7 @@ async fn settings_are_set_shown_and_checked() {
 async fn a_path_that_is_none_says_so() {
     let ctx = session();
     let missing = error(&ctx, "SELECT * FROM 'nowhere/x.nrt'").await;
-    assert!(missing.contains("nowhere/x.nrt") && missing.contains("no such file"), "{missing}");
+    assert!(missing.contains("nowhere/x.nrt") && missing.contains("does not exist"), "{missing}");
     let table = error(&ctx, "SELECT * FROM nowhere").await;
     assert!(table.contains("table") && table.contains("nowhere"), "{table}");
 }
@@ -109,7 +109,7 @@ async fn a_session_of_others_can_have_the_parts() {
     let create = format!("CREATE EXTERNAL TABLE t STORED AS NRT LOCATION '{}'", show(&path));
     batches(&ctx, &create).await.unwrap();
     assert_eq!(one(&ctx, "SELECT count(*) FROM t").await, 3);
-    // No settings, no rules: defaults hold, order is found when the plan runs.
+    // Without settings and rules, defaults apply, and the order is determined when the plan runs.
     let out = dir.path().join("y.nrt");
     let copy = format!("COPY (SELECT * FROM t WHERE id > 1) TO '{}' STORED AS NRT", show(&out));
     batches(&ctx, &copy).await.unwrap();
@@ -121,24 +121,24 @@ async fn lists_where_one_value_is_needed_are_explained() {
     let ctx = serrate::sql::session();
     let table = "CREATE TABLE t AS SELECT [1, 2, 3] AS x, [true, false] AS b, ['ab'] AS s, 1 AS n";
     batches(&ctx, table).await.unwrap();
-    let truth = "needs one truth value for each row";
+    let truth = "needs one boolean per row";
     let cases = [
         ("SELECT n FROM t WHERE x > 2", "x > 2 is a list of booleans; use ragged_any(x > 2)"),
-        ("SELECT n FROM t WHERE b", "and b is a list of booleans; use ragged_any(b)"),
-        ("SELECT n FROM t WHERE x > 2 AND n > 1", "need one truth value"),
+        ("SELECT n FROM t WHERE b", "but b is a list of booleans; use ragged_any(b)"),
+        ("SELECT n FROM t WHERE x > 2 AND n > 1", "need one boolean"),
         ("COPY (SELECT n FROM t WHERE x > 2) TO 'never.csv'", "use ragged_any(x > 2)"),
         ("SELECT count(*) FROM t HAVING max(x) > 1", "ragged_any"),
         ("SELECT NOT b FROM t", "ragged_not(..)"),
         ("SELECT -x FROM t", "ragged_neg(..)"),
         ("SELECT x BETWEEN 1 AND n FROM t", "ragged_between(t.x, Int64(1), t.n)"),
-        ("SELECT n FROM t WHERE n = 1 AND x NOT BETWEEN 1 AND 2", "BETWEEN compares one value"),
+        ("SELECT n FROM t WHERE n = 1 AND x NOT BETWEEN 1 AND 2", "BETWEEN compares a scalar"),
         ("SELECT s LIKE 'a!%' ESCAPE '!' FROM t", "ragged_like(t.s, Utf8(\"a!%\"))"),
         ("SELECT s SIMILAR TO 'a.' FROM t", "ragged_matches(t.s"),
-        ("SELECT CASE WHEN x > 1 THEN 1 END FROM t", "CASE WHEN needs one truth value"),
+        ("SELECT CASE WHEN x > 1 THEN 1 END FROM t", "CASE WHEN needs one boolean"),
         ("SELECT a.n FROM t a JOIN t c ON a.x > 2", truth),
         ("SELECT count(*) FILTER (WHERE x > 1) FROM t", truth),
         ("SELECT n FROM t WHERE n IN (SELECT n FROM t WHERE b IS TRUE)", truth),
-        ("EXPLAIN SELECT x BETWEEN 1 AND 2 FROM t", "BETWEEN compares one value"),
+        ("EXPLAIN SELECT x BETWEEN 1 AND 2 FROM t", "BETWEEN compares a scalar"),
         ("COPY (SELECT x BETWEEN 1 AND 2 AS y FROM t) TO 'never.csv'", "BETWEEN compares"),
     ];
     for (sql, hint) in cases {
@@ -147,13 +147,13 @@ async fn lists_where_one_value_is_needed_are_explained() {
             Err(e) => e.strip_backtrace(),
         };
         assert!(e.contains(hint) && e.starts_with("Error during planning: "), "{sql}: {e}");
-        // DataFusion's own entry refuses them too, its planner in its own words.
+        // DataFusion's own entry refuses them too, with messages of its planner.
         if !sql.starts_with("EXPLAIN") {
             assert!(batches(&ctx, sql).await.is_err(), "{sql}");
         }
     }
     let cases = [
-        ("SELECT sum(x) FROM t", "sum takes single values"),
+        ("SELECT sum(x) FROM t", "sum takes scalars"),
         ("SELECT sum(x) FROM t", "ragged_sum(..)"),
         ("SELECT avg(x) FROM t", "ragged_mean(..)"),
         ("SELECT median(x) FROM t", "ragged_median(..)"),
@@ -186,12 +186,12 @@ async fn lists_where_one_value_is_needed_are_explained() {
     }
     let e = error(&ctx, "SELECT x BETWEEN 1 AND 2 FROM t").await;
     assert!(e.contains("ragged_between(t.x, Int64(1)"), "{e}");
-    // LIKE and IN reach DataFusion as they are through its own entry.
+    // Through DataFusion's own entry, LIKE and IN arrive unchanged.
     let e = error(&ctx, "SELECT s ILIKE 'a%' FROM t").await;
     assert!(e.contains("ragged_ilike(t.s, Utf8(\"a%\"))"), "{e}");
     let e = error(&ctx, "SELECT x IN (1, 2) FROM t").await;
     assert!(e.contains("ragged_isin(t.x, [1, 2])") && e.contains("array_has_any(t.x"), "{e}");
-    // What compares lists with lists, or single values, stays as it is.
+    // Comparisons of lists with lists, and of scalars, are unchanged.
     for sql in [
         "SELECT len(x) = 3 AND length(x) = 3 AND length('ab') = 2 AND len(s[1]) = 2 FROM t",
         "SELECT ragged_any(x = 3) AND NOT ragged_any(x = 9) FROM t",
@@ -235,10 +235,10 @@ async fn lambdas_hold_lists_and_refuse_what_is_about_rows() {
         assert!(shown.contains(&format!("| {expected} ")), "{query}\n{shown}");
     }
     for (body, hint) in [
-        ("sum(v)", "ragged_sum(x) is that of a list"),
-        ("max(v) + 1", "an aggregate is of rows"),
-        ("row_number() OVER ()", "a window function is about rows"),
-        ("sum(v) OVER (ORDER BY u)", "a window function is about rows"),
+        ("sum(v)", "use ragged_sum(x)"),
+        ("max(v) + 1", "an aggregate works across rows"),
+        ("row_number() OVER ()", "a window function works across rows"),
+        ("sum(v) OVER (ORDER BY u)", "a window function works across rows"),
         ("v IN (SELECT u FROM t)", "ragged_isin(x, (SELECT array_agg(key)"),
     ] {
         let query = format!("SELECT ragged_map(x, lambda v: {body}) FROM t");

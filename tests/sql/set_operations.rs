@@ -53,14 +53,14 @@ async fn equal_rows_are_counted() {
                 "SELECT x FROM (VALUES ([1, NULL]), ([1, NULL]), ([2, 3]), (NULL)) l(x) EXCEPT ALL SELECT [1, NULL] ORDER BY x".into(),
                 vec!["[1, ]", "[2, 3]", ""],
             ),
-            // Equal as doubles, whatever they were.
+            // The values are equal as doubles, whatever their types.
             (
                 "SELECT i FROM (VALUES (1), (1), (2)) l(i) INTERSECT ALL SELECT f FROM (VALUES (1.0::DOUBLE), (1.0)) r(f)".into(),
                 vec!["1", "1"],
             ),
         ] {
             let mut found = lines(&ctx, &sql).await;
-            // Which zero of equal ones is left is open.
+            // Which of two equal zeros remains is unspecified.
             if sql.contains("NaN") {
                 found = vec![found.join(" ").replace("-0.0", "0").replace("0.0", "0")];
             }
@@ -74,7 +74,7 @@ async fn equal_rows_are_counted() {
     }
 }
 
-/// When this fails, `CountedSets` can go.
+/// When this test fails, `CountedSets` can be removed.
 #[tokio::test]
 async fn stock_sets_still_count_nothing() {
     let ctx = SessionContext::new();
@@ -82,7 +82,7 @@ async fn stock_sets_still_count_nothing() {
     assert_eq!(ints(&ctx, sql).await, [2]);
 }
 
-/// A count of a correlated query is not NULL as it is written and may be as it is planned.
+/// The count of a correlated query is never NULL as written, but may be NULL as planned.
 #[tokio::test]
 async fn unions_of_correlated_counts_are_grouped() {
     let of = "(VALUES (1, 2), (2, NULL), (5, 2)) t(id, k)";
@@ -121,7 +121,7 @@ async fn inputs_may_have_two_columns_of_one_name() {
     }
 }
 
-/// When this fails, `sql::set_names` can go.
+/// When this test fails, `sql::set_names` can be removed.
 #[tokio::test]
 async fn stock_set_operations_by_name_still_fail() {
     let ctx = SessionContext::new();

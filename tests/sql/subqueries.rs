@@ -1,4 +1,4 @@
-//! Conditions with queries in them, against their meaning written out.
+//! Conditions with subqueries, compared with their definition.
 
 use super::*;
 
@@ -39,7 +39,7 @@ async fn rows(ctx: &SessionContext, condition: &str) -> Vec<i64> {
 
 type Row = (Option<i64>, Option<bool>);
 
-/// AND, OR and NOT of three values.
+/// Three-valued AND, OR and NOT.
 fn and(a: Option<bool>, b: Option<bool>) -> Option<bool> {
     match (a, b) {
         (Some(false), _) | (_, Some(false)) => Some(false),
@@ -124,7 +124,7 @@ async fn in_has_three_values_everywhere() {
     }
 }
 
-/// Queries of one row are no groups, of which there may be none.
+/// Subqueries of one row are not groups, of which there may be none.
 #[tokio::test]
 async fn correlated_aggregates_have_a_row() {
     let ctx = with_tables(2).await;
@@ -140,7 +140,7 @@ async fn correlated_aggregates_have_a_row() {
     }
 }
 
-/// DataFusion moves a condition about outer columns above these.
+/// DataFusion pushes a condition on outer columns above these.
 #[tokio::test]
 async fn conditions_that_would_move_wrongly_are_refused() {
     let ctx = with_tables(2).await;
@@ -170,7 +170,7 @@ async fn conditions_that_would_move_wrongly_are_refused() {
             Err(e) => e,
         };
         let refused = refused.strip_backtrace();
-        assert!(refused.contains(&format!("that has {what} above")), "{sql}\n{refused}");
+        assert!(refused.contains(&format!("has {what} above")), "{sql}\n{refused}");
     }
     for (condition, right) in [
         ("EXISTS (SELECT 1 FROM e WHERE e.id > a.k LIMIT 1)", vec![1, 2]),
@@ -182,7 +182,7 @@ async fn conditions_that_would_move_wrongly_are_refused() {
     }
 }
 
-/// When this fails, `ThreeValuedIn` can go: try every assertion above without it first.
+/// When this test fails, try all assertions above without `ThreeValuedIn`; if they pass, remove it.
 #[tokio::test]
 async fn stock_in_is_still_two_valued() {
     let ctx = SessionContext::new();

@@ -48,7 +48,7 @@ async fn what_offset_skips_is_not_read() {
         }
         assert_eq!(ints(&ctx, query).await, expected, "{query}\n{plan}");
     }
-    // Again and again from the same parts, in other sizes, and of other columns.
+    // Repeatedly from the same parts, in other sizes, and with other columns.
     let codes: i64 = (0..1000).flat_map(|i| (0..i % 10).map(move |k| i * 10 + k)).sum();
     for size in [300, 70, 300, 10_000] {
         batches(&ctx, &format!("SET serrate.leaf_batch_size = {size}")).await.unwrap();
@@ -59,7 +59,8 @@ async fn what_offset_skips_is_not_read() {
     }
 }
 
-/// Rows of every kind of list and of leaf, from every place on: in the worst form that arrays have.
+/// Rows of every kind of list and of leaf, from every start, in the least convenient form that
+/// arrays can have.
 #[tokio::test]
 async fn a_window_is_the_rows_themselves() {
     let mut rng = torture::random(11);
@@ -71,7 +72,7 @@ async fn a_window_is_the_rows_themselves() {
         let named = RecordBatch::try_from_iter([("x", Arc::clone(&made.array))]).unwrap();
         let table = RaggedTable::try_from_batch(&named).unwrap();
         let rows = made.rows.len();
-        // A slice of a table has windows, too.
+        // Slices of a table have windows, too.
         let skipped = rows / 3;
         for (table, rows) in [
             (table.clone(), &made.rows[..]),

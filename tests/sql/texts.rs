@@ -1,4 +1,4 @@
-//! What a text is told does not depend on the Arrow type that holds it.
+//! The result of a string function does not depend on the Arrow type of the string.
 
 use super::*;
 
@@ -116,10 +116,10 @@ async fn similar_to_is_about_the_whole_text() {
         }
     }
     let column = told(&ctx, "SELECT s SIMILAR TO s FROM (SELECT 'a' AS s)").await;
-    assert!(column.contains("has to be a literal"), "{column}");
+    assert!(column.contains("needs a literal pattern"), "{column}");
 }
 
-/// When this fails, `SimilarPatterns` can go.
+/// When this test fails, `SimilarPatterns` can be removed.
 #[tokio::test]
 async fn stock_similar_to_still_searches() {
     let ctx = SessionContext::new();

@@ -1,4 +1,4 @@
-//! Durations, intervals and timestamps of all years compare as what they are.
+//! Comparisons of durations, intervals and timestamps of all years.
 
 use super::*;
 
@@ -6,7 +6,7 @@ async fn run(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     serrate::sql::sql(ctx, sql).await?.collect().await
 }
 
-/// The rows as text: values with a blank between, rows with a semicolon.
+/// Returns the rows as text, with blanks between values and semicolons between rows.
 async fn rows(ctx: &SessionContext, sql: &str) -> String {
     use datafusion::arrow::util::display::array_value_to_string;
     let batches = run(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
@@ -22,7 +22,7 @@ async fn rows(ctx: &SessionContext, sql: &str) -> String {
     rows.join("; ")
 }
 
-/// What differs from what is expected of expressions over the rows behind FROM.
+/// Returns the differences from the expected values of expressions over the rows of FROM.
 async fn wrong(ctx: &SessionContext, from: &str, expected: &[(&str, &str)]) -> String {
     let mut wrong = String::new();
     for (what, expected) in expected {
@@ -45,7 +45,7 @@ async fn refusal(ctx: &SessionContext, sql: &str) -> String {
     }
 }
 
-/// 60 days, and intervals around it, as columns: nothing is folded.
+/// 60 days, and intervals around it, as columns, so that nothing is folded.
 const SIXTY: &str = "(SELECT b - a AS d, x, y FROM (VALUES
     (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '30 days', INTERVAL '1440 hours')) t(b, a, x, y))";
 
@@ -112,7 +112,7 @@ async fn a_month_has_no_length_beside_a_duration() {
         let e = refusal(&ctx, &format!("SELECT {what} FROM {SIXTY}")).await;
         assert!(e.contains("a month has no fixed length; write INTERVAL '30 days'"), "{what}: {e}");
     }
-    // A column is known only when it is read.
+    // The value of a column is known only at execution.
     let sql = "SELECT b - a > x FROM (VALUES (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '30 days'),
         (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '2 months')) t(b, a, x)";
     let e = refusal(&ctx, sql).await;
@@ -310,7 +310,7 @@ async fn timestamps_are_microseconds_of_any_year() {
         );
         assert_eq!(rows(&ctx, &sql).await, "3");
     }
-    // Columns of nanoseconds beside what has no place in them.
+    // Columns of nanoseconds next to values that nanoseconds cannot represent.
     let n = "(SELECT arrow_cast('2020-01-01', 'Timestamp(Nanosecond, None)') AS n, t FROM m WHERE id < 3)";
     let expected = [
         ("n > TIMESTAMP '1600-01-01'", "true; true; true"),
@@ -364,7 +364,7 @@ async fn series_and_windows_take_timestamps() {
     assert_eq!(rows(&ctx, sql).await, "1; 3; 4");
 }
 
-/// Once this fails, `date_trunc`, `date_bin` and `to_timestamp` of our own can go.
+/// Once this test fails, our `date_trunc`, `date_bin` and `to_timestamp` can be removed.
 #[tokio::test]
 async fn stock_functions_still_work_in_nanoseconds() {
     let stock = SessionContext::new();
@@ -377,8 +377,8 @@ async fn stock_functions_still_work_in_nanoseconds() {
     assert!(parse.collect().await.is_err());
 }
 
-/// Stock `date_part` gives NULL for the seconds of 80 years. Once it does not, `sql::times::wide` need not
-/// take it over.
+/// Stock `date_part` returns NULL for the seconds of 80 years. Once it does not, `sql::times::wide`
+/// need not replace it.
 #[tokio::test]
 async fn parts_of_long_durations_are_exact() {
     let ctx = four();
@@ -401,7 +401,7 @@ async fn parts_of_long_durations_are_exact() {
     let short = run(short).await.unwrap();
     assert!(short.contains("| 86400000 "), "{short}");
     let long = run(format!("SELECT extract(millisecond FROM x - y) AS e FROM {rows}")).await;
-    assert!(long.unwrap_err().to_string().contains("more milliseconds than a 32-bit integer"));
+    assert!(long.unwrap_err().to_string().contains("more milliseconds than fit a 32-bit integer"));
     let stock = SessionContext::new();
     let stock = text(
         &stock,
@@ -466,7 +466,7 @@ async fn tables_are_looked_into_by_times_of_any_unit() {
             assert_eq!(rows(&ctx, &sql).await, "[1, 2, ]", "{keys} {values}");
         }
         let expected = [
-            // No key is between two units, and none beyond the years of one.
+            // No key lies between two units, and none beyond the years of a unit.
             (
                 "ragged_lookup([arrow_cast('2020-01-01T00:00:00.000000001', 'Timestamp(Nanosecond, None)')], 't', 'k', 'v')",
                 "[]",
@@ -521,7 +521,7 @@ async fn stock_windows_over_durations_still_fail() {
     assert!(stock.contains("Cannot run range queries on datatype: Duration"), "{stock}");
 }
 
-/// Intervals that are equal are one group, one distinct value and one extreme, however they are written.
+/// Equal intervals are one group, one distinct value and one extreme, however they are written.
 #[tokio::test]
 async fn equal_intervals_are_one_group() {
     let ctx = four();
@@ -610,11 +610,11 @@ async fn series_of_timestamps_are_of_all_years() {
     for (sql, words) in [
         (
             "SELECT range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '0 days')",
-            "does not always go forward",
+            "does not always move in the same direction",
         ),
         (
             "SELECT value FROM range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '1 month -30 days')",
-            "does not always go forward",
+            "does not always move in the same direction",
         ),
         (
             "SELECT range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '100 nanoseconds')",
@@ -630,7 +630,7 @@ async fn series_of_timestamps_are_of_all_years() {
     }
 }
 
-/// When this fails, `sql::times::series` can go.
+/// When this test fails, `sql::times::series` can be removed.
 #[tokio::test]
 async fn stock_series_still_are_nanoseconds() {
     let far = "arrow_cast('2999-12-31', 'Timestamp(Microsecond, None)')";

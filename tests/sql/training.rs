@@ -5,7 +5,7 @@ use serrate::io::safetensors::dense;
 
 use super::*;
 
-/// The tensors of the batches in a folder, in the order that `batches.json` has.
+/// Returns the tensors of the batches in a folder, in the order of `batches.json`.
 fn read(folder: &Path) -> Vec<Vec<(String, DenseTensor)>> {
     let text = std::fs::read_to_string(folder.join("batches.json")).unwrap();
     let index: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -53,7 +53,7 @@ async fn a_query_is_a_training_set() {
     assert_eq!(copy(&ctx, &from, &out, "(batch 64)").await.unwrap(), 300);
     let batches = read(&out);
     assert_eq!(batches.len(), 5);
-    // Source order, on four partitions.
+    // Source order, with four partitions.
     assert_eq!(ids(&batches), (0..300).collect::<Vec<i64>>());
     let code = tensor(&batches[1], "code");
     assert_eq!((code.dtype(), code.shape()), (DType::I64, [64, 1, 9].as_slice()));
@@ -70,7 +70,7 @@ async fn a_query_is_a_training_set() {
         (64..128).flat_map(|i| (0..i % 10).map(move |k| i * 10 + k)).collect::<Vec<i64>>()
     );
 
-    // What exists is kept, unless it may go.
+    // Existing output is kept unless it may be replaced.
     let e = copy(&ctx, &from, &out, "(batch 64)").await.unwrap_err().strip_backtrace();
     assert!(e.contains("exists") && e.contains("overwrite true"), "{e}");
     let options =
@@ -163,12 +163,12 @@ async fn what_makes_no_batches_is_refused() {
     let out = dir.path().join("out");
     for (query, options, part) in [
         ("SELECT [1] AS v", "", "batch 256"),
-        ("SELECT [1] AS v", "(len 3)", "how large are the batches"),
+        ("SELECT [1] AS v", "(len 3)", "needs the number of items per batch"),
         ("SELECT [1] AS v", "(batch 0)", "at least 1"),
-        ("SELECT [1] AS v", "(batch x)", "'batch' is a number, not 'x'"),
+        ("SELECT [1] AS v", "(batch x)", "'batch' must be a number, not 'x'"),
         ("SELECT [1] AS v", "(batch 1, size 3)", "no option 'size'"),
-        ("SELECT [1] AS v", "(batch 1, window 'random')", "what length"),
-        ("SELECT [1] AS v", "(batch 1, fixed true)", "what length"),
+        ("SELECT [1] AS v", "(batch 1, window 'random')", "needs the length of the windows"),
+        ("SELECT [1] AS v", "(batch 1, fixed true)", "needs the length of the batches"),
         ("SELECT [1] AS v", "(batch 1, len 2, window 'middle')", "'middle'"),
         ("SELECT [1] AS v", "(batch 1, len 2, stride 2)", "window 'step'"),
         ("SELECT [1] AS v", "(batch 1, packed maybe)", "true or false"),
@@ -190,7 +190,7 @@ async fn what_makes_no_batches_is_refused() {
     .strip_backtrace();
     assert!(e.contains("ORDER BY"), "{e}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "something was left behind");
-    // Texts that only look like it stay as they are.
+    // Strings that only look alike are unchanged.
     let rows =
         serrate::sql::sql(&ctx, "SELECT 'stored as batches (' AS t -- stored as batches (\n").await;
     assert_eq!(rows.unwrap().collect().await.unwrap()[0].num_rows(), 1);
@@ -205,14 +205,14 @@ async fn options_that_mean_nothing_are_refused() {
     let from = format!("SELECT id, code FROM '{}'", show(&file));
     let out = dir.path().join("out");
     for (options, parts) in [
-        ("(batch 4, epochs 0)", ["'epochs' is 0", "at least 1"]),
-        ("(batch 4, inner 0)", ["'inner' is 0", "at least 1"]),
-        ("(batch 4, len 0)", ["'len' is 0", "at least 1"]),
-        ("(batch 4, packed true, inner 3)", ["'inner' is about padding", "'packed'"]),
-        ("(batch 4, len 3, packed true, fixed true)", ["'fixed' is about padding", "'packed'"]),
-        ("(batch 4, packed true, side 'left')", ["'side' is about padding", "'packed'"]),
+        ("(batch 4, epochs 0)", ["'epochs' must be at least 1", "not 0"]),
+        ("(batch 4, inner 0)", ["'inner' must be at least 1", "not 0"]),
+        ("(batch 4, len 0)", ["'len' must be at least 1", "not 0"]),
+        ("(batch 4, packed true, inner 3)", ["'inner' applies to padding", "'packed'"]),
+        ("(batch 4, len 3, packed true, fixed true)", ["'fixed' applies to padding", "'packed'"]),
+        ("(batch 4, packed true, side 'left')", ["'side' applies to padding", "'packed'"]),
         ("(batch 4, 'batch.size' 9)", ["no option 'batch.size'", "bucket"]),
-        ("(batch 4, len 3, window 'balanced', stride 2)", ["a stride belongs", "'step'"]),
+        ("(batch 4, len 3, window 'balanced', stride 2)", ["requires window", "'step'"]),
     ] {
         let e = copy(&ctx, &from, &out, options).await.unwrap_err().to_string();
         assert!(parts.iter().all(|part| e.contains(part)), "{options}: {e}");

@@ -1,11 +1,11 @@
-//! What stands above `unnest` and `ragged_explode`: DISTINCT, ORDER BY, GROUP BY, joins, windows.
+//! Operations above `unnest` and `ragged_explode`: DISTINCT, ORDER BY, GROUP BY, joins, windows.
 
 use super::*;
 
 const GROUPED: &str = "WITH u AS (SELECT k, unnest(v) AS v FROM (SELECT k, ragged_nest_agg(v) AS v
     FROM (VALUES (1, 10), (1, 20), (1, 30), (2, 40)) t(k, v) GROUP BY k))";
 
-/// The rows of a result, each as its values with commas between them.
+/// Returns the rows of a result, each as its values separated by commas.
 async fn lines(ctx: &SessionContext, sql: &str) -> Vec<String> {
     let text = text(ctx, sql).await;
     let rows = text.lines().skip(3).filter(|line| line.starts_with('|'));
@@ -52,7 +52,7 @@ async fn unnest_of_distinct_rows_keeps_what_stands_above_it() {
     let distinct = "SELECT DISTINCT id, k FROM (SELECT id, unnest(v) AS k
         FROM (SELECT DISTINCT id, v FROM (VALUES (1, [5, 5]), (1, [5, 5]), (2, [6])) t(id, v)))";
     assert_eq!(sorted(&ctx, distinct).await, ["1,5", "2,6"]);
-    // The column that is unnested is itself the key of the groups.
+    // The unnested column itself is the key of the groups.
     let by_list = "SELECT DISTINCT k FROM (SELECT unnest(v) AS k
         FROM (SELECT v FROM (VALUES ([5, 5]), ([5, 6])) t(v) GROUP BY v))";
     assert_eq!(sorted(&ctx, by_list).await, ["5", "6"]);
@@ -79,7 +79,8 @@ async fn filters_pass_unnest_of_groups() {
     );
 }
 
-/// DataFusion still hands dependencies through `Unnest`. Once this fails, `sql::dependencies` can go.
+/// DataFusion still passes dependencies through `Unnest`. Once this test fails, `sql::dependencies`
+/// can be removed.
 #[tokio::test]
 async fn stock_unnest_still_keeps_dependencies() {
     let ctx = SessionContext::new();
@@ -91,7 +92,7 @@ async fn stock_unnest_still_keeps_dependencies() {
 
 const V: &str = "(SELECT * FROM (VALUES (1, [3, 1]), (2, [2, 4])) t(id, x))";
 
-/// Every node of ours below what asks for an order, over one and four partitions.
+/// Every node of ours below an operator that requires an order, with one and four partitions.
 #[tokio::test]
 async fn exploded_rows_are_sorted_by_elements() {
     let dir = tempfile::tempdir().unwrap();
@@ -212,7 +213,7 @@ async fn names_beside_unnest_may_be_those_of_columns() {
             ),
             vec!["0,0"],
         ),
-        // The name of a column that only `unnest` takes never clashed, and hides nothing.
+        // The name of a column that only `unnest` reads never clashed, and hides nothing.
         (format!("SELECT 0 AS x, unnest(r.x) AS u {from} ORDER BY u"), vec!["0,1", "0,2", "0,9"]),
     ] {
         let frame = serrate::sql::sql(&ctx, &sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
@@ -238,7 +239,7 @@ async fn names_beside_unnest_may_be_those_of_columns() {
     assert_eq!(names, ["d", "e", "U"]);
 }
 
-/// When this fails, `unnest_names.rs` can go.
+/// When this test fails, `unnest_names.rs` can be removed.
 #[tokio::test]
 async fn stock_names_beside_unnest_still_clash() {
     let ctx = SessionContext::new();

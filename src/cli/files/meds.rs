@@ -23,10 +23,10 @@ pub(in crate::cli) enum MedsPart {
 
 impl MedsPart {
     pub(super) fn read(self, folder: &MedsFolder, shard: usize) -> Outcome<RecordBatch> {
-        self.select(&folder.read(shard, &MedsOptions::default())?)
+        self.select_columns(&folder.read(shard, &MedsOptions::default())?)
     }
 
-    fn select(self, shard: &MedsShard) -> Outcome<RecordBatch> {
+    fn select_columns(self, shard: &MedsShard) -> Outcome<RecordBatch> {
         if self == Self::All {
             return Ok(shard.to_batch()?);
         }

@@ -23,7 +23,6 @@ pub(super) use meds::{MedsPart, describe_losses};
 pub(super) use sink::{OutputFile, OutputOptions, describe_times};
 pub(super) use source::{InputShard, InputSource};
 
-/// File formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(super) enum FileFormat {
     /// Ragged tensors of Python's nested_ragged_tensors.

@@ -26,7 +26,6 @@ use serrate_core::internal::is_hidden;
 
 /// Target number of leaf values per batch.
 const BATCH_LEAVES: usize = 1 << 20;
-/// Largest number of rows per batch.
 const BATCH_ROWS: usize = 8192;
 
 /// One file of a source.
@@ -327,7 +326,6 @@ impl InputShard {
         })
     }
 
-    /// Returns the options for JSON, with the declared types.
     fn json_options(&self) -> JsonOptions {
         JsonOptions { schema: self.reading.declared.to_vec(), ..JsonOptions::default() }
     }

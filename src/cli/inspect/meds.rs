@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{format_percent, format_size, new_table, ratio, to_json_number};
+use super::{format_percent, format_size, new_table, safe_ratio, to_json_number};
 use crate::cli::error::Outcome;
 use crate::cli::output::group_digits;
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
@@ -49,8 +49,8 @@ impl MedsReport {
                 code.clone(),
                 self.names.get(code).cloned().unwrap_or_default(),
                 group_digits(all),
-                format_percent(ratio(all, total)),
-                format_percent(ratio(occurrences.values, all)),
+                format_percent(safe_ratio(all, total)),
+                format_percent(safe_ratio(occurrences.values, all)),
                 group_digits(occurrences.statics),
             ]);
         }

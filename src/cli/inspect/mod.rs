@@ -250,12 +250,12 @@ fn write_report(
             out,
             "{} in {files} {}",
             format_size(bytes.into()),
-            plural(files, "file", "files")
+            choose_plural(files, "file", "files")
         )?;
     } else {
         writeln!(out, "{}", format_size(bytes.into()))?;
     }
-    writeln!(out, "{} {}", group_digits(rows), plural(rows, "row", "rows"))?;
+    writeln!(out, "{} {}", group_digits(rows), choose_plural(rows, "row", "rows"))?;
     for (i, group) in groups.iter().enumerate() {
         if groups.len() > 1 {
             writeln!(out, "\n{}", describe_group(source, groups, i))?;
@@ -286,7 +286,7 @@ fn write_report(
         for column in stats.columns() {
             let share = |n: u64| match (n, column.values) {
                 (0, _) => "0".into(),
-                (n, all) => format_percent(ratio(n, all)),
+                (n, all) => format_percent(safe_ratio(n, all)),
             };
             columns.add_row([
                 column.name.clone(),
@@ -299,7 +299,7 @@ fn write_report(
         }
         writeln!(out, "{columns}")?;
         for column in stats.columns().iter().filter(|c| c.null_lists > 0) {
-            let lists = plural(column.null_lists, "list is", "lists are");
+            let lists = choose_plural(column.null_lists, "list is", "lists are");
             writeln!(out, "{}: {} {lists} null", column.name, group_digits(column.null_lists))?;
         }
     }
@@ -308,7 +308,7 @@ fn write_report(
     if bytes > 0 && dense > 0 {
         #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
         let times = dense as f64 / bytes as f64;
-        write!(out, ", {times:.1} times the {}", plural(files, "file", "files"))?;
+        write!(out, ", {times:.1} times the {}", choose_plural(files, "file", "files"))?;
     }
     writeln!(out)?;
     Ok(())
@@ -406,7 +406,7 @@ fn to_json_number(n: u128) -> Value {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a share for people")]
-fn ratio(part: u64, all: u64) -> f64 {
+fn safe_ratio(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }
 
@@ -421,7 +421,7 @@ fn format_percent(share: f64) -> String {
     }
 }
 
-fn plural(n: impl TryInto<u64>, one: &'static str, more: &'static str) -> &'static str {
+fn choose_plural(n: impl TryInto<u64>, one: &'static str, more: &'static str) -> &'static str {
     if n.try_into().is_ok_and(|n| n == 1) { one } else { more }
 }
 

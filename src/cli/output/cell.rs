@@ -52,7 +52,7 @@ impl<'a> CellFormatter<'a> {
     /// Formats value `row` in at most `width` characters (a few more if even the shortest form
     /// needs them); `None` for no limit.
     pub(super) fn text(&self, row: usize, width: Option<usize>) -> String {
-        let text = self.node.format(row, width, Some(&self.end));
+        let text = self.node.format_value(row, width, Some(&self.end));
         cut_text(escape_controls(text), width)
     }
 }
@@ -115,7 +115,7 @@ impl<'a> CellNode<'a> {
     }
 
     /// Formats one value; `end` is set for the outermost list.
-    fn format(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
+    fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
             Self::Leaf(leaf) => leaf.value(i).to_string(),
@@ -129,7 +129,7 @@ impl<'a> CellNode<'a> {
                         break;
                     }
                     let separator = if k == 0 { "" } else { ", " };
-                    let value = node.format(i, left, end);
+                    let value = node.format_value(i, left, end);
                     text.push_str(&format!("{separator}{name}: {value}"));
                 }
                 text.push('}');
@@ -138,11 +138,11 @@ impl<'a> CellNode<'a> {
             Self::List { range, child, .. } => {
                 let range = range(i);
                 let Some(width) = width else {
-                    return join_list(range.map(|k| child.format(k, None, None)), "");
+                    return join_list(range.map(|k| child.format_value(k, None, None)), "");
                 };
                 let limit = width.saturating_sub(2);
                 if let Some(parts) =
-                    format_fitting(child, range.clone(), limit, Some(limit)).whole()
+                    format_fitting(child, range.clone(), limit, Some(limit)).into_complete()
                 {
                     return join_list(parts.into_iter(), "");
                 }
@@ -159,7 +159,7 @@ impl<'a> CellNode<'a> {
                         format!("… {} more {unit}", group_digits(more))
                     }
                     (None, _) => {
-                        let last = child.format(range.end - 1, Some(INNER_WIDTH), None);
+                        let last = child.format_value(range.end - 1, Some(INNER_WIDTH), None);
                         format!("… {}", cut_text(last, Some(INNER_WIDTH)))
                     }
                 };
@@ -171,7 +171,10 @@ impl<'a> CellNode<'a> {
                 let first = range.start..range.end - usize::from(!outermost);
                 let mut parts = format_fitting(child, first.clone(), limit, Some(inner)).0;
                 if parts.is_empty() && !first.is_empty() {
-                    parts.push(cut_text(child.format(first.start, Some(inner), None), Some(inner)));
+                    parts.push(cut_text(
+                        child.format_value(first.start, Some(inner), None),
+                        Some(inner),
+                    ));
                 }
                 let end = more(range.len().saturating_sub(parts.len()));
                 join_list(parts.into_iter(), &end)
@@ -190,7 +193,7 @@ fn format_fitting(
     let mut parts = Vec::new();
     let mut used = 0;
     for k in range {
-        let part = node.format(k, each, None);
+        let part = node.format_value(k, each, None);
         used += part.chars().count() + if parts.is_empty() { 0 } else { 2 };
         if used > width || part.contains('…') && each == Some(width) {
             return Fitting(parts, false);
@@ -203,7 +206,7 @@ fn format_fitting(
 struct Fitting(Vec<String>, bool);
 
 impl Fitting {
-    fn whole(self) -> Option<Vec<String>> {
+    fn into_complete(self) -> Option<Vec<String>> {
         self.1.then_some(self.0)
     }
 }

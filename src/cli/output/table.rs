@@ -80,7 +80,7 @@ impl TableWriter {
     pub(super) fn finish(self, out: &mut impl Write) -> Outcome {
         let mut width = self.look.max_width;
         let all: Vec<Option<usize>> = (0..self.schema.fields().len()).map(Some).collect();
-        let mut table = self.render(&all, width)?;
+        let mut table = self.render_table(&all, width)?;
         let mut hidden = 0..0;
         if let Some(line) = self.look.line {
             // Shorten the values until a line fits, then omit columns.
@@ -89,7 +89,7 @@ impl TableWriter {
                     break;
                 }
                 width = Some((w * 3 / 4).max(LEAST_WIDTH));
-                table = self.render(&all, width)?;
+                table = self.render_table(&all, width)?;
             }
             let widths: Vec<usize> =
                 table.column_max_content_widths().into_iter().map(usize::from).collect();
@@ -97,7 +97,7 @@ impl TableWriter {
             if !hidden.is_empty() {
                 let mut shown = all;
                 shown.splice(hidden.clone(), [None]);
-                table = self.render(&shown, width)?;
+                table = self.render_table(&shown, width)?;
             }
         }
         write_lines(&table, out)?;
@@ -119,7 +119,7 @@ impl TableWriter {
     }
 
     /// Renders the given columns, or marks of omission, with values of at most `width` characters.
-    fn render(&self, columns: &[Option<usize>], width: Option<usize>) -> Outcome<Table> {
+    fn render_table(&self, columns: &[Option<usize>], width: Option<usize>) -> Outcome<Table> {
         let mut table = Table::new();
         let preset =
             if self.look.markdown { presets::ASCII_MARKDOWN } else { presets::UTF8_FULL_CONDENSED };

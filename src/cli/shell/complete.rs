@@ -22,7 +22,6 @@ const MORE_KEYWORDS: &[&str] = &[
     "VALUES", "VIEW",
 ];
 
-/// Names of tables, columns and functions in the session.
 #[derive(Debug, Default)]
 pub(super) struct SessionNames {
     pub(super) tables: Vec<String>,

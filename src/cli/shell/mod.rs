@@ -46,7 +46,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         // On first use there is no history yet.
         let _ = editor.load_history(history);
     }
-    // What is written to a file or a pipe is results and nothing else.
+    // Files and pipes receive results only.
     if std::io::stdout().is_terminal() {
         println!(
             "serrate {}; statements end with `;`, .help lists the rest",
@@ -160,7 +160,6 @@ fn history_file() -> Option<PathBuf> {
     Some(folder.join("history"))
 }
 
-/// Whether the session has a table of this name.
 fn is_table(runner: &Runner, name: &str) -> bool {
     runner.context().table_exist(name).unwrap_or(false)
 }

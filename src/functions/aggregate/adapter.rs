@@ -1,4 +1,4 @@
-//! A [`Fold`] as DataFusion's accumulators: of one group, and of many.
+//! Adapters that turn a [`Fold`] into DataFusion's accumulators.
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::filter;
@@ -8,7 +8,7 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use super::Fold;
 
-/// One group.
+/// The accumulator of one group.
 #[derive(Debug)]
 pub(super) struct Single(Box<dyn Fold>);
 
@@ -49,7 +49,7 @@ impl Accumulator for Single {
     }
 }
 
-/// Many groups.
+/// The accumulator of many groups.
 #[derive(Debug)]
 pub(super) struct Grouped {
     fold: Box<dyn Fold>,
@@ -61,14 +61,14 @@ impl Grouped {
         Self { fold, groups: 0 }
     }
 
-    fn emitted(&mut self, to: EmitTo) -> usize {
+    fn count_emitted(&mut self, to: EmitTo) -> usize {
         match to {
             EmitTo::All => self.groups,
             EmitTo::First(n) => n.min(self.groups),
         }
     }
 
-    fn forget(&mut self, groups: usize) -> Result<()> {
+    fn forget_groups(&mut self, groups: usize) -> Result<()> {
         self.groups -= groups;
         Ok(self.fold.forget(groups)?)
     }
@@ -93,16 +93,16 @@ impl GroupsAccumulator for Grouped {
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        let groups = self.emitted(emit_to);
+        let groups = self.count_emitted(emit_to);
         let out = self.fold.result(groups)?;
-        self.forget(groups)?;
+        self.forget_groups(groups)?;
         Ok(out)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        let groups = self.emitted(emit_to);
+        let groups = self.count_emitted(emit_to);
         let out = self.fold.state(groups)?;
-        self.forget(groups)?;
+        self.forget_groups(groups)?;
         Ok(out)
     }
 

@@ -1,4 +1,4 @@
-//! `ragged_concat_agg`: the lists of many rows, one after the other.
+//! `ragged_concat_agg`: concatenates the lists of many rows.
 
 use arrow::datatypes::DataType;
 
@@ -7,19 +7,18 @@ use super::super::example;
 use super::AggDef;
 use super::nest::{self, Nest};
 
-/// `ragged_concat_agg(x [ORDER BY ..])`.
 pub(super) static CONCAT: AggDef = AggDef {
     name: "ragged_concat_agg",
     arity: (1, 1),
     doc: Doc {
         section: Section::Aggregate,
-        description: "The lists of a group joined into one: the elements of the first row, then those of the second, and so on. Levels stay as they are.",
+        description: "Concatenates the lists of a group: the elements of the first row, then those of the second, and so on. Levels are unchanged.",
         syntax: &["ragged_concat_agg(x)", "ragged_concat_agg(x ORDER BY t, ..)"],
         args: &[(
             "x",
-            "a list of any depth; `ORDER BY` says in which order the rows follow each other, without it they come as the plan delivers them",
+            "a list of any depth; `ORDER BY` determines the order of the rows, which without it come in the order of the plan",
         )],
-        missing: "NULL rows are left out, NULL elements are kept. A group of NULL rows only gives NULL, one of empty rows an empty list.",
+        missing: "NULL rows are skipped, and NULL elements are kept. A group of NULL rows only returns NULL, and one of empty rows an empty list.",
         duckdb: "`flatten(list(x ORDER BY t))`.",
         example: example!("ragged_concat_agg"),
     },

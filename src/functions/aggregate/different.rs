@@ -1,4 +1,4 @@
-//! Aggregates of DISTINCT rows: each combination of arguments counts once.
+//! DISTINCT aggregates: each combination of arguments counts once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use datafusion::logical_expr::Accumulator;
 use super::Fold;
 use crate::error::{Error, Result};
 
-/// Bits of up to two arguments.
-type Key = [u64; 2];
+/// The bits of up to two arguments.
+type RowKey = [u64; 2];
 
-/// A fold over the different rows of one group, whose rows may leave again.
+/// A fold over the distinct rows of one group. Rows can be removed again.
 #[derive(Debug)]
 pub(super) struct Different {
     fold: Box<dyn Fold>,
     types: Vec<DataType>,
-    /// How often each row is there.
-    seen: HashMap<Key, u64>,
+    /// The number of occurrences of each row.
+    seen: HashMap<RowKey, u64>,
 }
 
 impl Different {
@@ -41,7 +41,7 @@ impl Different {
         }
         match fresh.is_empty() {
             true => Ok(()),
-            false => self.fold.update_one(&arrays(&self.types, &fresh)),
+            false => self.fold.update_one(&decode_keys(&self.types, &fresh)),
         }
     }
 
@@ -59,7 +59,7 @@ impl Different {
         }
         match gone.is_empty() {
             true => Ok(()),
-            false => self.fold.retract_one(&arrays(&self.types, &gone)),
+            false => self.fold.retract_one(&decode_keys(&self.types, &gone)),
         }
     }
 }
@@ -82,8 +82,8 @@ impl Accumulator for Different {
     }
 
     fn state(&mut self) -> DfResult<Vec<ScalarValue>> {
-        let keys: Vec<Key> = self.seen.keys().copied().collect();
-        let arrays = arrays(&self.types, &keys).into_iter();
+        let keys: Vec<RowKey> = self.seen.keys().copied().collect();
+        let arrays = decode_keys(&self.types, &keys).into_iter();
         Ok(arrays.map(|a| SingleRowListArrayBuilder::new(a).build_list_scalar()).collect())
     }
 
@@ -101,12 +101,12 @@ impl Accumulator for Different {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.fold.size() + self.seen.capacity() * size_of::<(Key, u64)>()
+        size_of_val(self) + self.fold.size() + self.seen.capacity() * size_of::<(RowKey, u64)>()
     }
 }
 
-/// Rows without NULL; both zeros are one value, and so are all NaN.
-fn keys(values: &[ArrayRef]) -> Result<Vec<Key>> {
+/// Returns the keys of the rows without NULL. 0.0 equals -0.0, and all NaN are equal.
+fn keys(values: &[ArrayRef]) -> Result<Vec<RowKey>> {
     let rows = values.first().map_or(0, |v| v.len());
     let mut keys = vec![Some([0; 2]); rows];
     for (column, array) in values.iter().enumerate().take(2) {
@@ -129,7 +129,7 @@ fn keys(values: &[ArrayRef]) -> Result<Vec<Key>> {
     Ok(keys.into_iter().flatten().collect())
 }
 
-fn arrays(types: &[DataType], keys: &[Key]) -> Vec<ArrayRef> {
+fn decode_keys(types: &[DataType], keys: &[RowKey]) -> Vec<ArrayRef> {
     let column = |(i, data_type): (usize, &DataType)| -> ArrayRef {
         let bits = keys.iter().map(|key| key.get(i).copied().unwrap_or(0));
         match data_type {

@@ -1,4 +1,4 @@
-//! Sum, mean, minimum and maximum over rows, place by place.
+//! Elementwise sum, mean, minimum and maximum across rows.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::{Lists, rows_at};
-use super::rows::{ByGroup, Rows, grouped};
+use super::rows::{ByGroup, CollectedRows, group_rows};
 use super::{AggBegin, AggDef, AggTypes, Fold};
 use crate::array::RaggedArray;
 use crate::error::Result;
@@ -39,9 +39,9 @@ macro_rules! elementwise {
             },
             ordered: false,
             keeps_values: matches!($how, Reduction::Min | Reduction::Max),
-            plan: |types| planned(types, $how),
-            state: |types| states(types, $how),
-            begin: |begin| Ok(Box::new(Places::new(begin, $how)?)),
+            plan: |types| plan_result(types, $how),
+            state: |types| state_types(types, $how),
+            begin: |begin| Ok(Box::new(ElementwiseState::new(begin, $how)?)),
         };
     };
 }
@@ -50,41 +50,41 @@ elementwise!(
     SUM,
     Reduction::Sum,
     "ragged_sum_agg",
-    "The sum of the rows of a group, place by place: the first elements of all rows are added, then the second, and so on, on every level. A row that is shorter takes no part where it ends, so the result is as long as the longest row. Integers give 64-bit integers and refuse a sum that does not fit. Sums of floats are exact and rounded once, so that they do not depend on the order of rows, on batches or on partitions.",
-    "NULL rows and NULL values do not count; a place where all are NULL is 0. A group of NULL rows only gives NULL.",
-    "`list_sum` of each position, after `unnest` with a number for the position and GROUP BY it."
+    "Returns the elementwise sum of the rows of a group: the first elements of all rows are added, then the second, and so on, on every level. Shorter rows are ignored beyond their end, so the result is as long as the longest row. Sums of integers are 64-bit integers, and overflow is an error. Sums of floats are exact and rounded once, so that they do not depend on the order of rows, on batches or on partitions.",
+    "NULL rows and NULL values are skipped; a position at which all are NULL is 0. A group of NULL rows only returns NULL.",
+    "`list_sum` per position, after `unnest` with a position number and GROUP BY on it."
 );
 elementwise!(
     MEAN,
     Reduction::Mean,
     "ragged_mean_agg",
-    "The mean of the rows of a group, place by place: each place is divided by how many rows have a value there. A row that is shorter takes no part where it ends. The sum is exact until it is divided, so that the mean does not depend on the order of rows, on batches or on partitions.",
-    "NULL rows and NULL values do not count; a place where all are NULL is NULL. A group of NULL rows only gives NULL.",
-    "`avg` of each position, after `unnest` with a number for the position and GROUP BY it."
+    "Returns the elementwise mean of the rows of a group: each position is divided by the number of rows that have a value there. Shorter rows are ignored beyond their end. The sum is exact until it is divided, so that the mean does not depend on the order of rows, on batches or on partitions.",
+    "NULL rows and NULL values are skipped; a position at which all are NULL is NULL. A group of NULL rows only returns NULL.",
+    "`avg` per position, after `unnest` with a position number and GROUP BY on it."
 );
 elementwise!(
     MIN,
     Reduction::Min,
     "ragged_min_agg",
-    "The smallest value of the rows of a group, place by place, on every level. A row that is shorter takes no part where it ends.",
-    "NULL rows and NULL values do not count; a place where all are NULL is NULL. NaN, if there is one, wins. A group of NULL rows only gives NULL.",
-    "`min` of each position, after `unnest` with a number for the position and GROUP BY it."
+    "Returns the elementwise minimum of the rows of a group, on every level. Shorter rows are ignored beyond their end.",
+    "NULL rows and NULL values are skipped; a position at which all are NULL is NULL, and one at which any is NaN is NaN. A group of NULL rows only returns NULL.",
+    "`min` per position, after `unnest` with a position number and GROUP BY on it."
 );
 elementwise!(
     MAX,
     Reduction::Max,
     "ragged_max_agg",
-    "The largest value of the rows of a group, place by place, on every level. A row that is shorter takes no part where it ends.",
-    "NULL rows and NULL values do not count; a place where all are NULL is NULL. NaN, if there is one, wins. A group of NULL rows only gives NULL.",
-    "`max` of each position, after `unnest` with a number for the position and GROUP BY it."
+    "Returns the elementwise maximum of the rows of a group, on every level. Shorter rows are ignored beyond their end.",
+    "NULL rows and NULL values are skipped; a position at which all are NULL is NULL, and one at which any is NaN is NaN. A group of NULL rows only returns NULL.",
+    "`max` per position, after `unnest` with a position number and GROUP BY on it."
 );
 
-fn planned(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
+fn plan_result(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
     let Some(lists) = types.lists()? else { return Ok(DataType::Null) };
-    Ok(lists.plain_leaf(leaf(types, &lists, how)?))
+    Ok(lists.plain_leaf(leaf_type(types, &lists, how)?))
 }
 
-fn leaf(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType> {
+fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType> {
     how.output_type(lists.leaf()).map_err(|_| {
         types.refuse(
             0,
@@ -101,17 +101,17 @@ fn leaf(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType>
     })
 }
 
-/// How values are added: exactly, so that batches and partitions do not show in the sum; `None` where
-/// they are not added.
-fn exact(how: Reduction, lists: &Lists) -> Option<Exact> {
+/// Returns the exact sum for these values, so that batches and partitions do not affect it; `None`
+/// if the reduction adds nothing.
+fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
 
-/// Types of values and, for a mean, of how many there were.
-fn states(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
+/// Returns the types of the values and, for a mean, of their number.
+fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.lists()? else { return Ok(vec![DataType::Null]) };
-    let leaf = leaf(types, &lists, how)?;
-    let values = exact(how, &lists).map_or(leaf, |_| Exact::words());
+    let leaf = leaf_type(types, &lists, how)?;
+    let values = exact_sum(how, &lists).map_or(leaf, |_| Exact::words());
     let mut out = vec![lists.plain_leaf(values)];
     if how == Reduction::Mean {
         out.push(lists.plain_leaf(DataType::UInt64));
@@ -119,35 +119,35 @@ fn states(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// How many values may wait before they are put together, while there are few in all.
+/// Rows wait until they have this many values, or as many as there are already.
 const WAITING: usize = 1 << 18;
 
-/// One row of lists per group, and rows that wait to be laid over it.
+/// One row of lists per group, and rows that wait to be combined with it.
 #[derive(Debug)]
-struct Places {
+struct ElementwiseState {
     how: Reduction,
     exact: Option<Exact>,
     returns: DataType,
     states: Vec<DataType>,
-    rows: Rows,
-    /// Values in `rows`, and how many there were when they were last put together.
+    rows: CollectedRows,
+    /// The number of values in `rows`, and the number after they were last combined.
     waiting: usize,
     settled: usize,
-    /// Whether no row waits. A single row is laid, too: what of it is NULL is then what it is of many.
+    /// Whether no row waits. A single row is combined too, so that its NULL values become what NULL
+    /// values of many rows become.
     laid: bool,
-    /// Groups seen.
     groups: usize,
 }
 
-impl Places {
+impl ElementwiseState {
     fn new(begin: &AggBegin<'_>, how: Reduction) -> Result<Self> {
-        let states = states(&begin.types, how)?;
-        let exact = begin.types.lists()?.and_then(|lists| exact(how, &lists));
+        let states = state_types(&begin.types, how)?;
+        let exact = begin.types.lists()?.and_then(|lists| exact_sum(how, &lists));
         Ok(Self {
             how,
             exact,
             returns: begin.returns.clone(),
-            rows: Rows::new(states.clone()),
+            rows: CollectedRows::new(states.clone()),
             states,
             waiting: 0,
             settled: 0,
@@ -156,21 +156,22 @@ impl Places {
         })
     }
 
-    /// Takes up rows that are not NULL, in the types of the state.
+    /// Adds rows that are not NULL, in the types of the state.
     fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>, values: usize) -> Result<()> {
         self.groups = self.groups.max(groups.iter().max().map_or(0, |g| g + 1));
         self.rows.push(columns, groups);
         self.laid = false;
         self.waiting = self.waiting.saturating_add(values);
-        // As many values as there are already: each is moved a few times, however many come.
+        // Waiting for as many values as there are already means that each value is moved only a few
+        // times in all.
         if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
-            self.settle()?;
+            self.combine_waiting()?;
         }
         Ok(())
     }
 
-    /// Lays the rows of every group over one another.
-    fn settle(&mut self) -> Result<()> {
+    /// Combines the rows of each group elementwise.
+    fn combine_waiting(&mut self) -> Result<()> {
         if self.laid {
             return Ok(());
         }
@@ -180,7 +181,7 @@ impl Places {
         let mut laid = Vec::with_capacity(columns.len());
         let mut values = 0usize;
         for (i, column) in columns.iter().enumerate() {
-            let rows = grouped(RaggedArray::try_from_arrow(column)?, &lengths, |_| false)?;
+            let rows = group_rows(RaggedArray::try_from_arrow(column)?, &lengths, |_| false)?;
             let one = match (i, self.exact) {
                 (0, Some(exact)) => exact.lay_over(&rows)?,
                 (0, None) => reduce::reduce(&rows, self.how, Some(1))?,
@@ -189,18 +190,18 @@ impl Places {
             values = values.saturating_add(one.leaves().len());
             laid.push(one.to_arrow_as(&self.states[i])?);
         }
-        self.rows = Rows::new(self.states.clone());
+        self.rows = CollectedRows::new(self.states.clone());
         self.rows.push(laid, present);
         (self.waiting, self.settled, self.laid) = (values, values, true);
         Ok(())
     }
 
-    /// One row for each of the first groups, NULL where there was none.
-    fn settled(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
+    /// Returns one row for each of the first groups, NULL if the group had none.
+    fn combined_rows(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
         if self.states[0].is_null() {
             return Ok(vec![new_null_array(&DataType::Null, groups)]);
         }
-        self.settle()?;
+        self.combine_waiting()?;
         let ByGroup { columns, lengths } = self.rows.by_group(groups)?;
         if lengths.iter().all(|n| *n == 1) {
             return Ok(columns);
@@ -216,7 +217,7 @@ impl Places {
     }
 }
 
-impl Fold for Places {
+impl Fold for ElementwiseState {
     fn fresh(&self) -> Result<Box<dyn Fold>> {
         Ok(Box::new(Self {
             how: self.how,
@@ -277,11 +278,11 @@ impl Fold for Places {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        self.settled(groups)
+        self.combined_rows(groups)
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        let columns = self.settled(groups)?;
+        let columns = self.combined_rows(groups)?;
         if self.returns.is_null() {
             return Ok(Arc::clone(&columns[0]));
         }

@@ -1,12 +1,13 @@
-//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*` of floats, of exact sums.
+//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*` of floats by exact sums.
 //!
-//! DataFusion's own add floats in the order in which rows come, so that batches, partitions and files
-//! decide what the last digits are, and a frame that slides keeps what was rounded, and every NaN, after
-//! the rows have left it. Those here hold every sum exactly and round when it is read: the same rows give
-//! the same result, to the bit. What is no float (decimals, integers but for their mean, durations,
-//! intervals) stays DataFusion's.
+//! DataFusion's own aggregates add floats in order of arrival. The last digits therefore depend on
+//! batches, partitions and files, and a sliding frame keeps rounding errors, and every NaN, after
+//! the rows have left it. The aggregates here hold every sum exactly and round it when it is read:
+//! the same rows give the same result, to the bit. Other types (decimals, integers except for their
+//! mean, durations, intervals) stay with DataFusion's aggregates.
 //!
-//! Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL tests fails.
+//! Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL tests
+//! fails.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,11 +43,11 @@ use super::different::Different;
 use super::moments::{Moments, Statistic};
 use serrate_core::internal::exact::Exact;
 
-/// Metadata of a column that holds the words of sums on their way, short lists.
+/// Metadata key of columns that hold the words of partial sums as short lists.
 pub(crate) const SUM_STATE: &str = "serrate.sum_state";
 
-/// All of them, to be registered in the place of DataFusion's.
-pub(crate) fn udafs() -> Vec<AggregateUDF> {
+/// Returns all of these aggregates, which are registered in place of DataFusion's.
+pub(crate) fn build_udafs() -> Vec<AggregateUDF> {
     let all = [
         (sum_udaf(), Statistic::Sum),
         (avg_udaf(), Statistic::Mean),
@@ -82,7 +83,7 @@ pub(crate) fn exact_deviation(of: Expr) -> Expr {
     AggregateUDF::new_from_impl(ExactFloats::new(stddev_udaf(), statistic)).call(vec![of])
 }
 
-/// A stock aggregate, but for floats.
+/// A stock aggregate that is replaced for floats only.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ExactFloats {
     stock: Arc<AggregateUDF>,
@@ -99,8 +100,9 @@ impl ExactFloats {
         Self { stock, statistic, signature }
     }
 
-    /// How to sum arguments of these types exactly; `None` leaves them to the stock aggregate.
-    fn numbers(&self, fields: &[FieldRef]) -> Option<Exact> {
+    /// Returns how to sum arguments of these types exactly; `None` leaves them to the stock
+    /// aggregate.
+    fn exact_sum(&self, fields: &[FieldRef]) -> Option<Exact> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
             _ if fields.len() != self.statistic.arguments() => None,
@@ -111,12 +113,12 @@ impl ExactFloats {
         }
     }
 
-    fn begin(&self, args: &AccumulatorArgs<'_>) -> Option<Moments> {
-        Some(Moments::new(self.statistic, self.numbers(args.expr_fields)?))
+    fn begin_moments(&self, args: &AccumulatorArgs<'_>) -> Option<Moments> {
+        Some(Moments::new(self.statistic, self.exact_sum(args.expr_fields)?))
     }
 
-    fn single(&self, args: &AccumulatorArgs<'_>) -> Option<Box<dyn Accumulator>> {
-        let moments = Box::new(self.begin(args)?);
+    fn begin_distinct(&self, args: &AccumulatorArgs<'_>) -> Option<Box<dyn Accumulator>> {
+        let moments = Box::new(self.begin_moments(args)?);
         let types = || args.expr_fields.iter().map(|f| f.data_type().clone()).collect();
         Some(match args.is_distinct {
             true => Box::new(Different::new(moments, types())),
@@ -125,8 +127,8 @@ impl ExactFloats {
     }
 }
 
-/// The signature of `avg`, but integers are not cast to Float64, which cannot hold every integer beyond
-/// 2^53.
+/// Returns the signature of `avg`, without its cast of integers to Float64, which cannot hold every
+/// integer beyond 2^53.
 fn mean_signature() -> Signature {
     let class = |class| TypeSignature::Coercible(vec![Coercion::new_exact(class)]);
     let widened = |to, from: Vec<TypeSignatureClass>, native| {
@@ -174,7 +176,7 @@ impl AggregateUDFImpl for ExactFloats {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        match self.single(&args) {
+        match self.begin_distinct(&args) {
             Some(own) => Ok(own),
             None => self.stock.accumulator(args),
         }
@@ -184,14 +186,14 @@ impl AggregateUDFImpl for ExactFloats {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
-        match self.single(&args) {
+        match self.begin_distinct(&args) {
             Some(own) => Ok(own),
             None => self.stock.create_sliding_accumulator(args),
         }
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
-        match self.numbers(args.expr_fields) {
+        match self.exact_sum(args.expr_fields) {
             Some(_) => !args.is_distinct,
             None => self.stock.groups_accumulator_supported(args),
         }
@@ -201,14 +203,14 @@ impl AggregateUDFImpl for ExactFloats {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
-        match self.begin(&args) {
+        match self.begin_moments(&args) {
             Some(moments) => Ok(Box::new(Grouped::new(Box::new(moments)))),
             None => self.stock.create_groups_accumulator(args),
         }
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
-        if self.numbers(args.input_fields).is_none() {
+        if self.exact_sum(args.input_fields).is_none() {
             return self.stock.state_fields(args);
         }
         let types = match args.is_distinct {
@@ -237,7 +239,7 @@ impl AggregateUDFImpl for ExactFloats {
         ReversedUDAF::Identical
     }
 
-    /// `sum(x + 0.1)` is not `sum(x) + 0.1 * count(x)` where floats are rounded.
+    /// `sum(x + 0.1)` differs from `sum(x) + 0.1 * count(x)` if floats are rounded.
     fn simplify_expr_op_literal(
         &self,
         function: &AggregateFunction,
@@ -254,7 +256,7 @@ impl AggregateUDFImpl for ExactFloats {
         }
     }
 
-    /// Sums of files are rounded.
+    /// Sums in file statistics are rounded.
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
         match args.return_type.is_floating() {
             true => None,

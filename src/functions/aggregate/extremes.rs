@@ -1,11 +1,12 @@
-//! `min` and `max` of floats in one order: any NaN is greater than any number, and -0.0 is below 0.0.
-//! Those of lists and structs are in one order too, where DataFusion's give the first of two structs that
-//! it finds no order of.
+//! `min` and `max` of floats in one order: NaN is greater than any number, and -0.0 is less than
+//! 0.0. Lists and structs have one order too; DataFusion's aggregates return the first of two
+//! structs that they cannot compare.
 //!
-//! DataFusion's own over groups take every number after a NaN, and every NaN after a number, so that
-//! batches decide what comes out; the largest of nothing but -Infinity is the least finite number there.
-//! Remove these aggregates once `SELECT g, min(x), max(x) .. GROUP BY g` over NaN and infinities is right
-//! without them, which `stock_extremes_are_still_wrong` of the SQL tests asks.
+//! DataFusion's own grouped aggregates accept every number after a NaN, and every NaN after a
+//! number, so that the result depends on batches; the maximum of -Infinity alone is the least
+//! finite number there. Remove these aggregates once `SELECT g, min(x), max(x) .. GROUP BY g` over
+//! NaN and infinities is right without them, which `stock_extremes_are_still_wrong` of the SQL
+//! tests checks.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -30,23 +31,23 @@ use super::nested_extremes::NestedExtremes;
 use super::sliding_extremes::SlidingExtreme;
 use crate::error::{Error, Result};
 
-/// `min` and `max`, to be registered in the place of DataFusion's.
-pub(crate) fn udafs() -> [AggregateUDF; 2] {
+/// Returns `min` and `max`, which are registered in place of DataFusion's.
+pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
     [(min_udaf(), Ordering::Less), (max_udaf(), Ordering::Greater)]
         .map(|(stock, wanted)| AggregateUDF::new_from_impl(FloatExtreme { stock, wanted }))
 }
 
-/// A stock aggregate, but for floats, lists and structs.
+/// A stock aggregate that is replaced for floats, lists and structs only.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
     stock: Arc<AggregateUDF>,
-    /// What a value is to the one so far where it takes its place.
+    /// The ordering of a value relative to the best so far that makes it the new best.
     wanted: Ordering,
 }
 
 impl FloatExtreme {
-    fn begin(&self, args: &AccumulatorArgs<'_>) -> Option<Box<dyn Fold>> {
-        fold(args.return_field.data_type(), self.wanted)
+    fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> Option<Box<dyn Fold>> {
+        new_fold(args.return_field.data_type(), self.wanted)
     }
 }
 
@@ -72,7 +73,7 @@ impl AggregateUDFImpl for FloatExtreme {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        match self.begin(&args) {
+        match self.begin_fold(&args) {
             Some(fold) => Ok(Box::new(Single::new(fold))),
             None => self.stock.accumulator(args),
         }
@@ -86,7 +87,7 @@ impl AggregateUDFImpl for FloatExtreme {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
-        match self.begin(&args) {
+        match self.begin_fold(&args) {
             Some(fold) => Ok(Box::new(Grouped::new(fold))),
             None => self.stock.create_groups_accumulator(args),
         }
@@ -96,8 +97,8 @@ impl AggregateUDFImpl for FloatExtreme {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
-        // Stock compares scalars: of structs and lists of lists it finds no order, and a NaN with a negative
-        // sign is the least of all floats to it.
+        // The stock aggregate compares scalars: it cannot order structs and lists of lists, and a NaN
+        // with a negative sign is its least float.
         let data_type = args.return_field.data_type();
         if data_type.is_nested() || data_type.is_floating() {
             return Ok(Box::new(SlidingExtreme::new(data_type, self.wanted)));
@@ -117,7 +118,7 @@ impl AggregateUDFImpl for FloatExtreme {
         ReversedUDAF::Identical
     }
 
-    /// Statistics of files leave NaN out.
+    /// File statistics leave NaN out.
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
         match args.return_type.is_floating() {
             true => None,
@@ -134,22 +135,24 @@ impl AggregateUDFImpl for FloatExtreme {
     }
 }
 
-fn fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn Fold>> {
-    fn of<T: ArrowPrimitiveType<Native: InOrder>>(wanted: Ordering) -> Option<Box<dyn Fold>> {
+fn new_fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn Fold>> {
+    fn typed_fold<T: ArrowPrimitiveType<Native: InOrder>>(
+        wanted: Ordering,
+    ) -> Option<Box<dyn Fold>> {
         Some(Box::new(Extremes::<T> { wanted, values: Vec::new() }))
     }
     match data_type {
-        DataType::Float16 => of::<Float16Type>(wanted),
-        DataType::Float32 => of::<Float32Type>(wanted),
-        DataType::Float64 => of::<Float64Type>(wanted),
+        DataType::Float16 => typed_fold::<Float16Type>(wanted),
+        DataType::Float32 => typed_fold::<Float32Type>(wanted),
+        DataType::Float64 => typed_fold::<Float64Type>(wanted),
         t if t.is_nested() => Some(Box::new(NestedExtremes::new(t, wanted))),
         _ => None,
     }
 }
 
-/// A float in the order of all.
+/// A float with a total order.
 trait InOrder: Copy {
-    /// The value, of NaN the one that is greater than any number.
+    /// Returns the value, with every NaN replaced by the one that is greater than any number.
     fn one_nan(self) -> Self;
     fn order(self, other: Self) -> Ordering;
 }
@@ -182,7 +185,7 @@ impl<T: ArrowPrimitiveType> fmt::Debug for Extremes<T> {
 }
 
 impl<T: ArrowPrimitiveType<Native: InOrder>> Extremes<T> {
-    fn found(&self, groups: usize) -> ArrayRef {
+    fn best_values(&self, groups: usize) -> ArrayRef {
         let values = self.values.iter().copied().chain(std::iter::repeat(None)).take(groups);
         Arc::new(values.collect::<PrimitiveArray<T>>())
     }
@@ -217,11 +220,11 @@ impl<T: ArrowPrimitiveType<Native: InOrder>> Fold for Extremes<T> {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.found(groups)])
+        Ok(vec![self.best_values(groups)])
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        Ok(self.found(groups))
+        Ok(self.best_values(groups))
     }
 
     fn forget(&mut self, groups: usize) -> Result<()> {

@@ -1,4 +1,4 @@
-//! `ragged_histogram_agg`: how often each value occurs.
+//! `ragged_histogram_agg`: the number of occurrences of each value.
 
 mod counts;
 mod values;
@@ -10,28 +10,27 @@ use arrow::datatypes::{DataType, Field, Fields, UInt64Type};
 
 use super::super::doc::{Doc, Section};
 use super::super::example;
-use super::rows::grouped;
+use super::rows::group_rows;
 use super::{AggBegin, AggDef, AggTypes, Fold};
 use crate::array::{RaggedArray, leaf_type};
 use crate::error::{Error, Result};
-use counts::Counts;
+use counts::ValueCounts;
 use serrate_core::internal::leaf_lists;
-use values::Values;
+use values::ValueNumbers;
 
-/// `ragged_histogram_agg(x [, n])`.
 pub(super) static HISTOGRAM: AggDef = AggDef {
     name: "ragged_histogram_agg",
     arity: (1, 2),
     doc: Doc {
         section: Section::Aggregate,
-        description: "How often each value occurs in all lists of a group, the most frequent first: a list of `{value, count}`. The values are counted where they lie, nothing is unnested. `unnest(ragged_histogram_agg(code, 5))` are the five most frequent codes.",
+        description: "Counts how often each value occurs in all lists of a group, and returns a list of `{value, count}`, the most frequent value first. It counts without unnesting. `unnest(ragged_histogram_agg(code, 5))` returns the five most frequent codes.",
         syntax: &["ragged_histogram_agg(x [, n])"],
         args: &[
-            ("x", "a list of any depth, or a single value per row"),
-            ("n", "how many of the most frequent to give, written out; all if not given"),
+            ("x", "a list of any depth, or a scalar per row"),
+            ("n", "the number of most frequent values to return, a literal; all by default"),
         ],
-        missing: "NULL is not counted, NaN is, as one value; so are 0.0 and -0.0. Values that occur equally often come in ascending order. A group in which no row is a list gives NULL, one of empty lists an empty list.",
-        duckdb: "`histogram(v)` over `unnest(flatten(x))`, which is a map.",
+        missing: "NULL is not counted. All NaN count as one value, and so do 0.0 and -0.0. Values with equal counts come in ascending order. A group without a list returns NULL, and one of empty lists an empty list.",
+        duckdb: "`histogram(v)` over `unnest(flatten(x))`, which returns a map.",
         example: example!("ragged_histogram_agg"),
     },
     ordered: false,
@@ -42,19 +41,20 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
                 types.refuse(1, format!("(n) must be an integer; it is {}", types.data_type(1)))
             );
         }
-        entries(types)
+        entries_type(types)
     },
-    state: |types| Ok(vec![entries(types)?]),
+    state: |types| Ok(vec![entries_type(types)?]),
     begin: |begin| Ok(Box::new(Histogram::new(begin)?)),
 };
 
-/// A list of values and how often they occur.
-fn entries(types: &AggTypes<'_>) -> Result<DataType> {
+/// Returns the type of a list of values and their counts.
+fn entries_type(types: &AggTypes<'_>) -> Result<DataType> {
     let value = match leaf_type(types.data_type(0)) {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         t if t.is_nested() => {
-            return Err(types
-                .refuse(0, format!("must hold flat values, which can be counted; they are {t}")));
+            return Err(
+                types.refuse(0, format!("must hold scalars, which can be counted; they are {t}"))
+            );
         }
         t => t.clone(),
     };
@@ -72,9 +72,9 @@ struct Histogram {
     returns: DataType,
     fields: Fields,
     top: Option<usize>,
-    values: Values,
-    /// Counts per group; `None` for a group in which nothing was a list.
-    groups: Vec<Option<Counts>>,
+    values: ValueNumbers,
+    /// Counts per group; `None` for a group without a list.
+    groups: Vec<Option<ValueCounts>>,
     scratch: Vec<u32>,
 }
 
@@ -88,28 +88,27 @@ impl Histogram {
         };
         let top = match begin.types.len() {
             1 => None,
-            _ => top(begin)?,
+            _ => parse_top(begin)?,
         };
         Ok(Self {
             returns: begin.returns.clone(),
             fields: fields.clone(),
             top,
-            values: Values::new(fields[0].data_type())?,
+            values: ValueNumbers::new(fields[0].data_type())?,
             groups: Vec::new(),
             scratch: Vec::new(),
         })
     }
 
-    /// The counts of a group, which is there from now on.
-    fn group(&mut self, group: usize) -> &mut Counts {
+    fn group_counts(&mut self, group: usize) -> &mut ValueCounts {
         if group >= self.groups.len() {
             self.groups.resize_with(group + 1, || None);
         }
         self.groups[group].get_or_insert_default()
     }
 
-    /// Entries of the first groups, the most frequent first.
-    fn entries(&self, groups: usize, top: Option<usize>) -> Result<ArrayRef> {
+    /// Returns the entries of the first groups, the most frequent first.
+    fn collect_entries(&self, groups: usize, top: Option<usize>) -> Result<ArrayRef> {
         let mut lengths = vec![0usize; groups];
         let (mut ids, mut counts) = (Vec::new(), Vec::new());
         for (group, length) in lengths.iter_mut().enumerate() {
@@ -121,30 +120,34 @@ impl Histogram {
             ids.extend(all.iter().map(|(id, _)| *id));
             counts.extend(all.iter().map(|(_, n)| *n));
         }
-        let values = self.values.array(&ids)?;
+        let values = self.values.decode_values(&ids)?;
         let columns = vec![values, Arc::new(UInt64Array::from(counts)) as ArrayRef];
         let all: ArrayRef = Arc::new(StructArray::try_new(self.fields.clone(), columns, None)?);
         let rows = RaggedArray::try_from_arrow_levels(&all, 0)?;
         let missing = |g: usize| self.groups.get(g).is_none_or(Option::is_none);
-        grouped(rows, &lengths, missing)?.to_arrow_as(&self.returns)
+        group_rows(rows, &lengths, missing)?.to_arrow_as(&self.returns)
     }
 }
 
-/// The second argument.
-fn top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
+/// Returns the second argument.
+fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     let Some(value) = begin.literal(1) else {
         return Err(begin.types.refuse(
             1,
-            "(n) must be written out, such as 5: a column or a parameter ($1) is not known when the query is planned",
+            "(n) must be a literal such as 5: a column or a parameter ($1) is not known when the query is planned",
         ));
     };
     if value.is_null() {
         return Ok(None);
     }
     match value.cast_to(&DataType::Int64)? {
-        datafusion::common::ScalarValue::Int64(Some(n)) => usize::try_from(n)
-            .map(Some)
-            .map_err(|_| begin.types.refuse(1, format!("(n) is a number of values; it is {n}"))),
+        datafusion::common::ScalarValue::Int64(Some(n)) => {
+            usize::try_from(n).map(Some).map_err(|_| {
+                begin
+                    .types
+                    .refuse(1, format!("(n) must be a number of values, 0 or more; it is {n}"))
+            })
+        }
         other => Err(begin.types.refuse(1, format!("(n) must be an integer; it is {other}"))),
     }
 }
@@ -155,7 +158,7 @@ impl Fold for Histogram {
             returns: self.returns.clone(),
             fields: self.fields.clone(),
             top: self.top,
-            values: Values::new(self.fields[0].data_type())?,
+            values: ValueNumbers::new(self.fields[0].data_type())?,
             groups: Vec::new(),
             scratch: Vec::new(),
         }))
@@ -165,8 +168,8 @@ impl Fold for Histogram {
         let rows = RaggedArray::try_from_arrow(&values[0])?;
         let lists = leaf_lists(&rows)?;
         let leaves = rows.leaves();
-        let ids = self.values.ids(leaves)?;
-        // Rows of one group that follow each other are counted together.
+        let ids = self.values.number_batch(leaves)?;
+        // Consecutive rows of one group are counted together.
         let mut row = 0;
         while row < groups.len() {
             let group = groups[row];
@@ -181,7 +184,7 @@ impl Fold for Histogram {
             };
             if known {
                 let mut scratch = std::mem::take(&mut self.scratch);
-                let counts = self.group(group);
+                let counts = self.group_counts(group);
                 ids.count(range, counts, &mut scratch);
                 self.scratch = scratch;
             }
@@ -194,13 +197,13 @@ impl Fold for Histogram {
         let nested = RaggedArray::try_from_arrow_levels(&states[0], 1)?;
         let level = nested.axis(1)?.clone();
         let entries = nested.leaves().as_struct();
-        let ids = self.values.ids(entries.column(0))?;
+        let ids = self.values.number_batch(entries.column(0))?;
         let counts = entries.column(1).as_primitive::<UInt64Type>().values();
         for (row, group) in groups.iter().enumerate() {
             if level.nulls().is_some_and(|n| n.is_null(row)) {
                 continue;
             }
-            let own = self.group(*group);
+            let own = self.group_counts(*group);
             for i in level.layout().range(row) {
                 if let Some(id) = ids.at(i) {
                     own.add(id, counts[i]);
@@ -211,11 +214,11 @@ impl Fold for Histogram {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.entries(groups, None)?])
+        Ok(vec![self.collect_entries(groups, None)?])
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        self.entries(groups, self.top)
+        self.collect_entries(groups, self.top)
     }
 
     fn forget(&mut self, groups: usize) -> Result<()> {
@@ -224,7 +227,7 @@ impl Fold for Histogram {
     }
 
     fn size(&self) -> usize {
-        let counts: usize = self.groups.iter().flatten().map(Counts::size).sum();
-        self.groups.capacity() * size_of::<Option<Counts>>() + counts + self.values.size()
+        let counts: usize = self.groups.iter().flatten().map(ValueCounts::size).sum();
+        self.groups.capacity() * size_of::<Option<ValueCounts>>() + counts + self.values.size()
     }
 }

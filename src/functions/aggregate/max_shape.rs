@@ -1,4 +1,4 @@
-//! The aggregate `ragged_max_shape_agg`: the shape of a padded table.
+//! `ragged_max_shape_agg`: the shape of a padded table.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -24,10 +24,10 @@ pub(super) const NAME: &str = "ragged_max_shape_agg";
 
 pub(super) static DOC: Doc = Doc {
     section: Section::Aggregate,
-    description: "The extent of all rows together: for each axis of lists the longest list in any row. These are the sizes that `densify` needs to hold every row whole.",
+    description: "Returns the extent of all rows together: the length of the longest list on each axis. These are the sizes that `densify` needs to hold every row whole.",
     syntax: &["ragged_max_shape_agg(x)"],
     args: &[("x", "a list of any depth: List, LargeList or FixedSizeList")],
-    missing: "NULL rows do not count. No rows at all, or NULL rows only, give NULL; rows that are all empty give zeros.",
+    missing: "NULL rows are skipped. A group without rows, or of NULL rows only, returns NULL; one of empty rows returns zeros.",
     duckdb: "`[max(len(x)), max(list_max(list_transform(x, lambda v: len(v))))]`.",
     example: example!("ragged_max_shape_agg"),
 };
@@ -109,20 +109,20 @@ impl AggregateUDFImpl for MaxShape {
     }
 }
 
-/// The longest lists seen per group, `axes` numbers each.
+/// The longest lists seen per group.
 #[derive(Debug, Default)]
 struct Extents {
-    /// Numbers per group; 0 until a row that is not null has been seen.
+    /// Numbers per group; 0 until a valid row has been seen.
     axes: usize,
     /// `axes` numbers per group, group after group.
     longest: Vec<i64>,
-    /// Whether the group has seen a row that is not null.
+    /// Whether the group has seen a valid row.
     seen: Vec<bool>,
 }
 
 impl Extents {
-    /// Takes up lists of numbers, one per row.
-    fn fold(
+    /// Adds lists of numbers, one per row.
+    fn add_shapes(
         &mut self,
         shapes: &ListArray,
         group: impl Fn(usize) -> usize,
@@ -160,8 +160,8 @@ impl Extents {
         Ok(())
     }
 
-    /// The groups so far as a list each, which are forgotten.
-    fn emit(&mut self, to: EmitTo) -> Result<ListArray> {
+    /// Returns the groups so far as one list each, and forgets them.
+    fn emit_groups(&mut self, to: EmitTo) -> Result<ListArray> {
         let seen = to.take_needed(&mut self.seen);
         let numbers = match to {
             EmitTo::All => std::mem::take(&mut self.longest),
@@ -187,8 +187,7 @@ impl Extents {
     }
 }
 
-/// The extent of every row.
-fn shapes(values: &ArrayRef) -> Result<ListArray> {
+fn row_shapes(values: &ArrayRef) -> Result<ListArray> {
     if values.data_type().is_null() {
         let field = Arc::new(Field::new_list_field(DataType::Int64, true));
         return Ok(ListArray::new_null(field, values.len()));
@@ -199,7 +198,7 @@ fn shapes(values: &ArrayRef) -> Result<ListArray> {
 
 impl Accumulator for Extents {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.fold(&shapes(&values[0])?, |_| 0, |_| true, 1)
+        self.add_shapes(&row_shapes(&values[0])?, |_| 0, |_| true, 1)
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
@@ -208,8 +207,8 @@ impl Accumulator for Extents {
             self.longest.resize(self.axes, 0);
         }
         let (seen, longest) = (self.seen.clone(), self.longest.clone());
-        let list = self.emit(EmitTo::All)?;
-        // A window asks again and again.
+        let list = self.emit_groups(EmitTo::All)?;
+        // A window reads the result repeatedly.
         (self.seen, self.longest) = (seen, longest);
         Ok(ScalarValue::List(Arc::new(list)))
     }
@@ -223,7 +222,7 @@ impl Accumulator for Extents {
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.fold(states[0].as_list::<i32>(), |_| 0, |_| true, 1)
+        self.add_shapes(states[0].as_list::<i32>(), |_| 0, |_| true, 1)
     }
 }
 
@@ -236,15 +235,15 @@ impl GroupsAccumulator for Extents {
         total_num_groups: usize,
     ) -> Result<()> {
         let keep = |row: usize| opt_filter.is_none_or(|f| f.is_valid(row) && f.value(row));
-        self.fold(&shapes(&values[0])?, |row| group_indices[row], keep, total_num_groups)
+        self.add_shapes(&row_shapes(&values[0])?, |row| group_indices[row], keep, total_num_groups)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        Ok(Arc::new(self.emit(emit_to)?))
+        Ok(Arc::new(self.emit_groups(emit_to)?))
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        Ok(vec![Arc::new(self.emit(emit_to)?)])
+        Ok(vec![Arc::new(self.emit_groups(emit_to)?)])
     }
 
     fn merge_batch(
@@ -254,7 +253,7 @@ impl GroupsAccumulator for Extents {
         total_num_groups: usize,
     ) -> Result<()> {
         let states = values[0].as_list::<i32>();
-        self.fold(states, |row| group_indices[row], |_| true, total_num_groups)
+        self.add_shapes(states, |row| group_indices[row], |_| true, total_num_groups)
     }
 
     fn convert_to_state(
@@ -262,7 +261,7 @@ impl GroupsAccumulator for Extents {
         values: &[ArrayRef],
         opt_filter: Option<&BooleanArray>,
     ) -> Result<Vec<ArrayRef>> {
-        let list = shapes(&values[0])?;
+        let list = row_shapes(&values[0])?;
         let Some(filter) = opt_filter else { return Ok(vec![Arc::new(list)]) };
         let kept: Vec<bool> =
             (0..list.len()).map(|i| filter.is_valid(i) && filter.value(i)).collect();
@@ -300,12 +299,12 @@ mod tests {
         let mut e = Extents::default();
         let keep = BooleanArray::from(vec![Some(true), Some(true), Some(true), None, Some(true)]);
         GroupsAccumulator::update_batch(&mut e, &[rows], &[0, 1, 2, 0, 3], Some(&keep), 4).unwrap();
-        let first = e.emit(EmitTo::First(2)).unwrap();
+        let first = e.emit_groups(EmitTo::First(2)).unwrap();
         assert_eq!(shown(&first), [Some(vec![3]), None]);
-        // The groups behind move up.
+        // The following groups move up.
         let more = lists(vec![Some(vec![Some(1); 7])]);
         GroupsAccumulator::update_batch(&mut e, &[more], &[0], None, 2).unwrap();
-        assert_eq!(shown(&e.emit(EmitTo::All).unwrap()), [Some(vec![7]), Some(vec![2])]);
+        assert_eq!(shown(&e.emit_groups(EmitTo::All).unwrap()), [Some(vec![7]), Some(vec![2])]);
     }
 
     #[test]

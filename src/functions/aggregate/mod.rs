@@ -1,7 +1,7 @@
-//! Functions over many rows; their names end in `_agg`.
+//! Aggregate functions; their names end in `_agg`.
 //!
-//! An aggregate is one [`AggDef`]: what it returns, and how it begins. What it holds is a [`Fold`],
-//! which knows groups only; [`adapter`] makes DataFusion's two kinds of accumulators of it.
+//! An aggregate is one [`AggDef`]: its result type, and how it begins. Its state is a [`Fold`],
+//! which knows groups only; [`adapter`] turns it into DataFusion's two kinds of accumulators.
 
 mod adapter;
 mod concat;
@@ -38,8 +38,10 @@ use super::lists::Lists;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
 use adapter::{Grouped, Single};
-pub(crate) use exact_floats::{SUM_STATE, exact_deviation, exact_mean, udafs as exact_floats};
-pub(crate) use extremes::udafs as float_extremes;
+pub(crate) use exact_floats::{
+    SUM_STATE, build_udafs as exact_floats, exact_deviation, exact_mean,
+};
+pub(crate) use extremes::build_udafs as float_extremes;
 
 /// Every aggregate, in the order of the documentation.
 pub(super) static AGGREGATES: &[&AggDef] = &[
@@ -52,19 +54,19 @@ pub(super) static AGGREGATES: &[&AggDef] = &[
     &histogram::HISTOGRAM,
 ];
 
-/// All aggregates as DataFusion wants them.
-pub(super) fn udafs() -> Vec<AggregateUDF> {
+/// Returns all aggregates as DataFusion functions.
+pub(super) fn build_udafs() -> Vec<AggregateUDF> {
     let ours = AGGREGATES.iter().map(|def| AggregateUDF::new_from_impl(RaggedUdaf::new(def)));
     ours.chain(std::iter::once(max_shape::udaf())).collect()
 }
 
-/// Names and documentation of all aggregates.
+/// Returns names and documentation of all aggregates.
 pub(super) fn entries() -> impl Iterator<Item = (&'static str, &'static Doc)> {
     let ours = AGGREGATES.iter().map(|def| (def.name, &def.doc));
     ours.chain(std::iter::once((max_shape::NAME, &max_shape::DOC)))
 }
 
-/// Fewest and most arguments of an aggregate.
+/// Returns the minimum and maximum number of arguments of an aggregate.
 #[cfg(test)]
 pub(super) fn arity(name: &str) -> Option<(usize, usize)> {
     let ours = AGGREGATES.iter().find(|def| def.name == name).map(|def| def.arity);
@@ -75,27 +77,25 @@ pub(super) fn arity(name: &str) -> Option<(usize, usize)> {
 pub(super) struct AggDef {
     /// Name in SQL; ends in `_agg`.
     pub(super) name: &'static str,
-    /// Fewest and most arguments.
+    /// Minimum and maximum number of arguments.
     pub(super) arity: (usize, usize),
-    /// How it is shown to people.
+    /// Documentation.
     pub(super) doc: Doc,
-    /// Whether ORDER BY inside of the call changes the result.
+    /// Whether ORDER BY inside the call changes the result.
     pub(super) ordered: bool,
-    /// Whether values come out as they went in, and keep what is written on their column.
+    /// Whether results are values of the input, which keep the metadata of its column.
     pub(super) keeps_values: bool,
-    /// Type of the result for types of arguments.
     pub(super) plan: fn(&AggTypes<'_>) -> Result<DataType>,
-    /// Types of what is passed on between partitions.
+    /// Returns the types of the state that partitions exchange.
     pub(super) state: fn(&AggTypes<'_>) -> Result<Vec<DataType>>,
-    /// Nothing aggregated yet.
+    /// Creates an empty fold.
     pub(super) begin: fn(&AggBegin<'_>) -> Result<Box<dyn Fold>>,
 }
 
-/// Types of the arguments of an aggregate.
 pub(super) struct AggTypes<'a> {
     name: &'static str,
     types: Vec<&'a DataType>,
-    /// Of ORDER BY inside of the call.
+    /// Types of the keys of ORDER BY inside the call.
     ordering: Vec<DataType>,
 }
 
@@ -118,7 +118,6 @@ impl<'a> AggTypes<'a> {
         Ok(Self { name: def.name, types, ordering: Vec::new() })
     }
 
-    /// Type of an argument.
     pub(super) fn data_type(&self, i: usize) -> &'a DataType {
         self.types[i]
     }
@@ -128,12 +127,13 @@ impl<'a> AggTypes<'a> {
         self.types.len()
     }
 
-    /// Types of what ORDER BY inside of the call sorts by.
+    /// Returns the types of the keys of ORDER BY inside the call.
     pub(super) fn ordering(&self) -> &[DataType] {
         &self.ordering
     }
 
-    /// The first argument, which must be a list; `None` for a NULL without a type.
+    /// Returns the levels of the first argument, which must be a list; `None` for a NULL without a
+    /// type.
     pub(super) fn lists(&self) -> Result<Option<Lists>> {
         match self.types[0] {
             DataType::Null => Ok(None),
@@ -145,73 +145,67 @@ impl<'a> AggTypes<'a> {
         }
     }
 
-    /// An error about one argument.
     pub(super) fn refuse(&self, i: usize, message: impl fmt::Display) -> Error {
         Error::invalid(format!("{}: argument {} {message}", self.name, i + 1))
     }
 }
 
-/// What is known when aggregation begins.
+/// The context in which aggregation begins.
 pub(super) struct AggBegin<'a> {
-    /// Types of the arguments.
     pub(super) types: AggTypes<'a>,
-    /// Type of the result.
     pub(super) returns: &'a DataType,
-    /// How ORDER BY inside of the call sorts.
     pub(super) sort: Vec<arrow::compute::SortOptions>,
     literals: Vec<Option<&'a ScalarValue>>,
 }
 
 impl AggBegin<'_> {
-    /// The value of an argument that is written out.
     pub(super) fn literal(&self, i: usize) -> Option<&ScalarValue> {
         self.literals.get(i).copied().flatten()
     }
 }
 
-/// Values of many groups, as far as they are aggregated.
+/// The state of an aggregate for many groups.
 ///
-/// Groups are numbers from 0. Those that no value was seen of are there all the same.
+/// Groups are numbered from 0. A group without rows exists as well.
 pub(super) trait Fold: fmt::Debug + Send + Sync {
-    /// The same aggregate with nothing aggregated.
+    /// Returns the same aggregate with an empty state.
     fn fresh(&self) -> Result<Box<dyn Fold>>;
 
-    /// Takes up rows: the arguments, then what ORDER BY sorts by.
+    /// Adds rows: the arguments, then the keys of ORDER BY.
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
-    /// Takes up rows of group 0.
+    /// Adds rows to group 0.
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
         let rows = values.first().map_or(0, |v| v.len());
         self.update(values, &vec![0; rows])
     }
 
-    /// Whether rows can be taken away again.
+    /// Whether rows can be removed again.
     fn retracts(&self) -> bool {
         false
     }
 
-    /// Takes rows of group 0 away that were taken up before.
+    /// Removes rows from group 0 that were added before.
     fn retract_one(&mut self, _values: &[ArrayRef]) -> Result<()> {
-        Err(Error::invalid("rows of this aggregate cannot be taken away again"))
+        Err(Error::invalid("this aggregate cannot remove rows from its state"))
     }
 
-    /// Takes up what [`state`](Self::state) of another gave.
+    /// Merges the [`state`](Self::state) of another fold.
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
-    /// What there is of the first `groups` groups, to be merged elsewhere.
+    /// Returns the state of the first `groups` groups, to be merged elsewhere.
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>>;
 
-    /// The results of the first `groups` groups.
     fn result(&mut self, groups: usize) -> Result<ArrayRef>;
 
-    /// Forgets the first `groups` groups; those behind move up.
+    /// Forgets the first `groups` groups; the following groups move up.
     fn forget(&mut self, groups: usize) -> Result<()>;
 
-    /// Bytes in use.
+    /// Returns the number of bytes in use.
     fn size(&self) -> usize;
 }
 
-/// [`AggDef`] as DataFusion wants it.
+/// The DataFusion function of an [`AggDef`].
 struct RaggedUdaf {
     def: &'static AggDef,
     signature: Signature,
@@ -227,10 +221,10 @@ impl RaggedUdaf {
         }
     }
 
-    fn begin(&self, args: &AccumulatorArgs<'_>) -> DfResult<Box<dyn Fold>> {
+    fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> DfResult<Box<dyn Fold>> {
         if args.is_distinct {
             return plan_err!(
-                "{} does not take DISTINCT: select distinct rows first, FROM (SELECT DISTINCT ..)",
+                "{} does not support DISTINCT; select distinct rows first, FROM (SELECT DISTINCT ..)",
                 self.def.name
             );
         }
@@ -281,8 +275,8 @@ impl AggregateUDFImpl for RaggedUdaf {
     }
 
     fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
-        let types = AggTypes::of(self.def, types.iter().collect()).map_err(planning)?;
-        (self.def.plan)(&types).map_err(planning)
+        let types = AggTypes::of(self.def, types.iter().collect()).map_err(to_plan_error)?;
+        (self.def.plan)(&types).map_err(to_plan_error)
     }
 
     fn return_field(&self, fields: &[FieldRef]) -> DfResult<FieldRef> {
@@ -295,7 +289,7 @@ impl AggregateUDFImpl for RaggedUdaf {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        Ok(Box::new(Single::new(self.begin(&args)?)))
+        Ok(Box::new(Single::new(self.begin_fold(&args)?)))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
@@ -318,7 +312,7 @@ impl AggregateUDFImpl for RaggedUdaf {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(Grouped::new(self.begin(&args)?)))
+        Ok(Box::new(Grouped::new(self.begin_fold(&args)?)))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -332,7 +326,7 @@ impl AggregateUDFImpl for RaggedUdaf {
         self: Arc<Self>,
         _: bool,
     ) -> DfResult<Option<Arc<dyn AggregateUDFImpl>>> {
-        // Whether rows are in order is seen when they are there.
+        // The fold itself checks whether rows arrive in order.
         Ok(self.def.ordered.then(|| Arc::new(Self::new(self.def)) as Arc<dyn AggregateUDFImpl>))
     }
 
@@ -341,7 +335,7 @@ impl AggregateUDFImpl for RaggedUdaf {
     }
 }
 
-fn planning(e: Error) -> DataFusionError {
+fn to_plan_error(e: Error) -> DataFusionError {
     match e {
         Error::DataFusion(e) => *e,
         e => DataFusionError::Plan(e.to_string()),

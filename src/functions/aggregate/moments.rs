@@ -1,4 +1,4 @@
-//! Statistics of numbers and of pairs of numbers that are functions of exact sums.
+//! Statistics of numbers, and of pairs of numbers, as functions of exact sums.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::Fold;
 use crate::error::{Error, Result};
 use serrate_core::internal::exact::{Exact, ExactSums, Terms, Whole};
 
-/// What is made of the sums of `x`, and of `y` where there are two arguments: `f(y, x)`.
+/// A statistic of the sums of `x`, and of `y` if there are two arguments: `f(y, x)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Statistic {
     Sum,
@@ -32,7 +32,7 @@ pub(super) enum Statistic {
     ProductsXy,
 }
 
-/// What is added up of each row.
+/// A term that is summed over rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Term {
     X,
@@ -43,7 +43,6 @@ enum Term {
 }
 
 impl Statistic {
-    /// Number of arguments.
     pub(super) fn arguments(self) -> usize {
         match self {
             Self::Sum | Self::Mean | Self::Variance { .. } | Self::Deviation { .. } => 1,
@@ -66,18 +65,18 @@ impl Statistic {
         }
     }
 
-    /// Types of what is passed on between partitions: the count, and the words of every sum.
+    /// Returns the types of the state that partitions exchange: the count, and the words of each
+    /// sum.
     pub(super) fn state(self) -> Vec<DataType> {
         let sums = self.terms().iter().map(|_| Exact::words());
         std::iter::once(DataType::UInt64).chain(sums).collect()
     }
 }
 
-/// Sums of groups, and of how many rows.
+/// Sums per group, and numbers of rows.
 #[derive(Debug)]
 pub(super) struct Moments {
     statistic: Statistic,
-    /// The type of the numbers.
     numbers: Exact,
     counts: Vec<u64>,
     sums: Vec<(Term, ExactSums)>,
@@ -105,13 +104,18 @@ impl Moments {
     }
 
     /// Calls `add` with every row that counts and its group.
-    fn take_up(&mut self, values: &[ArrayRef], groups: Groups<'_>, minus: bool) -> Result<()> {
+    fn take_up(
+        &mut self,
+        values: &[ArrayRef],
+        groups: MomentGroups<'_>,
+        minus: bool,
+    ) -> Result<()> {
         let (Some(first), Some(last)) = (values.first(), values.last()) else { return Ok(()) };
         let valid = NullBuffer::union(first.nulls(), last.nulls());
         let valid = valid.filter(|valid| valid.null_count() > 0);
-        let rows = Rows { groups, valid: valid.as_ref(), len: first.len() };
+        let rows = MomentRows { groups, valid: valid.as_ref(), len: first.len() };
         if minus {
-            rows.each(|_, group| self.counts[group] = self.counts[group].saturating_sub(1));
+            rows.for_each_row(|_, group| self.counts[group] = self.counts[group].saturating_sub(1));
         } else {
             rows.count(&mut self.counts);
         }
@@ -119,40 +123,42 @@ impl Moments {
             match (&term, self.numbers) {
                 (Term::X | Term::Y, Exact::Float) => {
                     let array = if *term == Term::X { last } else { first };
-                    let values = floats(array)?;
+                    let values = as_floats(array)?;
                     match rows {
-                        Rows { groups: Groups::One, valid: None, .. } if !minus => {
+                        MomentRows { groups: MomentGroups::One, valid: None, .. } if !minus => {
                             sums.add_run(0, values);
                         }
-                        _ if minus => rows.each(|row, group| sums.subtract(group, values[row])),
-                        _ => rows.each(|row, group| sums.add(group, values[row])),
+                        _ if minus => {
+                            rows.for_each_row(|row, group| sums.subtract(group, values[row]))
+                        }
+                        _ => rows.for_each_row(|row, group| sums.add(group, values[row])),
                     }
                 }
                 (Term::X | Term::Y, Exact::Signed) => {
                     let values = of_type::<Int64Type>(last)?.values();
                     let sign = if minus { -1 } else { 1 };
-                    rows.each(|row, group| {
+                    rows.for_each_row(|row, group| {
                         sums.add_integer(group, sign * i128::from(values[row]));
                     });
                 }
                 (Term::X | Term::Y, Exact::Unsigned) => {
                     let values = of_type::<UInt64Type>(last)?.values();
                     let sign = if minus { -1 } else { 1 };
-                    rows.each(|row, group| {
+                    rows.for_each_row(|row, group| {
                         sums.add_integer(group, sign * i128::from(values[row]));
                     });
                 }
                 (Term::Xx | Term::Yy | Term::Xy, _) => {
-                    let (x, y) = (floats(last)?, floats(first)?);
+                    let (x, y) = (as_floats(last)?, as_floats(first)?);
                     let (a, b) = match term {
                         Term::Xx => (x, x),
                         Term::Yy => (y, y),
                         _ => (x, y),
                     };
                     if minus {
-                        rows.each(|row, group| sums.add_product(group, -a[row], b[row]));
+                        rows.for_each_row(|row, group| sums.add_product(group, -a[row], b[row]));
                     } else {
-                        rows.each(|row, group| sums.add_product(group, a[row], b[row]));
+                        rows.for_each_row(|row, group| sums.add_product(group, a[row], b[row]));
                     }
                 }
             }
@@ -162,11 +168,11 @@ impl Moments {
 
     fn sums(&self, wanted: Term) -> Result<&ExactSums> {
         let found = self.sums.iter().find(|(term, _)| *term == wanted);
-        found.map(|(_, sums)| sums).ok_or_else(|| Error::invalid("a sum that is not kept"))
+        found.map(|(_, sums)| sums).ok_or_else(|| Error::invalid("a sum that was not collected"))
     }
 
-    /// `n Σab - Σa Σb`; `None` where NaN or an infinity is in it.
-    fn spread(&self, group: usize, a: Term, b: Term, ab: Term) -> Result<Option<Whole>> {
+    /// Returns `n Σab - Σa Σb`, or `None` if a sum is NaN or infinite.
+    fn codeviation(&self, group: usize, a: Term, b: Term, ab: Term) -> Result<Option<Whole>> {
         let (sum_a, sum_b) = (self.sums(a)?, self.sums(b)?);
         if sum_a.special(group).or(sum_b.special(group)).is_some() {
             return Ok(None);
@@ -178,19 +184,20 @@ impl Moments {
     }
 
     fn spread_x(&self, group: usize) -> Result<Option<Whole>> {
-        self.spread(group, Term::X, Term::X, Term::Xx)
+        self.codeviation(group, Term::X, Term::X, Term::Xx)
     }
 
     fn spread_y(&self, group: usize) -> Result<Option<Whole>> {
-        self.spread(group, Term::Y, Term::Y, Term::Yy)
+        self.codeviation(group, Term::Y, Term::Y, Term::Yy)
     }
 
     fn spread_xy(&self, group: usize) -> Result<Option<Whole>> {
-        self.spread(group, Term::X, Term::Y, Term::Xy)
+        self.codeviation(group, Term::X, Term::Y, Term::Xy)
     }
 
-    /// The statistic of one group; `None` is NULL. NULL is given where DataFusion gives NULL.
-    fn found(&self, group: usize) -> Result<Option<f64>> {
+    /// Returns the statistic of one group; `None` is NULL. It is NULL in the cases in which
+    /// DataFusion returns NULL.
+    fn compute(&self, group: usize) -> Result<Option<f64>> {
         let count = self.counts[group];
         if count == 0 {
             return Ok(None);
@@ -222,13 +229,14 @@ impl Moments {
             Statistic::ProductsXy => Some(over(self.spread_xy(group)?, n)),
             Statistic::Correlation => self.correlation(group)?,
             Statistic::Slope | Statistic::Intercept | Statistic::Determination => {
-                self.line(group)?
+                self.fit_line(group)?
             }
             Statistic::Count => None,
         })
     }
 
-    /// NaN where both columns have NaN; NULL where one has, and where one is constant.
+    /// The correlation is NaN if both columns contain NaN; it is NULL if one does, and if one is
+    /// constant.
     fn correlation(&self, group: usize) -> Result<Option<f64>> {
         let special = |term| Ok::<_, Error>(self.sums(term)?.special(group));
         let nan = |sum: Option<f64>| sum.is_some_and(f64::is_nan);
@@ -251,8 +259,9 @@ impl Moments {
         Ok(Some(xy.real().divide_by(root).to_f64().clamp(-1.0, 1.0)))
     }
 
-    /// Of the line through the points; NULL where all `x` are one, and all `y` where that matters.
-    fn line(&self, group: usize) -> Result<Option<f64>> {
+    /// Returns a coefficient of the regression line. It is NULL if all `x` are equal, or all `y`
+    /// where that matters.
+    fn fit_line(&self, group: usize) -> Result<Option<f64>> {
         let (xx, xy) = (self.spread_x(group)?, self.spread_xy(group)?);
         let one = |spread: &Option<Whole>| spread.as_ref().is_some_and(Whole::is_zero);
         if self.counts[group] < 2 || one(&xx) {
@@ -282,42 +291,41 @@ impl Moments {
     }
 }
 
-/// The groups of rows.
 #[derive(Clone, Copy)]
-enum Groups<'a> {
+enum MomentGroups<'a> {
     One,
     Each(&'a [usize]),
 }
 
 #[derive(Clone, Copy)]
-struct Rows<'a> {
-    groups: Groups<'a>,
+struct MomentRows<'a> {
+    groups: MomentGroups<'a>,
     /// `None` if all rows count.
     valid: Option<&'a NullBuffer>,
     len: usize,
 }
 
-impl Rows<'_> {
+impl MomentRows<'_> {
     #[inline]
-    fn each(self, mut row: impl FnMut(usize, usize)) {
+    fn for_each_row(self, mut row: impl FnMut(usize, usize)) {
         match (self.groups, self.valid) {
-            (Groups::Each(groups), None) => {
+            (MomentGroups::Each(groups), None) => {
                 groups.iter().enumerate().for_each(|(i, group)| row(i, *group));
             }
-            (Groups::Each(groups), Some(valid)) => {
+            (MomentGroups::Each(groups), Some(valid)) => {
                 valid.valid_indices().for_each(|i| row(i, groups[i]));
             }
-            (Groups::One, None) => (0..self.len).for_each(|i| row(i, 0)),
-            (Groups::One, Some(valid)) => valid.valid_indices().for_each(|i| row(i, 0)),
+            (MomentGroups::One, None) => (0..self.len).for_each(|i| row(i, 0)),
+            (MomentGroups::One, Some(valid)) => valid.valid_indices().for_each(|i| row(i, 0)),
         }
     }
 
     fn count(self, counts: &mut [u64]) {
         match self.groups {
-            Groups::One => {
+            MomentGroups::One => {
                 counts[0] += (self.len - self.valid.map_or(0, NullBuffer::null_count)) as u64
             }
-            Groups::Each(_) => self.each(|_, group| counts[group] += 1),
+            MomentGroups::Each(_) => self.for_each_row(|_, group| counts[group] += 1),
         }
     }
 }
@@ -328,7 +336,7 @@ fn of_type<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&PrimitiveArray<T>
         .ok_or_else(|| Error::type_of("an exact sum", T::DATA_TYPE.to_string(), array.data_type()))
 }
 
-fn floats(array: &ArrayRef) -> Result<&[f64]> {
+fn as_floats(array: &ArrayRef) -> Result<&[f64]> {
     Ok(of_type::<Float64Type>(array)?.values())
 }
 
@@ -339,12 +347,12 @@ impl Fold for Moments {
 
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()> {
         self.resize(groups.iter().max().map_or(0, |g| g + 1));
-        self.take_up(values, Groups::Each(groups), false)
+        self.take_up(values, MomentGroups::Each(groups), false)
     }
 
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.resize(1);
-        self.take_up(values, Groups::One, false)
+        self.take_up(values, MomentGroups::One, false)
     }
 
     fn retracts(&self) -> bool {
@@ -353,7 +361,7 @@ impl Fold for Moments {
 
     fn retract_one(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.resize(1);
-        self.take_up(values, Groups::One, true)
+        self.take_up(values, MomentGroups::One, true)
     }
 
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
@@ -405,7 +413,7 @@ impl Fold for Moments {
             let counts = self.counts.iter().take(groups).copied();
             return Ok(Arc::new(UInt64Array::from_iter_values(counts)));
         }
-        let found = (0..groups).map(|group| self.found(group));
+        let found = (0..groups).map(|group| self.compute(group));
         Ok(Arc::new(found.collect::<Result<Float64Array>>()?))
     }
 

@@ -1,4 +1,4 @@
-//! `ragged_nest_agg`: rows to lists, in order.
+//! `ragged_nest_agg`: collects rows into lists, in order.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -12,25 +12,24 @@ use arrow::datatypes::{DataType, Field, Fields};
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::rows_at;
-use super::rows::{ByGroup, Rows, grouped};
+use super::rows::{ByGroup, CollectedRows, group_rows};
 use super::{AggBegin, AggDef, AggTypes, Fold};
 use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::reshape;
 
-/// `ragged_nest_agg(x [ORDER BY ..])`.
 pub(super) static NEST: AggDef = AggDef {
     name: "ragged_nest_agg",
     arity: (1, 1),
     doc: Doc {
         section: Section::Aggregate,
-        description: "The rows of a group as one list, a level above what they are: of single values a list, of lists a list of lists. What `unnest` takes apart it puts together; two columns nested in one query have the same lengths. Rows that come in the order asked for are not sorted again.",
+        description: "Collects the rows of a group into a list: scalars into a list, lists into a list of lists. It is the inverse of `unnest`. Two columns that are nested in one query have the same lengths. Rows that arrive in the requested order are not sorted again.",
         syntax: &["ragged_nest_agg(x)", "ragged_nest_agg(x ORDER BY t, ..)"],
         args: &[(
             "x",
-            "any value; `ORDER BY` says in which order the rows follow each other, without it they come as the plan delivers them",
+            "any value; `ORDER BY` determines the order of the rows, which without it come in the order of the plan",
         )],
-        missing: "NULL rows are kept as NULL elements. A group without rows gives NULL; `FILTER (WHERE ..)` leaves rows out.",
+        missing: "NULL rows are kept as NULL elements. A group without rows returns NULL; `FILTER (WHERE ..)` leaves rows out.",
         duckdb: "`list(x ORDER BY t)`.",
         example: example!("ragged_nest_agg"),
     },
@@ -41,7 +40,7 @@ pub(super) static NEST: AggDef = AggDef {
     begin: |begin| Ok(Box::new(Nest::new(begin, None))),
 };
 
-/// Lists of rows, and of what they are sorted by.
+/// Returns the types of the state: lists of rows, and lists of their sort keys.
 pub(super) fn state_types(types: &AggTypes<'_>) -> Vec<DataType> {
     let mut out = vec![DataType::new_list(types.data_type(0).clone(), true)];
     if !types.ordering().is_empty() {
@@ -55,13 +54,13 @@ fn keys(types: &AggTypes<'_>) -> Fields {
     types.ordering().iter().enumerate().map(field).collect()
 }
 
-/// Rows with what they are sorted by.
+/// Rows with their sort keys.
 #[derive(Debug)]
 pub(super) struct Nest {
-    rows: Rows,
+    rows: CollectedRows,
     keys: Fields,
     sort: Vec<SortOptions>,
-    /// The type of the rows' own lists joined into one; without it rows become elements.
+    /// The type of the concatenated lists of the rows; `None` if rows become elements.
     joined: Option<DataType>,
 }
 
@@ -70,11 +69,11 @@ impl Nest {
         let keys = keys(&begin.types);
         let types = std::iter::once(begin.types.data_type(0).clone());
         let all = types.chain(keys.iter().map(|k| k.data_type().clone())).collect();
-        Self { rows: Rows::new(all), keys, sort: begin.sort.clone(), joined }
+        Self { rows: CollectedRows::new(all), keys, sort: begin.sort.clone(), joined }
     }
 
-    /// The rows of the first groups, in order.
-    fn sorted(&mut self, groups: usize) -> Result<ByGroup> {
+    /// Returns the rows of the first groups, in order.
+    fn sort_rows(&mut self, groups: usize) -> Result<ByGroup> {
         let mut out = self.rows.by_group(groups)?;
         let compare = out.columns[1..]
             .iter()
@@ -106,10 +105,10 @@ impl Nest {
     }
 }
 
-/// Lists of these lengths over the values; NULL where there are none.
-fn lists(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
+/// Returns lists of these lengths over the values; NULL for groups without rows.
+fn nest_values(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
     let flat = RaggedArray::try_from_arrow_levels(values, 0)?;
-    let lists = grouped(flat, lengths, |g| lengths[g] == 0)?;
+    let lists = group_rows(flat, lengths, |g| lengths[g] == 0)?;
     lists.to_arrow_as(&DataType::new_list(values.data_type().clone(), true))
 }
 
@@ -151,18 +150,18 @@ impl Fold for Nest {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        let rows = self.sorted(groups)?;
-        let mut out = vec![lists(&rows.columns[0], &rows.lengths)?];
+        let rows = self.sort_rows(groups)?;
+        let mut out = vec![nest_values(&rows.columns[0], &rows.lengths)?];
         if !self.keys.is_empty() {
             let keys = StructArray::try_new(self.keys.clone(), rows.columns[1..].to_vec(), None)?;
-            out.push(lists(&(Arc::new(keys) as ArrayRef), &rows.lengths)?);
+            out.push(nest_values(&(Arc::new(keys) as ArrayRef), &rows.lengths)?);
         }
         Ok(out)
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        let rows = self.sorted(groups)?;
-        let nested = lists(&rows.columns[0], &rows.lengths)?;
+        let rows = self.sort_rows(groups)?;
+        let nested = nest_values(&rows.columns[0], &rows.lengths)?;
         match &self.joined {
             None => Ok(nested),
             Some(DataType::Null) => Ok(new_null_array(&DataType::Null, groups)),

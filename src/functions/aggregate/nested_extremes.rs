@@ -11,13 +11,13 @@ use super::Fold;
 use crate::error::Result;
 use crate::functions::nested::compare_nested;
 
-/// More arrays than that are made one.
+/// More chunks than this are merged into one.
 const CHUNKS: usize = 32;
 
 /// The best value of each group.
 pub(super) struct NestedExtremes {
     data_type: DataType,
-    /// What a value is to the one so far where it takes its place.
+    /// The ordering of a value relative to the best so far that makes it the new best.
     wanted: Ordering,
     chunks: Vec<ArrayRef>,
     /// Chunk and row there, by group.
@@ -35,8 +35,7 @@ impl NestedExtremes {
         Self { data_type: data_type.clone(), wanted, chunks: Vec::new(), best: Vec::new() }
     }
 
-    /// The values of the first `groups` groups.
-    fn found(&self, groups: usize) -> Result<ArrayRef> {
+    fn best_values(&self, groups: usize) -> Result<ArrayRef> {
         let null = new_null_array(&self.data_type, 1);
         let mut sources: Vec<&dyn Array> = self.chunks.iter().map(|c| c.as_ref()).collect();
         sources.push(null.as_ref());
@@ -48,9 +47,8 @@ impl NestedExtremes {
         }
     }
 
-    /// Makes one chunk of all.
-    fn compact(&mut self) -> Result<()> {
-        let values = self.found(self.best.len())?;
+    fn merge_chunks(&mut self) -> Result<()> {
+        let values = self.best_values(self.best.len())?;
         for (row, best) in self.best.iter_mut().enumerate() {
             *best = best.map(|_| (0, row));
         }
@@ -71,7 +69,7 @@ impl Fold for NestedExtremes {
             self.best.resize(most, None);
         }
         let new = self.chunks.len();
-        // How these values compare with those of each chunk, and with each other.
+        // Comparators of the new values with each chunk, and with each other.
         let mut orders: Vec<Option<DynComparator>> = Vec::new();
         orders.resize_with(new.saturating_add(1), || None);
         let mut changed = Vec::new();
@@ -106,7 +104,7 @@ impl Fold for NestedExtremes {
         }
         self.chunks.push(take(values.as_ref(), &UInt64Array::from(rows), None)?);
         if self.chunks.len() > CHUNKS {
-            self.compact()?;
+            self.merge_chunks()?;
         }
         Ok(())
     }
@@ -116,16 +114,16 @@ impl Fold for NestedExtremes {
     }
 
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
-        Ok(vec![self.found(groups)?])
+        Ok(vec![self.best_values(groups)?])
     }
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef> {
-        self.found(groups)
+        self.best_values(groups)
     }
 
     fn forget(&mut self, groups: usize) -> Result<()> {
         self.best.drain(..groups.min(self.best.len()));
-        self.compact()
+        self.merge_chunks()
     }
 
     fn size(&self) -> usize {

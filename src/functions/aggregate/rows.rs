@@ -1,4 +1,4 @@
-//! Rows kept with the group that each belongs to.
+//! Rows with the group that each belongs to.
 
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array};
 use arrow::buffer::NullBuffer;
@@ -10,37 +10,36 @@ use crate::array::{ListAxis, Offsets, RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::concat;
 
-/// Columns of rows, batch by batch, and the group of every row.
+/// Columns of rows, batch by batch, and the group of each row.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct CollectedRows {
     types: Vec<DataType>,
-    batches: Vec<Batch>,
-    /// Bytes of all batches, kept as they come: it is asked for after each of them.
+    batches: Vec<RowBatch>,
+    /// Bytes of all batches. DataFusion reads the size after each batch, so it is kept up to date.
     bytes: usize,
 }
 
 /// Columns of rows, and their groups.
-type Batch = (Vec<ArrayRef>, Vec<usize>);
+type RowBatch = (Vec<ArrayRef>, Vec<usize>);
 
-/// The rows of the first groups, group after group, in each as they came.
+/// The rows of the first groups, group by group, in order of arrival.
 pub(super) struct ByGroup {
-    /// The columns.
     pub(super) columns: Vec<ArrayRef>,
-    /// How many rows each group has.
+    /// The number of rows of each group.
     pub(super) lengths: Vec<usize>,
 }
 
-impl Rows {
+impl CollectedRows {
     pub(super) fn new(types: Vec<DataType>) -> Self {
         Self { types, batches: Vec::new(), bytes: 0 }
     }
 
-    /// The same columns without rows.
+    /// Returns the same columns without rows.
     pub(super) fn fresh(&self) -> Self {
         Self::new(self.types.clone())
     }
 
-    /// Adds rows; the columns have the types that were given.
+    /// Adds rows, whose columns have the declared types.
     pub(super) fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>) {
         if !groups.is_empty() {
             let batch = (columns, groups);
@@ -49,15 +48,14 @@ impl Rows {
         }
     }
 
-    /// Puts all batches into one.
-    fn compact(&mut self) -> Result<()> {
+    fn merge_batches(&mut self) -> Result<()> {
         if self.batches.len() < 2 {
             return Ok(());
         }
         let columns = (0..self.types.len())
             .map(|i| {
                 let parts = self.batches.iter().map(|(columns, _)| &columns[i]);
-                joined(&self.types[i], parts)
+                concat_arrays(&self.types[i], parts)
             })
             .collect::<Result<_>>()?;
         let groups = self.batches.iter().flat_map(|(_, groups)| groups.iter().copied()).collect();
@@ -66,10 +64,10 @@ impl Rows {
         Ok(())
     }
 
-    /// The rows of groups below `groups`, group by group. Linear; rows whose groups come in order
-    /// are not moved.
+    /// Returns the rows of groups below `groups`, group by group, in linear time. Rows whose groups
+    /// arrive in order are not moved.
     pub(super) fn by_group(&mut self, groups: usize) -> Result<ByGroup> {
-        self.compact()?;
+        self.merge_batches()?;
         let Some((columns, of)) = self.batches.first() else {
             let columns = self.types.iter().map(new_empty_array).collect();
             return Ok(ByGroup { columns, lengths: vec![0; groups] });
@@ -105,7 +103,7 @@ impl Rows {
         Ok(ByGroup { columns, lengths })
     }
 
-    /// Drops the rows of the first groups; those behind move up.
+    /// Drops the rows of the first groups; the following groups move up.
     pub(super) fn forget(&mut self, groups: usize) -> Result<()> {
         let mut left = Vec::new();
         for (columns, of) in std::mem::take(&mut self.batches) {
@@ -130,15 +128,15 @@ impl Rows {
     }
 }
 
-fn bytes_of((columns, groups): &Batch) -> usize {
+fn bytes_of((columns, groups): &RowBatch) -> usize {
     let column = |c: &ArrayRef| c.to_data().get_slice_memory_size().unwrap_or_default();
     let columns: usize = columns.iter().map(column).sum();
     columns + groups.capacity() * size_of::<usize>()
 }
 
-/// Arrays of a type one after the other. Lists that do not fit their offsets are an error, which
-/// Arrow's own concatenation leaves to chance.
-fn joined<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result<ArrayRef> {
+/// Concatenates arrays of a type. Lists that do not fit their offsets are an error, where Arrow's
+/// own concatenation may overflow.
+fn concat_arrays<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result<ArrayRef> {
     if list_depth(t) == 0 {
         let parts: Vec<&dyn Array> = parts.map(AsRef::as_ref).collect();
         return Ok(arrow_concat(&parts)?);
@@ -147,8 +145,8 @@ fn joined<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result
     concat::concat(&parts.iter().collect::<Vec<_>>())?.to_arrow_as(t)
 }
 
-/// Lists of these lengths over the rows of an array; `null` says which of them are NULL.
-pub(super) fn grouped(
+/// Returns lists of these lengths over the rows of an array; `null` marks the lists that are NULL.
+pub(super) fn group_rows(
     rows: RaggedArray,
     lengths: &[usize],
     null: impl Fn(usize) -> bool,

@@ -1,7 +1,7 @@
-//! Errors of readers name the file, and so do their panics, which become errors.
+//! Adds file names to errors of readers, and converts panics of readers to errors.
 //!
-//! The readers of DataFusion and Arrow trust many a number in a file, and panic where one makes no
-//! sense. Such a panic ends the statement that reads the file, not the process.
+//! The readers of DataFusion and Arrow trust many numbers in a file, and panic if one is invalid.
+//! Such a panic ends the statement that reads the file, not the process.
 
 use std::any::Any;
 use std::fmt;
@@ -37,22 +37,23 @@ use crate::sql::sources::arrow_files::CheckedArrow;
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::panic_text;
 
-/// The error that a panic of a file's reader is.
-fn damaged(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
+/// Returns the error for a panic of a file's reader.
+fn damaged_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
     exec_datafusion_err!(
-        "{}: damaged: a length, an offset or a type in it makes no sense ({})",
+        "{}: the file is damaged: a length, an offset or a type in it is invalid ({})",
         shown_location(file),
         panic_text(panic)
     )
 }
 
-/// An error of a file's reader with the file's name; others, those of conditions among them, as they are.
-fn named(file: &Location, error: DataFusionError) -> DataFusionError {
+/// Adds the file name to an error of the file's reader. Other errors, such as those of conditions,
+/// are unchanged.
+fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
     let of_reader = match error.find_root() {
         DataFusionError::ParquetError(_)
         | DataFusionError::ObjectStore(_)
         | DataFusionError::IoError(_) => true,
-        // What computing gives, on values that are fine.
+        // Errors of computations on valid values.
         DataFusionError::ArrowError(e, _) => !matches!(
             e.as_ref(),
             ArrowError::ComputeError(_)
@@ -70,34 +71,34 @@ fn named(file: &Location, error: DataFusionError) -> DataFusionError {
     }
 }
 
-fn contained<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result<T> {
+fn contain_panic<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(read)) {
-        Ok(read) => read.map_err(|e| named(file, e)),
-        Err(panic) => Err(damaged(file, panic.as_ref())),
+        Ok(read) => read.map_err(|e| add_file_name(file, e)),
+        Err(panic) => Err(damaged_error(file, panic.as_ref())),
     }
 }
 
-/// What a future that reads a file gives, its panic as an error.
+/// Runs a future that reads a file, and converts its panic to an error.
 ///
-/// What a panic leaves behind is not used: the file is given up.
+/// State that a panic leaves inconsistent is not used again, because the file is abandoned.
 pub(in crate::sql) async fn guarded<T>(
     file: &Location,
     read: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     match AssertUnwindSafe(read).catch_unwind().await {
-        Ok(read) => read.map_err(|e| named(file, e)),
-        Err(panic) => Err(damaged(file, panic.as_ref())),
+        Ok(read) => read.map_err(|e| add_file_name(file, e)),
+        Err(panic) => Err(damaged_error(file, panic.as_ref())),
     }
 }
 
-/// The schema of some files, whose errors and panics name the file.
+/// Infers the schema of some files; errors and panics name the file.
 pub(in crate::sql) async fn infer_guarded(
     format: &dyn FileFormat,
     state: &dyn Session,
     store: &Arc<dyn ObjectStore>,
     objects: &[ObjectMeta],
 ) -> Result<SchemaRef> {
-    // Inferred side by side, files have no names.
+    // Files whose schemas are inferred concurrently have no names in errors.
     let all = AssertUnwindSafe(format.infer_schema(state, store, objects)).catch_unwind().await;
     if let Ok(Ok(schema)) = all {
         return Ok(schema);
@@ -110,18 +111,19 @@ pub(in crate::sql) async fn infer_guarded(
             text => exec_datafusion_err!("{}: {text}", shown_location(&object.location)),
         })?;
     }
-    // One by one they are fine: it is their schemas that do not go together.
+    // Each file is valid by itself, so their schemas differ.
     match all {
         Ok(schema) => schema,
         Err(panic) => {
-            exec_err!("the schemas of the files do not fit: {}", panic_text(panic.as_ref()))
+            exec_err!("the schemas of the files do not match: {}", panic_text(panic.as_ref()))
         }
     }
 }
 
-/// Scans of Parquet and Arrow files whose errors name the file, and whose panics are errors.
+/// Physical rule: scans of Parquet and Arrow files name the file in their errors, and return panics
+/// as errors.
 ///
-/// The last rule: others look at the sources that it hides.
+/// It is the last rule, because other rules inspect the sources that it wraps.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct NamedFiles;
 
@@ -157,18 +159,18 @@ impl PhysicalOptimizerRule for NamedFiles {
     }
 }
 
-/// Another source, guarded.
+/// A file source with guarded readers.
 #[derive(Clone)]
 struct GuardedSource {
     inner: Arc<dyn FileSource>,
 }
 
 impl GuardedSource {
-    fn again(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+    fn wrap_source(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
         Arc::new(Self { inner })
     }
 
-    /// The store that the source reads from.
+    /// Wraps the object store from which the source reads.
     fn store(&self, store: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
         match self.inner.file_type().starts_with("arrow") {
             true => Arc::new(CheckedArrow::new(store)),
@@ -202,7 +204,7 @@ impl FileSource for GuardedSource {
     }
 
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
-        self.again(self.inner.with_batch_size(batch_size))
+        self.wrap_source(self.inner.with_batch_size(batch_size))
     }
 
     fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
@@ -259,7 +261,7 @@ struct GuardedMorselizer {
 impl Morselizer for GuardedMorselizer {
     fn plan_file(&self, file: PartitionedFile) -> Result<Box<dyn MorselPlanner>> {
         let location = file.object_meta.location.clone();
-        let inner = contained(&location, || self.inner.plan_file(file))?;
+        let inner = contain_panic(&location, || self.inner.plan_file(file))?;
         Ok(Box::new(GuardedPlanner { inner, file: location }))
     }
 }
@@ -273,7 +275,7 @@ struct GuardedPlanner {
 impl MorselPlanner for GuardedPlanner {
     fn plan(self: Box<Self>) -> Result<Option<MorselPlan>> {
         let Self { inner, file } = *self;
-        let Some(mut plan) = contained(&file, || inner.plan())? else { return Ok(None) };
+        let Some(mut plan) = contain_panic(&file, || inner.plan())? else { return Ok(None) };
         let guard =
             |inner| -> Box<dyn MorselPlanner> { Box::new(Self { inner, file: file.clone() }) };
         let planners = plan.take_ready_planners().into_iter().map(guard).collect();
@@ -304,13 +306,13 @@ impl Morsel for GuardedMorsel {
         let stream = match catch_unwind(AssertUnwindSafe(|| inner.into_stream())) {
             Ok(stream) => stream,
             Err(panic) => {
-                let error = damaged(&file, panic.as_ref());
+                let error = damaged_error(&file, panic.as_ref());
                 return futures::stream::once(async { Err(error) }).boxed();
             }
         };
         let batches = AssertUnwindSafe(stream).catch_unwind().map(move |next| match next {
-            Ok(batch) => batch.map_err(|e| named(&file, e)),
-            Err(panic) => Err(damaged(&file, panic.as_ref())),
+            Ok(batch) => batch.map_err(|e| add_file_name(&file, e)),
+            Err(panic) => Err(damaged_error(&file, panic.as_ref())),
         });
         batches.boxed()
     }

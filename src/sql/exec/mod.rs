@@ -1,4 +1,4 @@
-//! What the plans of ours that have one input have in common.
+//! Physical nodes, and what those with one input have in common.
 
 pub(in crate::sql) mod guard;
 pub(in crate::sql) mod pacing;
@@ -6,9 +6,9 @@ pub(in crate::sql) mod spool;
 pub(in crate::sql) mod stack;
 pub(in crate::sql) mod yielding;
 
-/// The methods of `ExecutionPlan` that say that there is one input, no expression, and nothing to gain
-/// from more partitions. The type has a method
-/// `with_input(&self, Arc<dyn ExecutionPlan>) -> Self`.
+/// Implements the methods of `ExecutionPlan` for a node with one input, no expressions, and no
+/// benefit from more partitions. The type has a method `with_input(&self, Arc<dyn ExecutionPlan>)
+/// -> Self`.
 macro_rules! one_input {
     () => {
         fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
@@ -37,7 +37,9 @@ macro_rules! one_input {
         ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
             match (children.pop(), children.is_empty()) {
                 (Some(input), true) => Ok(Arc::new(self.with_input(input))),
-                _ => datafusion::common::internal_err!("{} has one input", self.name()),
+                _ => {
+                    datafusion::common::internal_err!("{} must have exactly one input", self.name())
+                }
             }
         }
 

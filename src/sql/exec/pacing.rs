@@ -1,4 +1,4 @@
-//! [`PacedExec`]: batches in pieces that what is above is done with soon.
+//! [`PacedExec`]: splits batches into pieces that the node above processes quickly.
 
 use std::fmt;
 use std::pin::Pin;
@@ -15,14 +15,16 @@ use futures::Stream;
 
 use crate::sql::exec::one_input;
 
-/// How long what is above may work on one piece of a batch before pieces become smaller.
+/// If the node above works longer than this on one piece, pieces become smaller.
 const LONG: Duration = Duration::from_millis(20);
-/// Pieces that are worked on for a shorter time than this become larger.
+/// If it works shorter than this, pieces become larger.
 const SHORT: Duration = Duration::from_millis(2);
-/// Rows of the largest piece: those of one may have many more partners than those of the one before.
+/// Maximum rows of a piece. It is bounded because the rows of one piece may match many more rows
+/// than those of the one before.
 const MOST: usize = 2048;
 
-/// Gives the rows of its input in pieces that what is above is done with soon, and yields between them.
+/// Returns the rows of its input in pieces that the node above processes quickly, and yields
+/// between them.
 #[derive(Debug)]
 pub(in crate::sql) struct PacedExec {
     input: Arc<dyn ExecutionPlan>,
@@ -71,13 +73,13 @@ impl ExecutionPlan for PacedExec {
 
 struct Paced {
     input: SendableRecordBatchStream,
-    /// What is left of the batch that came last.
+    /// The remainder of the last batch.
     rest: Option<RecordBatch>,
-    /// Rows of the next piece.
+    /// Number of rows of the next piece.
     size: usize,
-    /// When the last piece was given.
+    /// When the last piece was returned.
     given: Option<Instant>,
-    /// When the runtime had its turn.
+    /// When the stream last yielded to the runtime.
     yielded: Instant,
 }
 
@@ -86,7 +88,7 @@ impl Paced {
         Self { input, rest: None, size: 1, given: None, yielded: Instant::now() }
     }
 
-    /// Rows of the next piece, after the last one took so long.
+    /// Returns the number of rows of the next piece, given the time that the last one took.
     fn next_size(size: usize, took: Duration) -> usize {
         if took < SHORT {
             return size.saturating_mul(4).min(MOST);
@@ -186,7 +188,7 @@ mod tests {
             sizes.push(piece.num_rows());
             found.extend(piece.column(0).as_primitive::<Int64Type>().values());
             if found.len() == 6 {
-                // A join that takes its time.
+                // Simulates a slow join.
                 std::thread::sleep(LONG * 3);
             }
         }

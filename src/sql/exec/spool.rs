@@ -1,4 +1,4 @@
-//! [`Spool`]: rows that are kept until all of them have come.
+//! [`Spool`]: buffers rows until all of them have arrived.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -10,8 +10,8 @@ use arrow::array::{Array, RecordBatch};
 use datafusion::error::Result;
 use serrate_core::internal::Lease;
 
-/// Batches in memory up to a number of bytes, and all of them in a temporary file beyond, from where they
-/// are mapped: then they are the system's to keep in memory or not.
+/// Holds batches in memory up to a number of bytes, and beyond that all of them in a temporary
+/// file, which is then memory-mapped, so that the operating system decides what stays in memory.
 pub(in crate::sql) struct Spool {
     folder: PathBuf,
     limit: usize,
@@ -25,16 +25,16 @@ struct Spilled {
     lease: Lease,
 }
 
-/// The batches of a [`Spool`], in the order in which they came.
+/// The batches of a [`Spool`] in order of arrival.
 pub(in crate::sql) struct Kept {
     pub(in crate::sql) batches: Vec<RecordBatch>,
-    /// Removed when this is dropped.
+    /// The file is removed when this is dropped.
     _file: Option<Lease>,
 }
 
 impl Spool {
-    /// Of at most `limit` bytes of memory; the file is made in `folder`, which is made when it is not
-    /// there.
+    /// Creates a spool that uses at most `limit` bytes of memory. Its file is created in `folder`,
+    /// which is created if missing.
     pub(in crate::sql) fn new(folder: impl Into<PathBuf>, limit: usize) -> Self {
         Self { folder: folder.into(), limit, held: Vec::new(), bytes: 0, file: None }
     }
@@ -52,7 +52,7 @@ impl Spool {
         if self.bytes > self.limit { self.spill() } else { Ok(()) }
     }
 
-    /// Moves what is in memory to a file.
+    /// Moves the batches in memory to a file.
     fn spill(&mut self) -> Result<()> {
         let held = std::mem::take(&mut self.held);
         let Some(first) = held.first() else { return Ok(()) };
@@ -85,7 +85,7 @@ impl Spool {
     }
 }
 
-/// Bytes of what a batch shows of its buffers.
+/// Returns the number of bytes that a batch uses of its buffers.
 fn own_bytes(batch: &RecordBatch) -> Result<usize> {
     batch.columns().iter().try_fold(0usize, |sum, column| {
         Ok(sum.saturating_add(column.to_data().get_slice_memory_size()?))

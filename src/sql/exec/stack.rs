@@ -1,7 +1,8 @@
-//! Deep expressions on small stacks: they are planned and evaluated on a stack of their own.
+//! Plans and evaluates deep expressions on a stack of their own.
 //!
-//! DataFusion protects most walks over logical expressions, but neither the making of physical ones nor
-//! their evaluation, which go as deep as an expression is. The threads of a caller's runtime have 2 MB.
+//! DataFusion protects most walks over logical expressions, but neither the creation of physical
+//! expressions nor their evaluation, which recurse as deep as an expression is. The threads of a
+//! caller's runtime have stacks of 2 MB.
 
 use std::fmt;
 use std::pin::Pin;
@@ -31,14 +32,14 @@ use futures::stream::StreamExt;
 use crate::sql::exec::one_input;
 use crate::sql::statement::depth::{deep, run_deep};
 
-/// Expressions that are not deeper are evaluated on the stack that is there: a level takes some kilobytes in
-/// a build without optimizations.
+/// Expressions up to this depth are evaluated on the current stack: a level takes some kilobytes in
+/// an unoptimized build.
 const SHALLOW: usize = 64;
 
-/// Makes physical plans on a stack that deep expressions find enough of.
+/// Creates physical plans on a stack that is large enough for deep expressions.
 #[derive(Debug)]
 pub(in crate::sql) struct DeepPlanner {
-    /// The planner that a session has of its own.
+    /// The planner that the session had before.
     pub(in crate::sql) inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
 }
 
@@ -59,7 +60,7 @@ impl QueryPlanner for DeepPlanner {
     }
 }
 
-/// Puts a [`DeepStackExec`] above each node that evaluates a deep expression.
+/// Physical rule: inserts a [`DeepStackExec`] above each node that evaluates a deep expression.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DeepStacks;
 
@@ -107,7 +108,7 @@ fn is_deep(expr: &Arc<dyn PhysicalExpr>) -> bool {
     false
 }
 
-/// Polls its input on a stack that deep expressions find enough of.
+/// Polls its input on a stack that is large enough for deep expressions.
 #[derive(Debug)]
 struct DeepStackExec {
     input: Arc<dyn ExecutionPlan>,
@@ -160,7 +161,7 @@ impl ExecutionPlan for DeepStackExec {
     ) -> Result<Arc<Statistics>> {
         match input_stats {
             [input] => Ok(Arc::clone(input)),
-            _ => internal_err!("{} has one input", self.name()),
+            _ => internal_err!("{} must have exactly one input", self.name()),
         }
     }
 }

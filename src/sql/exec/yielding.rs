@@ -1,4 +1,4 @@
-//! [`YieldingJoins`]: joins that can be cancelled.
+//! [`YieldingJoins`]: makes joins cancellable.
 
 use std::fmt;
 use std::pin::Pin;
@@ -30,13 +30,14 @@ use tokio::task::coop;
 use crate::sql::exec::one_input;
 use crate::sql::exec::pacing::PacedExec;
 
-/// Makes joins yield to the runtime now and then.
+/// Physical rule: makes joins yield to the runtime regularly.
 ///
-/// A query is cancelled where it yields, and DataFusion has its leaves yield after a number of batches.
-/// A join makes thousands of batches of one that it took, though, and what stands above, an aggregation
-/// say, takes them one after the other: nobody yields for minutes, and a worker of the runtime does nothing
-/// else meanwhile. So does a join whose filter drops the pairs of a batch, or which gives each row once: it
-/// gives nothing before it has seen all pairs of the batch. [`PacedExec`] below makes the batches small.
+/// A query can be cancelled only where it yields. DataFusion's leaves yield after a number of
+/// batches, but a join makes thousands of batches from one, and an operator above it, such as an
+/// aggregation, takes them one after the other: nothing yields for minutes, and a worker of the
+/// runtime is blocked. So is a join whose filter drops all pairs of a batch, and one that returns
+/// each row once: it returns nothing before it has seen all pairs of the batch. [`PacedExec`] below
+/// the join makes its input batches small.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct YieldingJoins;
 
@@ -47,7 +48,7 @@ impl PhysicalOptimizerRule for YieldingJoins {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_up(|node| {
-            // The inputs whose rows are joined one batch after the other.
+            // The inputs whose rows the join processes batch by batch.
             let paced: &[usize] = if node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>() {
                 &[1]
             } else if node.is::<SortMergeJoinExec>() || node.is::<PiecewiseMergeJoinExec>() {
@@ -80,11 +81,11 @@ impl PhysicalOptimizerRule for YieldingJoins {
     }
 }
 
-/// Yields to the runtime once the budget of its task is used up, of which a batch takes one unit.
+/// Yields to the runtime when the budget of its task is used up; each batch takes one unit.
 ///
-/// `CooperativeExec` takes the unit before it polls its input: within one another, as many as the budget has
-/// units (128 in Tokio) take all of it on the way down, each time, and no input is ever polled. Here the unit
-/// is taken when there is a batch.
+/// `CooperativeExec` takes the unit before it polls its input. As many nested ones as the budget
+/// has units (128 in Tokio) use it up on the way down, each time, and no input is ever polled. This
+/// node takes the unit when a batch is available.
 #[derive(Debug)]
 struct YieldingExec {
     input: Arc<dyn ExecutionPlan>,
@@ -143,7 +144,7 @@ impl ExecutionPlan for YieldingExec {
     ) -> Result<Arc<Statistics>> {
         match input_stats {
             [input] => Ok(Arc::clone(input)),
-            _ => datafusion::common::internal_err!("{} has one input", self.name()),
+            _ => datafusion::common::internal_err!("{} must have exactly one input", self.name()),
         }
     }
 }
@@ -161,7 +162,7 @@ impl Stream for YieldingStream {
             return Poll::Pending;
         }
         let next = self.input.poll_next_unpin(cx);
-        // Where the input has used up the budget there is nothing to take.
+        // If the input has used up the budget, there is nothing to take.
         if next.is_ready()
             && coop::has_budget_remaining()
             && let Poll::Ready(unit) = coop::poll_proceed(cx)

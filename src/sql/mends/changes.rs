@@ -1,4 +1,4 @@
-//! DELETE and UPDATE with all of their conditions: see [`PlainChanges`].
+//! DELETE and UPDATE with all of their conditions, see [`PlainChanges`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,24 +19,24 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// Analyzer rule: refuses DELETE and UPDATE whose rows depend on more than the table itself, and gives
-/// all others to their table with the conditions that they have.
+/// Analyzer rule: refuses DELETE and UPDATE whose rows depend on more than the table itself, and
+/// passes all others to their table with their conditions.
 ///
-/// DataFusion optimizes such a statement as if it were a query, and then looks for conditions in what
-/// is left of it. `WHERE i IN (SELECT ..)` has become a join by then, and `WHERE false` an empty
-/// relation: both would change every row. So conditions and new values are read here, before anything
-/// is rewritten, and kept beside the table until it is asked to change.
+/// DataFusion optimizes such a statement like a query, and then looks for conditions in the result.
+/// By then, `WHERE i IN (SELECT ..)` has become a join, and `WHERE false` an empty relation: both
+/// would change every row. Conditions and new values are therefore read here, before anything is
+/// rewritten, and kept with the table until it is changed.
 #[derive(Debug)]
 pub(crate) struct PlainChanges;
 
 impl AnalyzerRule for PlainChanges {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         match plan {
-            LogicalPlan::Dml(change) => Ok(LogicalPlan::Dml(plain(change)?)),
-            // EXPLAIN ANALYZE runs what it explains.
+            LogicalPlan::Dml(change) => Ok(LogicalPlan::Dml(capture_change(change)?)),
+            // EXPLAIN ANALYZE executes the statement.
             LogicalPlan::Analyze(mut analyze) => {
                 if let LogicalPlan::Dml(change) = analyze.input.as_ref() {
-                    analyze.input = Arc::new(LogicalPlan::Dml(plain(change.clone())?));
+                    analyze.input = Arc::new(LogicalPlan::Dml(capture_change(change.clone())?));
                 }
                 Ok(LogicalPlan::Analyze(analyze))
             }
@@ -49,7 +49,7 @@ impl AnalyzerRule for PlainChanges {
     }
 }
 
-fn plain(change: DmlStatement) -> Result<DmlStatement> {
+fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     let verb = match change.op {
         WriteOp::Delete => "DELETE",
         WriteOp::Update => "UPDATE",
@@ -89,7 +89,7 @@ fn plain(change: DmlStatement) -> Result<DmlStatement> {
     })?;
     if let Some(what) = refused {
         return plan_err!(
-            "{verb} with {what} is not supported: its condition would be lost and every row changed; make the rows to keep with CREATE TABLE .. AS SELECT instead"
+            "{verb} with {what} is not supported, because DataFusion would lose its condition and change every row; create a new table of the rows to keep with CREATE TABLE .. AS SELECT instead"
         );
     }
     let provider = source_as_provider(&change.target)?;
@@ -98,7 +98,7 @@ fn plain(change: DmlStatement) -> Result<DmlStatement> {
     }
     let filters = conditions.into_iter().flat_map(split_conjunction_owned).map(unqualified);
     let assignments = values.into_iter().filter_map(|value| match value {
-        // What stays as it is is named, too.
+        // Unchanged columns are listed, too.
         Expr::Alias(alias) => match *alias.expr {
             Expr::Column(column) if column.name == alias.name => None,
             value => Some(unqualified(value).map(|value| (alias.name, value))),
@@ -114,7 +114,7 @@ fn plain(change: DmlStatement) -> Result<DmlStatement> {
     Ok(DmlStatement { target, ..change })
 }
 
-/// An expression with columns by name alone, as a table knows them.
+/// Removes the qualifiers of columns, because a table knows them by name only.
 pub(in crate::sql) fn unqualified(expr: Expr) -> Result<Expr> {
     let expr = expr.transform(|e| match e {
         Expr::Column(column) if column.relation.is_some() => {
@@ -125,9 +125,9 @@ pub(in crate::sql) fn unqualified(expr: Expr) -> Result<Expr> {
     Ok(expr.data)
 }
 
-/// An expression as the optimizer leaves it: constants are computed, `now()` is a time, names in
-/// functions are bound.
-pub(in crate::sql) fn simplified(
+/// Simplifies an expression as the optimizer does: constants are folded, `now()` becomes a time,
+/// names in functions are bound.
+pub(in crate::sql) fn simplify_expr(
     state: &dyn Session,
     expr: Expr,
     schema: &DFSchema,
@@ -154,18 +154,18 @@ impl fmt::Debug for Captured {
 }
 
 impl Captured {
-    fn simplified(&self, state: &dyn Session, exprs: &[Expr]) -> Result<Vec<Expr>> {
+    fn simplify_all(&self, state: &dyn Session, exprs: &[Expr]) -> Result<Vec<Expr>> {
         let schema = DFSchema::try_from(self.inner.schema())?;
-        exprs.iter().map(|e| simplified(state, e.clone(), &schema)).collect()
+        exprs.iter().map(|e| simplify_expr(state, e.clone(), &schema)).collect()
     }
 
     fn filters(&self, state: &dyn Session) -> Result<Vec<Expr>> {
-        let all = self.simplified(state, &self.filters)?.into_iter();
+        let all = self.simplify_all(state, &self.filters)?.into_iter();
         Ok(all.map(|e| if is_null(&e) { lit(false) } else { e }).collect())
     }
 }
 
-/// `WHERE NULL`, which is no boolean everywhere.
+/// Whether a condition is NULL, which does not always have the type boolean.
 fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(value, _) if value.is_null())
 }
@@ -212,7 +212,7 @@ impl TableProvider for Captured {
         let filters = self.filters(state)?;
         let values: Vec<Expr> = self.assignments.iter().map(|(_, value)| value.clone()).collect();
         let names = self.assignments.iter().map(|(name, _)| name.clone());
-        let assignments = names.zip(self.simplified(state, &values)?).collect();
+        let assignments = names.zip(self.simplify_all(state, &values)?).collect();
         self.inner.update(state, assignments, filters).await
     }
 }

@@ -8,12 +8,12 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, once types are coerced: `x IN (a, CASE ..)` is `x = a OR x = CASE ..`.
+/// Analyzer rule, after type coercion: rewrites `x IN (a, CASE ..)` to `x = a OR x = CASE ..`.
 ///
-/// DataFusion finds out which elements of a list are constants by evaluating them over no rows, where
-/// `CASE WHEN p THEN 5 END` and `coalesce(x, 5)` are 5: it makes a set of such a list and finds 5 in it
-/// for every row.
-/// `stock_lists_with_case_are_still_wrong` in `tests/sql/conditions.rs` fails once that is mended.
+/// DataFusion finds out which elements of a list are constant by evaluating them over zero rows.
+/// There `CASE WHEN p THEN 5 END` and `coalesce(x, 5)` are 5, so it builds a set that contains 5
+/// for every row. `stock_lists_with_case_are_still_wrong` in `tests/sql/conditions.rs` fails once
+/// this is fixed upstream.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ComputedLists;
 
@@ -35,7 +35,7 @@ impl AnalyzerRule for ComputedLists {
 }
 
 fn compared_one_by_one(e: Expr) -> Transformed<Expr> {
-    // Functions become CASE later, as coalesce does.
+    // The optimizer turns functions such as coalesce into CASE later.
     let is_computed = |e: &Expr| {
         !matches!(e, Expr::Column(_)) && (!e.column_refs().is_empty() || e.contains_outer())
     };

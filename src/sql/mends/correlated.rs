@@ -1,7 +1,7 @@
-//! Correlated queries worked out for all outer rows at once.
+//! Computes correlated subqueries for all outer rows at once.
 //!
-//! The different combinations of the outer columns that a query names are a table of their own, which is
-//! joined to the innermost rows of the query and goes along with them to its result. The method is that of
+//! The distinct combinations of the outer columns that a query names become a table, which is
+//! joined to the innermost rows of the query and passed along to its result. The method is that of
 //! T. Neumann and A. Kemper, "Unnesting Arbitrary Queries", BTW 2015.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
     Signature, SkipType, SubqueryAlias, Volatility, lit, when,
 };
 
-/// Names that no other column or table of a plan has.
+/// Generates names that no other column or table of a plan has.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct Names(usize);
 
@@ -33,12 +33,12 @@ impl Names {
     }
 }
 
-/// An expression under the name that it had.
+/// Keeps the name of an expression that was rewritten.
 pub(in crate::sql) fn keep_name(
     expr: Expr,
     change: impl FnOnce(Expr) -> Result<Expr>,
 ) -> Result<Expr> {
-    // An alias keeps itself.
+    // An alias keeps its name by itself.
     if matches!(expr, Expr::Alias(_)) {
         return change(expr);
     }
@@ -50,8 +50,8 @@ pub(in crate::sql) fn keep_name(
     }
 }
 
-/// Whether DataFusion makes a join of a correlated scalar query: an aggregate without GROUP BY, over rows for
-/// which expressions of columns equal outer columns.
+/// Whether DataFusion turns a correlated scalar subquery into a join: an aggregate without GROUP BY
+/// over rows for which expressions of columns equal outer columns.
 pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
     let mut plan = query;
     let mut aggregated = false;
@@ -81,7 +81,7 @@ pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
                 }
                 &node.input
             }
-            // What is left is of the query alone.
+            // The rest must not refer to the outer query.
             rest => return Ok(aggregated && !any_outer(rest)?),
         };
     }
@@ -95,7 +95,6 @@ fn is_outer_column(e: &Expr) -> bool {
     }
 }
 
-/// Whether a node itself names outer columns.
 fn names_outer(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|e| {
@@ -115,8 +114,8 @@ fn any_outer(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// The outer rows beside the value of a scalar query for each of them, and the column of that value. None for a
-/// query of which that cannot be said.
+/// Returns the outer rows joined with the value of a scalar subquery for each of them, and the
+/// column of that value; `None` if the query cannot be handled.
 pub(in crate::sql) fn join_values(
     outer: &Arc<LogicalPlan>,
     query: &LogicalPlan,
@@ -170,7 +169,8 @@ pub(in crate::sql) fn join_values(
     Ok(Some((joined, Expr::Column(Column::new(Some(result), value_name)))))
 }
 
-/// The value of each combination, of which there is one row or none; more are an error when the query runs.
+/// Returns the value of each combination, which has at most one row; more rows are an error at
+/// execution.
 fn only_rows(rows: LogicalPlan, keys: &[Column], value: Expr) -> Result<(LogicalPlan, Expr)> {
     let [number, first] = ["__serrate_count", "__serrate_first"];
     let groups: Vec<Expr> = keys.iter().cloned().map(Expr::Column).collect();
@@ -182,13 +182,13 @@ fn only_rows(rows: LogicalPlan, keys: &[Column], value: Expr) -> Result<(Logical
         .build()?;
     let column = |name| Expr::Column(Column::new_unqualified(name));
     let only = ScalarUDF::new_from_impl(OnlyRow {
-        // Moved below a condition it would be evaluated for other rows.
+        // Below a condition, it would be evaluated for other rows.
         signature: Signature::any(2, Volatility::Volatile),
     });
     Ok((found, only.call(vec![column(first), column(number)])))
 }
 
-/// `only_row(value, count)` is the value, and an error where the count is more than one.
+/// `only_row(value, count)` returns the value, or an error if the count is more than one.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OnlyRow {
     signature: Signature,
@@ -216,7 +216,7 @@ impl ScalarUDFImpl for OnlyRow {
         let numbers = numbers.as_primitive::<Int64Type>();
         match max(numbers).filter(|most| *most > 1) {
             Some(most) => exec_err!(
-                "a query that stands for one value has {most} rows for a row of the query around it: add LIMIT 1 behind an ORDER BY, or take an aggregate such as max(..)"
+                "a scalar subquery has {most} rows for one row of the outer query; add LIMIT 1 after an ORDER BY, or use an aggregate such as max(..)"
             ),
             None => Ok(value.clone()),
         }
@@ -234,7 +234,7 @@ fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether a query has at most one row for each outer row, whatever the data.
+/// Whether a query has at most one row per outer row, whatever the data.
 fn has_one_row_at_most(plan: &LogicalPlan) -> Result<bool> {
     Ok(match plan {
         LogicalPlan::Projection(node) => has_one_row_at_most(&node.input)?,
@@ -252,18 +252,18 @@ fn has_one_row_at_most(plan: &LogicalPlan) -> Result<bool> {
     })
 }
 
-/// The combinations of outer columns on their way through a query.
+/// Combinations of outer columns on their way through a query.
 struct Bound<'a> {
-    /// Where they are in `rows`, and in every plan with them.
+    /// Their columns in `rows`, and in every plan that carries them.
     keys: Vec<Column>,
-    /// What they are in the query.
+    /// Their columns in the query.
     outer: Vec<Column>,
     rows: LogicalPlan,
     names: &'a mut Names,
 }
 
 impl Bound<'_> {
-    /// The rows of a query for every combination, which stands behind the columns of the query.
+    /// Returns the rows of a query for each combination, whose columns follow those of the query.
     fn with_outer(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         if !any_outer(plan)? {
             return LogicalPlanBuilder::from(plan.clone())
@@ -277,20 +277,20 @@ impl Bound<'_> {
         Ok(match plan {
             LogicalPlan::Projection(node) => {
                 let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
-                let exprs = node.expr.iter().map(|e| self.inner(e.clone()));
+                let exprs = node.expr.iter().map(|e| self.rewrite_inner(e.clone()));
                 let exprs = exprs.collect::<Result<Vec<_>>>()?;
-                Some(self.project(input, exprs)?)
+                Some(self.project_with_keys(input, exprs)?)
             }
             LogicalPlan::SubqueryAlias(node) => {
                 let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
-                Some(self.aliased(input, node)?)
+                Some(self.add_alias(input, node)?)
             }
             LogicalPlan::Filter(node) => {
                 let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
-                let predicate = self.inner(node.predicate.clone())?;
+                let predicate = self.rewrite_inner(node.predicate.clone())?;
                 Some(LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?))
             }
-            LogicalPlan::Aggregate(node) => self.aggregate(node)?,
+            LogicalPlan::Aggregate(node) => self.expand_aggregate(node)?,
             LogicalPlan::Distinct(Distinct::All(input)) => {
                 let Some(input) = self.with_outer(input)? else { return Ok(None) };
                 Some(LogicalPlanBuilder::from(input).distinct()?.build()?)
@@ -302,9 +302,9 @@ impl Bound<'_> {
                 else {
                     return Ok(None);
                 };
-                self.limit(&node.input, skip, fetch)?
+                self.limit_rows(&node.input, skip, fetch)?
             }
-            LogicalPlan::Join(node) => self.join(node)?,
+            LogicalPlan::Join(node) => self.expand_join(node)?,
             _ => None,
         })
     }
@@ -313,12 +313,12 @@ impl Bound<'_> {
         crate::sql::mends::subqueries::has_query(node)
     }
 
-    /// An expression of a query as one over its rows with the combinations.
-    fn inner(&self, expr: Expr) -> Result<Expr> {
-        self.replaced(expr, |at, _| self.keys.get(at).map(|key| Expr::Column(key.clone())))
+    /// Rewrites an expression of a query for its rows with the combinations.
+    fn rewrite_inner(&self, expr: Expr) -> Result<Expr> {
+        self.replace_columns(expr, |at, _| self.keys.get(at).map(|key| Expr::Column(key.clone())))
     }
 
-    fn replaced(
+    fn replace_columns(
         &self,
         expr: Expr,
         by: impl Fn(usize, &arrow::datatypes::Field) -> Option<Expr>,
@@ -342,25 +342,25 @@ impl Bound<'_> {
         self.keys.iter().cloned().map(Expr::Column)
     }
 
-    fn project(&self, input: LogicalPlan, mut exprs: Vec<Expr>) -> Result<LogicalPlan> {
+    fn project_with_keys(&self, input: LogicalPlan, mut exprs: Vec<Expr>) -> Result<LogicalPlan> {
         exprs.extend(self.key_columns());
         LogicalPlanBuilder::from(input).project(exprs)?.build()
     }
 
-    /// The rows below an alias, their columns under its name.
-    fn aliased(&self, rows: LogicalPlan, node: &SubqueryAlias) -> Result<LogicalPlan> {
+    /// Applies an alias to the columns of the rows below it.
+    fn add_alias(&self, rows: LogicalPlan, node: &SubqueryAlias) -> Result<LogicalPlan> {
         let pairs = node.input.schema().columns().into_iter().zip(node.schema.columns());
         let exprs =
             pairs.map(|(from, to)| Expr::Column(from).alias_qualified(to.relation, to.name));
-        self.project(rows, exprs.collect())
+        self.project_with_keys(rows, exprs.collect())
     }
 
-    fn aggregate(&mut self, node: &Aggregate) -> Result<Option<LogicalPlan>> {
+    fn expand_aggregate(&mut self, node: &Aggregate) -> Result<Option<LogicalPlan>> {
         if node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
             return Ok(None);
         }
         let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
-        let inner = |e: &Expr| self.inner(e.clone());
+        let inner = |e: &Expr| self.rewrite_inner(e.clone());
         let aggregates = node.aggr_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
         let groups = node.group_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
         let groups = self.key_columns().chain(groups).collect();
@@ -373,7 +373,7 @@ impl Bound<'_> {
         }
     }
 
-    /// The results of an aggregate without GROUP BY, for combinations without rows as well.
+    /// Adds combinations without rows to the results of an aggregate without GROUP BY.
     fn with_empty(&mut self, node: &Aggregate, found: LogicalPlan) -> Result<LogicalPlan> {
         let (results, empty) = (self.names.next("results"), self.names.next("empty"));
         let columns = node.schema.columns();
@@ -390,7 +390,7 @@ impl Bound<'_> {
         let null = |plan: &LogicalPlan| -> Result<LogicalPlan> {
             let done = plan.clone().transform_up(|node| {
                 let node = node.map_expressions(|e| {
-                    let done = self.replaced(e, |_, field| {
+                    let done = self.replace_columns(e, |_, field| {
                         let null = ScalarValue::try_new_null(field.data_type()).ok()?;
                         Some(Expr::Literal(null, None))
                     })?;
@@ -402,7 +402,7 @@ impl Bound<'_> {
         };
         let nothing = Filter::try_new(lit(false), Arc::new(null(&node.input)?))?;
         let aggregates = node.aggr_expr.iter().map(|e| {
-            self.replaced(e.clone(), |_, field| {
+            self.replace_columns(e.clone(), |_, field| {
                 let null = ScalarValue::try_new_null(field.data_type()).ok()?;
                 Some(Expr::Literal(null, None))
             })
@@ -431,27 +431,31 @@ impl Bound<'_> {
             let value = when(is_found, of(&results, name)).otherwise(of(&empty, name))?;
             Ok(value.alias_qualified(column.relation, column.name))
         });
-        self.project(all, values.collect::<Result<Vec<_>>>()?)
+        self.project_with_keys(all, values.collect::<Result<Vec<_>>>()?)
     }
 
-    /// The first rows for each combination.
-    fn limit(
+    /// Limits the rows of each combination.
+    fn limit_rows(
         &mut self,
         input: &LogicalPlan,
         skip: usize,
         fetch: Option<usize>,
     ) -> Result<Option<LogicalPlan>> {
-        // What stands between a limit and its order has a row for each row.
+        // Nodes between a limit and its sort must return one row per row.
         match input {
             LogicalPlan::Projection(node) => {
-                let Some(rows) = self.limit(&node.input, skip, fetch)? else { return Ok(None) };
-                let exprs = node.expr.iter().map(|e| self.inner(e.clone()));
+                let Some(rows) = self.limit_rows(&node.input, skip, fetch)? else {
+                    return Ok(None);
+                };
+                let exprs = node.expr.iter().map(|e| self.rewrite_inner(e.clone()));
                 let exprs = exprs.collect::<Result<Vec<_>>>()?;
-                return self.project(rows, exprs).map(Some);
+                return self.project_with_keys(rows, exprs).map(Some);
             }
             LogicalPlan::SubqueryAlias(node) => {
-                let Some(rows) = self.limit(&node.input, skip, fetch)? else { return Ok(None) };
-                return self.aliased(rows, node).map(Some);
+                let Some(rows) = self.limit_rows(&node.input, skip, fetch)? else {
+                    return Ok(None);
+                };
+                return self.add_alias(rows, node).map(Some);
             }
             _ => {}
         }
@@ -461,7 +465,7 @@ impl Bound<'_> {
         };
         let Some(rows) = self.with_outer(below)? else { return Ok(None) };
         let order = order.into_iter().map(|key| {
-            let expr = self.inner(key.expr.clone())?.unalias();
+            let expr = self.rewrite_inner(key.expr.clone())?.unalias();
             Ok(SortKey { expr, ..key })
         });
         let order = order.collect::<Result<Vec<_>>>()?;
@@ -475,13 +479,14 @@ impl Bound<'_> {
             within = within.and(at().lt_eq(lit(skip.saturating_add(fetch) as u64)));
         }
         let numbered = LogicalPlanBuilder::from(rows).window([number])?.filter(within)?.build()?;
-        self.project(numbered, columns).map(Some)
+        self.project_with_keys(numbered, columns).map(Some)
     }
 
-    fn join(&mut self, node: &Join) -> Result<Option<LogicalPlan>> {
+    fn expand_join(&mut self, node: &Join) -> Result<Option<LogicalPlan>> {
         let (left, right) = (any_outer(&node.left)?, any_outer(&node.right)?);
         let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
-        // The combinations go along with one side, whose rows are all there or dropped for the other's alone.
+        // The combinations are passed along with one side, whose rows are all kept or are dropped
+        // only because of the other side.
         let (l, r) = match (node.join_type, left, right) {
             (JoinType::Inner | JoinType::Left, _, false) => {
                 let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
@@ -493,7 +498,8 @@ impl Bound<'_> {
             }
             _ => return Ok(None),
         };
-        let filter = node.filter.clone().map(|e| self.inner(e).map(Expr::unalias)).transpose()?;
+        let filter =
+            node.filter.clone().map(|e| self.rewrite_inner(e).map(Expr::unalias)).transpose()?;
         if node.on.iter().any(|(l, r)| l.contains_outer() || r.contains_outer()) {
             return Ok(None);
         }
@@ -507,6 +513,6 @@ impl Bound<'_> {
             node.null_equality,
             false,
         )?;
-        self.project(LogicalPlan::Join(joined), columns).map(Some)
+        self.project_with_keys(LogicalPlan::Join(joined), columns).map(Some)
     }
 }

@@ -1,4 +1,4 @@
-//! [`StableDecimals`]: decimals beside floats, and `round` of decimals, with types that stay.
+//! [`StableDecimals`]: stable types for decimals combined with floats, and for `round` of decimals.
 
 use std::sync::Arc;
 
@@ -15,19 +15,20 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Functions of rows that compare their arguments.
+/// Scalar functions that compare their arguments.
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
-/// Analyzer rule, in front of DataFusion's type coercion.
+/// Analyzer rule, before DataFusion's type coercion.
 ///
-/// * A float is compared with a decimal as a double. DataFusion 55 makes a decimal of the float, which
-///   fails for NaN, infinity and 1e30, and rounds others. `stock_floats_become_decimals` in
-///   `tests/sql/decimals.rs` fails once this can go.
-/// * `round(x, 1)` of a DECIMAL(12, 2) is a DECIMAL(12, 1) where 1 is a literal, and a DECIMAL(13, 2) where
-///   it is none. Type coercion casts the 1 to an INT and the optimizer makes a literal of that again: the
-///   type of the column changes twice, and comparisons and filters of files find two types. So the 1 is an
-///   INT from the start, and another expression gets the type that it has now. `stock_round_changes_type`
-///   fails once this can go.
+/// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal,
+///   which fails for NaN, infinity and 1e30, and rounds others. `stock_floats_become_decimals` in
+///   `tests/sql/decimals.rs` fails once this can be removed.
+/// * Keeps the type of `round(x, 1)`. For a DECIMAL(12, 2) it is a DECIMAL(12, 1) if 1 is a
+///   literal, and a DECIMAL(13, 2) if it is not. Type coercion casts the 1 to an INT, and the
+///   optimizer folds the cast: the type of the column changes twice, so that comparisons and
+///   filters on files see two types. The 1 is therefore an INT from the start, and any other
+///   expression is cast to the type that it has now. `stock_round_changes_type` fails once this can
+///   be removed.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct StableDecimals;
 
@@ -45,7 +46,7 @@ impl AnalyzerRule for StableDecimals {
             let names = NamePreserver::new(&plan);
             let changed = plan.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let changed = expr.transform_up(|expr| rewrite(expr, &schema))?;
+                let changed = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
                 Ok(changed.update_data(|expr| name.restore(expr)))
             })?;
             // The types of columns above follow.
@@ -65,14 +66,14 @@ impl AnalyzerRule for StableDecimals {
     }
 }
 
-/// Whether a node has an expression that may be of decimals and change.
+/// Whether a node has an expression with decimals that may change.
 fn may_change(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_expressions(|expr| {
         found = found
             || expr.exists(|expr| {
                 Ok(match expr {
-                    Expr::BinaryExpr(binary) => compares(binary.op),
+                    Expr::BinaryExpr(binary) => is_comparison(binary.op),
                     Expr::Between(_)
                     | Expr::InList(_)
                     | Expr::InSubquery(_)
@@ -89,14 +90,14 @@ fn may_change(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-fn compares(op: Operator) -> bool {
+fn is_comparison(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let changed = match &mut expr {
-        Expr::BinaryExpr(binary) if compares(binary.op) => {
+        Expr::BinaryExpr(binary) if is_comparison(binary.op) => {
             as_doubles(vec![&mut *binary.left, &mut *binary.right], schema)
         }
         Expr::Between(between) => {
@@ -127,7 +128,8 @@ fn rewrite(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// Casts all of what is compared to doubles where it is decimals and floats. Returns whether it is.
+/// Casts all compared expressions to doubles if they are decimals and floats. Returns whether it
+/// did.
 fn as_doubles(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     // Expressions without a type in this schema are parameters of lambdas.
     let types: Vec<DataType> = parts.iter().filter_map(|part| part.get_type(schema).ok()).collect();
@@ -147,7 +149,7 @@ fn as_doubles(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     true
 }
 
-/// As [`as_doubles`], for a value and the column of a query.
+/// Like [`as_doubles`], for a value and the column of a query.
 fn query_as_doubles(value: &mut Expr, query: &mut Subquery, schema: &DFSchema) -> Result<bool> {
     let rows = query.subquery.schema();
     let (Ok(of_value), [field]) = (value.get_type(schema), &rows.fields()[..]) else {
@@ -173,7 +175,7 @@ fn query_as_doubles(value: &mut Expr, query: &mut Subquery, schema: &DFSchema) -
     Ok(true)
 }
 
-/// `round(x, n)` with a type that does not depend on what becomes of `n`.
+/// Gives `round(x, n)` a type that does not depend on rewrites of `n`.
 fn keep_type(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::ScalarFunction(ScalarFunction { args, .. }) = &mut expr else {
         return Ok(Transformed::no(expr));

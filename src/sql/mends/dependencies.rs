@@ -1,15 +1,16 @@
-//! Functional dependencies that do not hold above `unnest`.
+//! Removes functional dependencies that do not hold above `unnest`.
 //!
-//! A query grouped by `k` has one row per `k`, and DataFusion keeps that in the schema: a DISTINCT, an
-//! ORDER BY or a GROUP BY of further columns above it is dropped as redundant, and a join by `k` becomes
-//! a semi join. `Unnest` of DataFusion 55 hands on the dependencies of its input, although it makes many
-//! rows of one: <https://github.com/apache/datafusion/pull/24787> is the mend upstream, in no release
-//! yet. `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails once it is, and this file
-//! can go then.
+//! A query grouped by `k` has one row per `k`, which DataFusion records in the schema: it drops a
+//! DISTINCT, an ORDER BY or a GROUP BY of further columns above as redundant, and turns a join by
+//! `k` into a semi join. `Unnest` of DataFusion 55 passes the dependencies of its input on,
+//! although it makes many rows of one. The upstream fix,
+//! <https://github.com/apache/datafusion/pull/24787>, is not released yet; once it is,
+//! `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails, and this file can be
+//! removed.
 //!
-//! Dependencies are found anew whenever a plan is rewritten, so they cannot be taken out of a schema. But
-//! a projection drops the ones about columns that it computes. So a projection under `Unnest` computes
-//! every column, by a function that returns its argument.
+//! Dependencies are derived again whenever a plan is rewritten, so they cannot be removed from a
+//! schema. But a projection drops those of the columns that it computes. A projection under
+//! `Unnest` therefore computes every column, by a function that returns its argument.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -30,7 +31,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Returns its argument; the optimizer does not look through it.
+/// Returns its argument; the optimizer does not look into it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ComputedColumn {
     signature: Signature,
@@ -86,13 +87,14 @@ impl AnalyzerRule for UnnestDependencies {
     }
 }
 
-/// Does in FROM what [`UnnestDependencies`] does for the finished plan: the planner adds columns to a
-/// GROUP BY by the dependencies of what it groups.
+/// Applies [`UnnestDependencies`] to relations in FROM, because the planner adds columns to a GROUP
+/// BY by the dependencies of its input.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestDependenciesPlanner;
 
 thread_local! {
-    /// Whether [`UnnestDependenciesPlanner`] is asked again about the relation that it has itself planned.
+    /// Whether [`UnnestDependenciesPlanner`] is called again for the relation that it is planning
+    /// itself.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -107,14 +109,15 @@ impl RelationPlanner for UnnestDependenciesPlanner {
         }
         PLANNED_HERE.set(true);
         let plan = context.plan(relation);
-        // Another planner in front may have taken the relation.
+        // Another planner before this one may have taken the relation.
         PLANNED_HERE.set(false);
         let plan = drop_unnest_dependencies(plan?)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }
 
-/// A plan in which no `Unnest` hands on dependencies of its input, now or once it is optimized.
+/// Returns a plan in which no `Unnest` passes on dependencies of its input, now or after
+/// optimization.
 fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Unnest(unnest) if needs_barrier(&unnest)? => {
@@ -131,8 +134,8 @@ fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.data)
 }
 
-/// Whether the input of an `Unnest` has dependencies, or may get some: the optimizer makes an aggregate
-/// of DISTINCT, of subqueries and of others.
+/// Whether the input of an `Unnest` has dependencies, or may get some: the optimizer turns
+/// DISTINCT, subqueries and other nodes into aggregates.
 fn needs_barrier(unnest: &Unnest) -> Result<bool> {
     if is_barrier(&unnest.input) {
         return Ok(false);

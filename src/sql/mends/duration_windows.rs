@@ -1,4 +1,4 @@
-//! [`DurationWindows`]: windows in the order of durations.
+//! [`DurationWindows`]: window functions ordered by durations.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -13,10 +13,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, in front of DataFusion's type coercion, which refuses `rank() OVER (ORDER BY end - start)`:
-/// the frame that every window has is a RANGE, and it knows none of durations, even where no bound of it
-/// is a distance. The order becomes that of the numbers that durations are.
-/// `stock_windows_over_durations_still_fail` in `tests/sql/times.rs` fails once that is mended.
+/// Analyzer rule, before DataFusion's type coercion, which refuses `rank() OVER (ORDER BY end -
+/// start)`: the default frame of a window is a RANGE, and DataFusion supports none over durations,
+/// even without a distance in its bounds. The rule orders by the integers that store the durations.
+/// `stock_windows_over_durations_still_fail` in `tests/sql/times.rs` fails once this is fixed
+/// upstream.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DurationWindows;
 

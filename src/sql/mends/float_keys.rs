@@ -1,4 +1,4 @@
-//! [`FloatKeys`]: 0.0 and -0.0 are one value wherever SQL compares, and so are all NaN.
+//! [`FloatKeys`]: 0.0 and -0.0 are one value in every comparison, and so are all NaN.
 
 use std::sync::Arc;
 
@@ -19,21 +19,21 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use serrate_core::internal::{canonical_floats, holds_float};
 
-/// Functions of rows that compare their arguments.
+/// Scalar functions that compare their arguments.
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
 /// Aggregates that order or count the distinct values of their arguments.
 const ORDERING: [&str; 5] =
     ["approx_distinct", "approx_median", "approx_percentile_cont", "median", "percentile_cont"];
 
-/// Logical optimizer rule: floats are compared, sorted, grouped and joined by their [`float_key`].
+/// Logical optimizer rule: compares, sorts, groups and joins floats by their [`float_key`].
 ///
-/// DataFusion compares floats in the total order of IEEE 754 and hashes their bits. In that order a NaN
-/// with a negative sign, which 0.0 / 0.0 is on most processors, is less than all numbers and no duplicate
-/// of another NaN; -0.0 comes before 0.0 in ORDER BY and is a partition and a list of its own; and the
-/// filter that a hash join makes of its keys for the scan of the other side drops rows that the join
-/// itself would find. `stock_comparisons_tell_zeros_and_nan_apart` of the SQL tests fails once this rule
-/// can go.
+/// DataFusion compares floats in the total order of IEEE 754 and hashes their bits. In that order,
+/// a NaN with a negative sign, which 0.0 / 0.0 is on most processors, is less than all numbers and
+/// not equal to another NaN; -0.0 sorts before 0.0 and is a separate partition and list element;
+/// and the filter that a hash join derives from its keys for the scan of the other side drops rows
+/// that the join itself would match. `stock_comparisons_tell_zeros_and_nan_apart` of the SQL tests
+/// fails once this rule can be removed.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct FloatKeys;
 
@@ -156,7 +156,7 @@ fn is_constant_comparison(expr: &Expr) -> bool {
     is_comparison(expr) && !expr.exists(|e| Ok(is_row_based(e))).unwrap_or(true)
 }
 
-/// Whether a node compares values, of whatever type.
+/// Whether a node compares values of any type.
 fn has_comparison(plan: &LogicalPlan) -> Result<bool> {
     if matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_)) {
         return Ok(true);
@@ -171,7 +171,7 @@ fn has_comparison(plan: &LogicalPlan) -> Result<bool> {
 
 fn is_comparison(expr: &Expr) -> bool {
     match expr {
-        Expr::BinaryExpr(binary) => compares(binary.op),
+        Expr::BinaryExpr(binary) => is_comparison_operator(binary.op),
         Expr::Between(_) | Expr::InList(_) => true,
         Expr::AggregateFunction(_) | Expr::WindowFunction(_) => true,
         Expr::Case(case) => case.expr.is_some(),
@@ -180,18 +180,18 @@ fn is_comparison(expr: &Expr) -> bool {
     }
 }
 
-fn compares(op: Operator) -> bool {
+fn is_comparison_operator(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Adds keys to what an expression compares. Returns whether anything changed.
+/// Adds keys to the compared parts of an expression. Returns whether anything changed.
 fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
-        Expr::BinaryExpr(binary) if compares(binary.op) => {
+        Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // No NaN equals a number, and the total order of DataFusion's kernels has one zero.
+            // No NaN equals a number, and the kernels of DataFusion treat both zeros as equal here.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }
@@ -235,7 +235,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     Ok(changed)
 }
 
-/// Whether an expression is a literal float, and not NaN.
+/// Whether an expression is a float literal other than NaN.
 fn is_number(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(ScalarValue::Float16(Some(x)), _) => !x.is_nan(),
@@ -245,7 +245,7 @@ fn is_number(expr: &Expr) -> bool {
     }
 }
 
-/// Groups by keys, under the names that the groups had.
+/// Groups by keys, under the names of the original groups.
 fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(aggregate.input.schema());
     let add_named_key = |group: &mut Expr| -> Result<bool> {
@@ -280,8 +280,8 @@ fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Aggregate(keyed)))
 }
 
-/// Puts an expression of floats into a call of [`float_key`] unless its values are their own keys.
-/// Returns whether it did.
+/// Wraps a float expression in [`float_key`] unless its values are their own keys. Returns whether
+/// it did.
 fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let inner = match &*expr {
         Expr::Alias(alias) => &*alias.expr,
@@ -296,7 +296,8 @@ fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::Cast(cast) => cast.expr.get_type(schema).is_ok_and(|t| t.is_integer()),
         _ => false,
     };
-    // Expressions without a type in this schema are parameters of lambdas and columns of outer queries.
+    // Expressions without a type in this schema are parameters of lambdas and columns of outer
+    // queries.
     if is_key || !inner.get_type(schema).is_ok_and(|t| holds_float(&t)) {
         return Ok(false);
     }

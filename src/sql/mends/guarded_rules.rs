@@ -1,4 +1,4 @@
-//! [`GuardedRule`]: physical rules of DataFusion that take one column for another, kept from doing so.
+//! [`GuardedRule`]: prevents physical rules of DataFusion from confusing columns.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -30,11 +30,11 @@ use crate::functions::physical_cannot_fail;
 use crate::sql::exec::one_input;
 use crate::sql::rules::PhysicalRule;
 
-/// A physical rule of DataFusion over a plan in which nothing moves into the nodes that would resolve its
-/// columns wrongly.
+/// A physical rule of DataFusion over a plan in which nothing moves into nodes that would resolve
+/// its columns wrongly.
 ///
-/// A [`BarrierExec`] stands above each such node while the rule runs, and takes neither filters nor
-/// projections of the nodes above it. What starts at the node itself or below moves as ever.
+/// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections of the
+/// nodes above it. Filters and projections that start at the node itself or below move as usual.
 #[derive(Debug)]
 pub(in crate::sql) struct GuardedRule {
     stock: PhysicalRule,
@@ -42,25 +42,28 @@ pub(in crate::sql) struct GuardedRule {
 }
 
 impl GuardedRule {
-    /// The guarded form of a rule that needs one, told by its name; any other rule as it is.
+    /// Returns the guarded form of a rule that needs one, identified by its name; any other rule is
+    /// unchanged.
     ///
-    /// `FilterPushdown` of DataFusion 55 hands a filter from a node to its child by the names of its
-    /// columns. Where a schema has one name twice, as above a join of two tables with a column `id`, the
-    /// filter ends on another column, and the query loses rows:
+    /// `FilterPushdown` of DataFusion 55 passes a filter from a node to its child by the names of
+    /// its columns. Where a schema has a name twice, as above a join of two tables with a column
+    /// `id`, the filter is applied to another column, and the query loses rows:
     /// <https://github.com/apache/datafusion/issues/21246>,
     /// <https://github.com/apache/datafusion/issues/25296>,
-    /// <https://github.com/apache/datafusion/issues/25244>. The mend upstream,
-    /// <https://github.com/apache/datafusion/pull/25259>, is in no release yet;
+    /// <https://github.com/apache/datafusion/issues/25244>. The upstream fix,
+    /// <https://github.com/apache/datafusion/pull/25259>, is not released yet;
     /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is.
     ///
-    /// `FilterPushdown(Post)` hands dynamic filters, which depend on other rows and on time, to scans below
-    /// expressions that can fail: over Parquet a query then fails or not by what a join or TopK has met.
+    /// `FilterPushdown(Post)` passes dynamic filters, which depend on other rows and on timing, to
+    /// scans below expressions that can fail. Whether a query over Parquet fails would then depend
+    /// on the rows that a join or TopK has seen.
     ///
-    /// `ProjectionPushdown` moves a projection below a `FilterExec` that itself projects as if the columns
-    /// of both were the same. `stock_projections_of_filters_still_fail` in `tests/sql/joins.rs` fails once
-    /// that is mended. And it moves parts of the condition of a nested-loop join below the join, where they
-    /// are evaluated for rows that meet none of the other side, and out of the bodies of lambdas, which
-    /// cannot be evaluated then. `stock_parts_of_join_conditions_still_move` fails once that is.
+    /// `ProjectionPushdown` moves a projection below a `FilterExec` that itself projects as if both
+    /// had the same columns. `stock_projections_of_filters_still_fail` in `tests/sql/joins.rs`
+    /// fails once this is fixed upstream. It also moves parts of the condition of a nested-loop join
+    /// below the join, where they are evaluated for rows without a partner on the other side, and
+    /// out of the bodies of lambdas, where they cannot be evaluated.
+    /// `stock_parts_of_join_conditions_still_move` fails once this is fixed upstream.
     pub(in crate::sql) fn guard(rule: PhysicalRule) -> PhysicalRule {
         let resolves_rightly = match rule.name() {
             "FilterPushdown" => resolves_filters_rightly,
@@ -113,7 +116,7 @@ impl PhysicalOptimizerRule for GuardedRule {
     }
 }
 
-/// Whether a projection above a node means the same columns below it.
+/// Whether a projection above a node refers to the same columns below it.
 fn takes_projections_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<FilterExec>().is_none_or(|filter| filter.projection().is_none())
 }
@@ -125,8 +128,8 @@ fn has_fallible_condition(node: &Arc<dyn ExecutionPlan>) -> bool {
         .is_some_and(|filter| !physical_cannot_fail(filter.expression(), filter.schema()))
 }
 
-/// Whether a filter over the columns of a node means the same columns after the node has handed it to
-/// its children by name.
+/// Whether a filter over the columns of a node refers to the same columns after the node has passed
+/// it to its children by name.
 fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let children = node.children();
     if has_repeated_name(&node.schema())
@@ -135,7 +138,8 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
         return false;
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-        // A key is a column of the output; its name may be that of another column of the input.
+        // A key is a column of the output, but its name may also be that of another column of the
+        // input.
         return aggregate.group_expr().expr().iter().all(|(key, name)| is_column(key, name));
     }
     if node.is::<UnionExec>() {
@@ -149,8 +153,7 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     true
 }
 
-/// Whether no filter that comes and goes decides which rows a node evaluates, where evaluating one can
-/// fail.
+/// Whether no dynamic filter decides which rows a node evaluates, if evaluating a row can fail.
 fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let whole = if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         let schema = projection.input().schema();
@@ -170,8 +173,8 @@ fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     whole && resolves_filters_rightly(node)
 }
 
-/// Whether filters on the keys of a semi join, which go to both of its sides, find the key of the other
-/// side under the same name.
+/// Whether filters on the keys of a semi join, which go to both of its sides, find the key of the
+/// other side under the same name.
 fn maps_keys_by_name(join: &HashJoinExec) -> bool {
     let other = match join.join_type() {
         JoinType::LeftSemi => join.right().schema(),
@@ -188,7 +191,6 @@ fn maps_keys_by_name(join: &HashJoinExec) -> bool {
     })
 }
 
-/// Whether an expression is the column of a name.
 fn is_column(e: &Arc<dyn PhysicalExpr>, name: &str) -> bool {
     e.downcast_ref::<Column>().is_some_and(|column| column.name() == name)
 }
@@ -203,7 +205,7 @@ fn have_equal_names(a: &Schema, b: &Schema) -> bool {
         && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name())
 }
 
-/// Takes nothing from the nodes above it; present only while a [`GuardedRule`] runs.
+/// Takes nothing from the nodes above it; exists only while a [`GuardedRule`] runs.
 #[derive(Debug)]
 struct BarrierExec {
     input: Arc<dyn ExecutionPlan>,
@@ -226,7 +228,8 @@ impl ExecutionPlan for BarrierExec {
         "BarrierExec"
     }
 
-    /// The properties of the input, the same allocation: nodes above keep what they know of it.
+    /// Returns the properties of the input in the same allocation, so that nodes above keep their
+    /// knowledge of it.
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input.properties()
     }

@@ -1,4 +1,4 @@
-//! Lambdas: what may stand in their bodies, and where their parameters are found.
+//! Lambdas: what their bodies may contain, and the indices of their parameters.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -24,11 +24,12 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::sql::statement::predicates::make_array;
 
-/// Makes the bodies of lambdas in a statement what DataFusion plans, or says why they are not:
+/// Rewrites the bodies of lambdas in a statement to what DataFusion can plan, or refuses them:
 ///
-/// * `[v, w]` becomes `make_array(v, w)`: DataFusion plans the elements of an array where it knows of no
-///   parameters;
-/// * aggregates, window functions and `IN (SELECT ..)` are refused: a lambda is about one value.
+/// * `[v, w]` becomes `make_array(v, w)`, because DataFusion plans the elements of an array without
+///   the parameters in scope;
+/// * aggregates, window functions and `IN (SELECT ..)` are refused, because a lambda works on one
+///   value.
 pub(in crate::sql) fn prepare<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
     let mut bodies = Bodies { state, within: 0, around: Vec::new() };
     match statement.visit(&mut bodies) {
@@ -39,9 +40,9 @@ pub(in crate::sql) fn prepare<S: VisitMut>(state: &SessionState, statement: &mut
 
 struct Bodies<'a> {
     state: &'a SessionState,
-    /// Lambdas around this place of the query.
+    /// Number of lambdas around the current position in the query.
     within: usize,
-    /// The same of the queries around this one.
+    /// The same for the outer queries.
     around: Vec<usize>,
 }
 
@@ -64,7 +65,7 @@ impl VisitorMut for Bodies<'_> {
             Expr::Function(call) if self.within > 0 => return self.of_values(call),
             Expr::InSubquery { .. } | Expr::Exists { .. } if self.within > 0 => {
                 return ControlFlow::Break(plan_datafusion_err!(
-                    "{expr} within a lambda: a query cannot be asked about each value; ragged_isin(x, (SELECT array_agg(key) FROM ..)) is the mask of the values that it has"
+                    "{expr} within a lambda is not supported, because a query cannot run for each value; ragged_isin(x, (SELECT array_agg(key) FROM ..)) returns the mask of the values that it contains"
                 ));
             }
             _ => {}
@@ -85,7 +86,7 @@ impl VisitorMut for Bodies<'_> {
 }
 
 impl Bodies<'_> {
-    /// Refuses calls that are about rows.
+    /// Refuses calls that work across rows.
     fn of_values(&self, call: &Function) -> ControlFlow<DataFusionError> {
         let name = match call.name.0.as_slice() {
             [name] => name.as_ident().map(|name| name.value.to_lowercase()),
@@ -94,23 +95,24 @@ impl Bodies<'_> {
         let name = name.unwrap_or_default();
         if call.over.is_some() {
             return ControlFlow::Break(plan_datafusion_err!(
-                "{name}(..) OVER (..) within a lambda: a window function is about rows, and a lambda about one value; work it out in a query below and let the lambda take its column"
+                "{name}(..) OVER (..) within a lambda is not supported, because a window function works across rows and a lambda on one value; compute it in a subquery in FROM and use its column in the lambda"
             ));
         }
         let of_one = self.state.scalar_functions().contains_key(&name)
             || self.state.higher_order_functions().contains_key(&name);
         if !of_one && self.state.aggregate_functions().contains_key(&name) {
             let ours = crate::sql::statement::hints::ours(&name);
-            let ours = ours.map_or_else(String::new, |f| format!(" ({f}(x) is that of a list)"));
+            let ours = ours
+                .map_or_else(String::new, |f| format!(" (for the values of a list, use {f}(x))"));
             return ControlFlow::Break(plan_datafusion_err!(
-                "{name}(..) within a lambda: an aggregate is of rows, and a lambda about one value{ours}; work it out in a query below and let the lambda take its column"
+                "{name}(..) within a lambda is not supported, because an aggregate works across rows and a lambda on one value{ours}; compute it in a subquery in FROM and use its column in the lambda"
             ));
         }
         ControlFlow::Continue(())
     }
 }
 
-/// A literal, or the negative of one, or a list of such.
+/// Whether an expression is a literal, the negative of one, or a list of literals.
 fn is_written_out(expr: &Expr) -> bool {
     match expr {
         Expr::Value(value) => !matches!(value.value, Value::Placeholder(_)),
@@ -120,15 +122,16 @@ fn is_written_out(expr: &Expr) -> bool {
     }
 }
 
-/// Where the numbers of parameters begin: more columns than that no table has.
+/// The first index of parameters; no table has more columns than this.
 const PARAMETERS: usize = 1_000_000;
 
-/// Physical optimizer rule, before all others: parameters of lambdas are numbered where no column is.
+/// Physical optimizer rule, before all others: gives parameters of lambdas indices that no column
+/// has.
 ///
-/// DataFusion numbers them behind the columns of the input. Where an expression moves to an input with more
-/// columns, as when a projection is merged with one below or goes into a scan, its columns get new numbers and
-/// its parameters keep theirs, which are then those of columns: an error, or the values of a column that
-/// is called as the parameter is.
+/// DataFusion's indices of parameters follow those of the input columns. If an expression moves to
+/// an input with more columns, as when a projection is merged with one below or pushed into a scan,
+/// its columns get new indices and its parameters do not. The parameters then refer to columns,
+/// which causes an error, or reads the values of a column with the parameter's name.
 #[derive(Debug, Default)]
 pub(crate) struct LambdaParameters;
 
@@ -145,7 +148,7 @@ impl PhysicalOptimizerRule for LambdaParameters {
                     .expr()
                     .iter()
                     .map(|column| {
-                        let moved = apart(&column.expr)?;
+                        let moved = renumber_parameters(&column.expr)?;
                         changed |= moved.transformed;
                         Ok(ProjectionExpr { expr: moved.data, alias: column.alias.clone() })
                     })
@@ -156,7 +159,7 @@ impl PhysicalOptimizerRule for LambdaParameters {
                     return Ok(Transformed::yes(Arc::new(projection) as Arc<dyn ExecutionPlan>));
                 }
             } else if let Some(filter) = node.downcast_ref::<FilterExec>() {
-                let moved = apart(filter.predicate())?;
+                let moved = renumber_parameters(filter.predicate())?;
                 if moved.transformed {
                     let filter = FilterExecBuilder::from(filter).with_predicate(moved.data);
                     return Ok(Transformed::yes(
@@ -164,12 +167,12 @@ impl PhysicalOptimizerRule for LambdaParameters {
                     ));
                 }
             } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
-                if let Some(filter) = filter_apart(join.filter())? {
+                if let Some(filter) = renumber_filter(join.filter())? {
                     let join = NestedLoopJoinExecBuilder::from(join).with_filter(Some(filter));
                     return Ok(Transformed::yes(Arc::new(join.build()?) as Arc<dyn ExecutionPlan>));
                 }
             } else if let Some(join) = node.downcast_ref::<HashJoinExec>()
-                && let Some(filter) = filter_apart(join.filter())?
+                && let Some(filter) = renumber_filter(join.filter())?
             {
                 let join = HashJoinExecBuilder::from(join).with_filter(Some(filter));
                 return Ok(Transformed::yes(Arc::new(join.build()?) as Arc<dyn ExecutionPlan>));
@@ -188,18 +191,18 @@ impl PhysicalOptimizerRule for LambdaParameters {
     }
 }
 
-/// The condition of a join whose parameters have numbers of their own, if it has any.
-fn filter_apart(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
+/// Gives the parameters of the condition of a join indices of their own, if it has any.
+fn renumber_filter(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
     let Some(filter) = filter else { return Ok(None) };
-    let moved = apart(filter.expression())?;
+    let moved = renumber_parameters(filter.expression())?;
     Ok(moved.transformed.then(|| {
         JoinFilter::new(moved.data, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
     }))
 }
 
-/// An expression whose parameters have numbers of their own. Their order, which says which lambda is
-/// within which, stays.
-fn apart(expr: &Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
+/// Gives the parameters of an expression indices of their own. Their order, which expresses how
+/// lambdas nest, is kept.
+fn renumber_parameters(expr: &Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
     Arc::clone(expr).transform_up(|e| {
         let moved = match e.downcast_ref::<LambdaVariable>() {
             Some(v) if v.index() < PARAMETERS => {

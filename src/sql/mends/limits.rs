@@ -17,19 +17,21 @@ use datafusion::physical_plan::{
 
 use crate::sql::rules::PhysicalRule;
 
-/// `EnsureRequirements` of DataFusion over a plan whose limits let no sort through.
+/// DataFusion's `EnsureRequirements` over a plan whose limits let no sort pass.
 ///
-/// The rule moves a sort that stands above `GlobalLimitExec` below it: `(SELECT * FROM t LIMIT 3) ORDER BY
-/// id` gives the three least rows of the table. Where the rows below are in order already, the sort there
-/// gets the fetch of the limit without its skip, and `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER BY id` has one
-/// row. `stock_sorts_still_move_below_limits` in `tests/sql/limits.rs` fails once that is mended.
+/// The rule moves a sort above `GlobalLimitExec` below it: `(SELECT * FROM t LIMIT 3) ORDER BY id`
+/// returns the three smallest rows of the table. If the rows below are already sorted, the sort
+/// there gets the fetch of the limit without its skip, and `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER
+/// BY id` returns one row. `stock_sorts_still_move_below_limits` in `tests/sql/limits.rs` fails
+/// once this is fixed upstream.
 #[derive(Debug)]
 pub(in crate::sql) struct OpaqueLimits {
     stock: PhysicalRule,
 }
 
 impl OpaqueLimits {
-    /// The rule that needs opaque limits, told by its name, over them; any other rule as it is.
+    /// Returns the guarded form of the rule that needs one, identified by its name; any other rule
+    /// is unchanged.
     pub(in crate::sql) fn guard(rule: PhysicalRule) -> PhysicalRule {
         match rule.name() {
             "EnsureRequirements" => Arc::new(Self { stock: rule }),
@@ -72,7 +74,7 @@ impl PhysicalOptimizerRule for OpaqueLimits {
     }
 }
 
-/// A limit that requires the order in which its input is, and shows no fetch; present only while
+/// A limit that requires the order that its input has, and reports no fetch; exists only while
 /// [`OpaqueLimits`] runs.
 #[derive(Debug)]
 struct OpaqueLimitExec {
@@ -103,7 +105,7 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// False, so that the order that a node above requires is not asked of the input.
+    /// False, so that an order required above is not required of the input.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

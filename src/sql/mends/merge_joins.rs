@@ -1,4 +1,4 @@
-//! [`MergeJoinFilters`]: conditions of sort-merge joins over rows that have no partner.
+//! [`MergeJoinFilters`]: conditions of sort-merge joins over rows without a partner.
 
 use std::sync::Arc;
 
@@ -11,11 +11,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::SortMergeJoinExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 
-/// Physical optimizer rule: the columns that a condition of a sort-merge join sees may be NULL.
+/// Physical optimizer rule: declares the columns in the condition of a sort-merge join nullable.
 ///
-/// With `datafusion.optimizer.prefer_hash_join` off, an outer join evaluates its condition for rows without a
-/// partner too, over columns that are declared as they are in the tables: where those have no NULL, the
-/// statement fails. `stock_merge_joins_still_fail` in `tests/sql/joins.rs` fails once that is mended.
+/// If `datafusion.optimizer.prefer_hash_join` is off, an outer join also evaluates its condition
+/// for rows without a partner, over columns declared as in the tables. If they are not nullable
+/// there, the statement fails. `stock_merge_joins_still_fail` in `tests/sql/joins.rs` fails once
+/// this is fixed upstream.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MergeJoinFilters;
 

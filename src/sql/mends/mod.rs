@@ -1,5 +1,6 @@
-//! Rules and planners that mend faults of DataFusion, one file each. Every file names the fault, the upstream
-//! issue if there is one, and the test `stock_.. still` that fails when the mend can go.
+//! Rules and planners that work around faults of DataFusion, one file each. Every file names the
+//! fault, the upstream issue if there is one, and the test `stock_.. still` that fails when the
+//! file can be removed.
 
 pub(in crate::sql) mod changes;
 pub(in crate::sql) mod computed_lists;

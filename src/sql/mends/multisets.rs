@@ -14,15 +14,15 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Which of equal rows a row is, on either side.
+/// Columns that number equal rows, one for either side.
 const COPY: [&str; 2] = ["__serrate_left_copy", "__serrate_right_copy"];
 
-/// Analyzer rule: a row of EXCEPT ALL and INTERSECT ALL goes with one row of the other side.
+/// Analyzer rule: matches each row of EXCEPT ALL and INTERSECT ALL with one row of the other side.
 ///
-/// DataFusion 55 makes an anti join and a semi join of them, in which one row of the right side stands for
-/// all of the left: `{1, 1} EXCEPT ALL {1}` is empty. Here equal rows are numbered on both sides, and the
-/// number is one more key. `stock_sets_still_count_nothing` in `tests/sql/set_operations.rs` fails once
-/// this rule can go.
+/// DataFusion 55 plans them as an anti join and a semi join, in which one row of the right side
+/// matches all equal rows of the left: `{1, 1} EXCEPT ALL {1}` is empty. The rule numbers equal
+/// rows on both sides and adds the number as a key. `stock_sets_still_count_nothing` in
+/// `tests/sql/set_operations.rs` fails once this rule can be removed.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct CountedSets;
 
@@ -42,8 +42,8 @@ impl AnalyzerRule for CountedSets {
     }
 }
 
-/// Whether a join is EXCEPT ALL or INTERSECT ALL: nothing else compares whole rows, NULL with NULL, before
-/// the optimizer does. Without ALL the left side is DISTINCT.
+/// Whether a join is EXCEPT ALL or INTERSECT ALL: before the optimizer runs, nothing else compares
+/// whole rows with NULL equal to NULL. Without ALL, the left side is DISTINCT.
 fn compares_rows(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull
@@ -72,7 +72,7 @@ fn number_copies(join: Join) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(LogicalPlan::Join(numbered)).project(columns)?.build()
 }
 
-/// A plan with the number of each row among those with the same keys.
+/// Adds the number of each row among the rows with the same keys.
 fn number_rows(plan: &LogicalPlan, keys: Vec<Expr>, name: &str) -> Result<LogicalPlan> {
     let number =
         WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), vec![]);

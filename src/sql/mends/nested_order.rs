@@ -1,4 +1,4 @@
-//! [`NestedOrder`]: lists and structs in one order, in which NULL within them is the greatest value.
+//! [`NestedOrder`]: one order of lists and structs, in which a NULL element is the greatest value.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -21,12 +21,13 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::compare_nested;
 
-/// Analyzer rule, once types are coerced: comparisons, extremes and sort keys of lists and structs.
+/// Analyzer rule, after type coercion: comparisons, extremes and sort keys of lists and structs.
 ///
-/// DataFusion compares them with NULL elements as the least of all in `<` and `greatest`, and sorts them
-/// with NULL elements where NULLS FIRST or NULLS LAST puts rows that are NULL. Here NULL elements are the
-/// greatest, as in DuckDB and PostgreSQL, and NULLS FIRST and NULLS LAST are about whole values alone.
-/// `stock_comparisons_of_lists_have_least_nulls` in `tests/sql/nested_order.rs` fails once this rule can go.
+/// In `<` and `greatest`, DataFusion treats NULL elements as the least; in sorts, it places them as
+/// NULLS FIRST or NULLS LAST places rows. Here NULL elements are the greatest, as in DuckDB and
+/// PostgreSQL, and NULLS FIRST and NULLS LAST apply to whole values only.
+/// `stock_comparisons_of_lists_have_least_nulls` in `tests/sql/nested_order.rs` fails once this
+/// rule can be removed.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct NestedOrder;
 
@@ -45,7 +46,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     let plan = plan.map_expressions(|e| {
         let name = names.save(&e);
-        let done = e.transform_up(|e| rewrite(e, &schema))?;
+        let done = e.transform_up(|e| rewrite_expr(e, &schema))?;
         Ok(done.update_data(|e| name.restore(e)))
     })?;
     plan.transform_data(|plan| match plan {
@@ -54,7 +55,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
         }
         LogicalPlan::Distinct(Distinct::On(mut on)) => {
-            // The first keys are the expressions behind ON, one by one.
+            // The first keys are the expressions after ON, in order.
             let kept = on.on_expr.len();
             let changed = on.sort_expr.as_mut().is_some_and(|by| split_keys(by, &schema, kept));
             Ok(Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed))
@@ -67,7 +68,7 @@ fn is_nested(e: &Expr, schema: &DFSchema) -> bool {
     e.get_type(schema).is_ok_and(|t| t.is_nested())
 }
 
-fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if matches!(op, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
@@ -108,7 +109,7 @@ fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Sorts by whether a value is NULL, and then with NULL as the greatest value, where the two differ.
+/// Sorts by whether a value is NULL, and then with NULL as the greatest value, if the two differ.
 fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     let split = |by: &Sort| by.asc == by.nulls_first && is_nested(&by.expr, schema);
     if !keys.iter().skip(kept).any(split) {
@@ -126,14 +127,14 @@ fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     true
 }
 
-/// What a call has to say of lists or structs.
+/// The result that a call computes from lists or structs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Nested {
-    /// -1, 0 or 1; NULL where a side is NULL.
+    /// The ordering as -1, 0 or 1; NULL if a side is NULL.
     Order,
-    /// The greatest that is not NULL.
+    /// The greatest value that is not NULL.
     Greatest,
-    /// The least that is not NULL.
+    /// The least value that is not NULL.
     Least,
 }
 
@@ -183,8 +184,8 @@ impl ScalarUDFImpl for NestedCall {
                     .map(|i| (left.is_valid(i) && right.is_valid(i)).then(|| order(i, i) as i8));
                 Arc::new(rows.collect::<Int8Array>())
             }
-            (Nested::Greatest, values) => extreme(values, rows, Ordering::Greater)?,
-            (Nested::Least, values) => extreme(values, rows, Ordering::Less)?,
+            (Nested::Greatest, values) => extreme_of_rows(values, rows, Ordering::Greater)?,
+            (Nested::Least, values) => extreme_of_rows(values, rows, Ordering::Less)?,
             _ => return exec_err!("{}: {} arguments", self.name(), values.len()),
         };
         Ok(match one {
@@ -194,9 +195,11 @@ impl ScalarUDFImpl for NestedCall {
     }
 }
 
-/// The best value of each row that is not NULL.
-fn extreme(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
-    let Some(first) = values.first() else { return exec_err!("an extreme of no values") };
+/// Returns the best value of each row that is not NULL.
+fn extreme_of_rows(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
+    let Some(first) = values.first() else {
+        return exec_err!("an extreme needs at least one argument");
+    };
     let mut sources: Vec<&dyn Array> = values.iter().map(|v| v.as_ref()).collect();
     let null = new_null_array(first.data_type(), 1);
     sources.push(null.as_ref());

@@ -1,4 +1,4 @@
-//! [`QueryValues`]: queries as values, wherever an expression may stand.
+//! [`QueryValues`]: queries as values in any expression.
 
 use std::sync::Arc;
 
@@ -15,20 +15,21 @@ use datafusion::optimizer::AnalyzerRule;
 use crate::sql::mends::correlated::{Names, is_equation, join_values, keep_name};
 use crate::sql::mends::subqueries::{as_value, has_query, query_of};
 
-/// Analyzer rule, once types are coerced: `x IN (query)` and `EXISTS (query)` as values, and correlated
-/// scalar queries with any condition.
+/// Analyzer rule, after type coercion: `x IN (query)` and `EXISTS (query)` as values, and
+/// correlated scalar subqueries with any condition.
 ///
-/// DataFusion 55 plans IN and EXISTS as conditions of WHERE alone, and of correlated scalar queries those
-/// whose condition is an equation of a column of each query. Here
+/// DataFusion 55 plans IN and EXISTS only as conditions of WHERE, and correlated scalar subqueries
+/// only if their condition equates a column of each query. Here
 ///
-/// * IN and EXISTS outside of WHERE become scalar queries that count, NULL where SQL says so;
-/// * queries in the condition of a join are worked out for the rows of the side that they name;
-/// * queries in ORDER BY, GROUP BY, aggregates and window functions, and lambdas in the latter, are worked
-///   out in a projection below;
-/// * a correlated scalar query that is more than an equation is worked out once for each different
-///   combination of the outer columns that it names, and joined to the outer rows ([`join_values`]).
+/// * IN and EXISTS outside WHERE become scalar subqueries that count, NULL where SQL requires it;
+/// * queries in the condition of a join are computed for the rows of the side that they name;
+/// * queries in ORDER BY, GROUP BY, aggregates and window functions, and lambdas in the last of
+///   these, are computed in a projection below;
+/// * a correlated scalar subquery with another condition is computed once per distinct combination
+///   of the outer columns that it names, and joined to the outer rows ([`join_values`]).
 ///
-/// `stock_queries_are_no_values` in `tests/sql/query_values.rs` fails once this rule can go.
+/// `stock_queries_are_no_values` in `tests/sql/query_values.rs` fails once this rule can be
+/// removed.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct QueryValues;
 
@@ -43,7 +44,7 @@ impl AnalyzerRule for QueryValues {
             return Ok(plan);
         }
         let mut names = Names::default();
-        // Inner queries first: the outer ones have copies of them.
+        // Inner queries come first, because outer ones contain copies of them.
         Ok(plan.transform_up_with_subqueries(|node| of_node(node, &mut names))?.data)
     }
 
@@ -52,10 +53,10 @@ impl AnalyzerRule for QueryValues {
     }
 }
 
-/// Whether there are queries in a node, or lambdas in the keys of a window.
+/// Whether a node contains queries, or lambdas in the keys of a window.
 ///
-/// DataFusion numbers the parameters of lambdas behind the columns of a node, so that a key of a window is
-/// another expression than the key of the sort below it, and the plan fails its check.
+/// DataFusion's indices of lambda parameters follow those of a node's columns, so that a key of a
+/// window differs from the key of the sort below it, and the plan fails its check.
 fn is_done_here(node: &LogicalPlan) -> Result<bool> {
     if has_query(node)? {
         return Ok(true);
@@ -76,10 +77,10 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
         LogicalPlan::Filter(filter) => of_filter(filter, names),
         LogicalPlan::Projection(projection) => {
             let Projection { expr, input, .. } = projection;
-            projected(expr, input, names).map(Transformed::yes)
+            project_values(expr, input, names).map(Transformed::yes)
         }
         node @ (LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_)) => {
-            hoist(node, names)
+            hoist_queries(node, names)
         }
         LogicalPlan::Join(join) => of_join(join, names),
         node => Ok(Transformed::no(node)),
@@ -135,7 +136,7 @@ fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
         == side.schema().fields().len()
     {
         true => Ok(side),
-        false => projected(exprs, side, names).map(Arc::new),
+        false => project_values(exprs, side, names).map(Arc::new),
     };
     let Join { left, right, on, join_type, join_constraint, null_equality, null_aware, .. } = join;
     let left = with_values(left, left_below, names)?;
@@ -175,8 +176,8 @@ fn named_columns(e: &Expr) -> Result<Vec<Column>> {
     Ok(found)
 }
 
-/// A projection whose queries are values that DataFusion plans.
-fn projected(
+/// Rewrites a projection so that DataFusion can plan its queries as values.
+fn project_values(
     exprs: Vec<Expr>,
     mut input: Arc<LogicalPlan>,
     names: &mut Names,
@@ -188,7 +189,8 @@ fn projected(
     Projection::try_new(exprs, input).map(LogicalPlan::Projection)
 }
 
-/// Joins the values of correlated queries in expressions to their input. Returns whether there were any.
+/// Joins the values of correlated queries in expressions to their input. Returns whether there were
+/// any.
 fn with_joined(
     exprs: &mut [Expr],
     input: &mut Arc<LogicalPlan>,
@@ -215,8 +217,8 @@ fn with_joined(
     Ok(found)
 }
 
-/// A node whose queries are columns of a projection below it.
-fn hoist(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+/// Computes the queries of a node in a projection below it.
+fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let with_lambdas = matches!(node, LogicalPlan::Window(_));
     let inputs = node.inputs();
     let [input] = inputs[..] else { return Ok(Transformed::no(node)) };
@@ -226,7 +228,7 @@ fn hoist(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan
     let exprs = node.expressions().into_iter().map(|e| {
         keep_name(e, |e| {
             let done = e.transform_down(|e| match &e {
-                // One of no outer columns that is a single value anyway is worked out once.
+                // A scalar subquery without outer columns is computed only once anyway.
                 Expr::ScalarSubquery(Subquery { outer_ref_columns, .. })
                     if outer_ref_columns.is_empty() =>
                 {
@@ -253,7 +255,7 @@ fn hoist(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan
     }
     let passes_columns = !matches!(node, LogicalPlan::Aggregate(_));
     let output: Vec<Expr> = node.schema().columns().into_iter().map(Expr::Column).collect();
-    let below = projected(below, input, names)?;
+    let below = project_values(below, input, names)?;
     let above = node.with_new_exprs(exprs, vec![below])?;
     match passes_columns {
         true => LogicalPlanBuilder::from(above).project(output)?.build().map(Transformed::yes),

@@ -1,4 +1,4 @@
-//! [`SimilarPatterns`]: SIMILAR TO with the patterns of the SQL standard.
+//! [`SimilarPatterns`]: SIMILAR TO with patterns of the SQL standard.
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -9,12 +9,13 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule: `x SIMILAR TO pattern` is about the whole of `x`, and `%` and `_` stand for what they
-/// stand for in LIKE.
+/// Analyzer rule: `x SIMILAR TO pattern` matches the whole of `x`, and `%` and `_` mean what they
+/// mean in LIKE.
 ///
-/// DataFusion 55 searches the pattern as a regular expression: `'abc' SIMILAR TO 'b'` is true and
-/// `'abc' SIMILAR TO 'a%'` false. Here a literal pattern becomes the regular expression that it means.
-/// `stock_similar_to_still_searches` in `tests/sql/texts.rs` fails once this rule can go.
+/// DataFusion 55 searches for the pattern as a regular expression: `'abc' SIMILAR TO 'b'` is true
+/// and `'abc' SIMILAR TO 'a%'` is false. The rule translates a literal pattern to the equivalent
+/// regular expression. `stock_similar_to_still_searches` in `tests/sql/texts.rs` fails once this
+/// rule can be removed.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct SimilarPatterns;
 
@@ -46,12 +47,12 @@ fn as_regex(like: Like) -> Result<Expr> {
     let pattern = match &*like.pattern {
         Expr::Literal(text, _) if text.is_null() => lit(ScalarValue::Utf8(None)),
         Expr::Literal(text, _) => match text.cast_to(&DataType::Utf8)? {
-            ScalarValue::Utf8(Some(text)) => lit(translate(&text, like.escape_char)?),
-            other => return plan_err!("SIMILAR TO {other}: the pattern is a text"),
+            ScalarValue::Utf8(Some(text)) => lit(translate_pattern(&text, like.escape_char)?),
+            other => return plan_err!("SIMILAR TO {other} needs a string as its pattern"),
         },
         other => {
             return plan_err!(
-                "SIMILAR TO {other}: the pattern has to be a literal; regexp_like(x, pattern) takes regular expressions of columns"
+                "SIMILAR TO {other} needs a literal pattern; regexp_like(x, pattern) accepts regular expressions in columns"
             );
         }
     };
@@ -59,8 +60,8 @@ fn as_regex(like: Like) -> Result<Expr> {
     Ok(Expr::BinaryExpr(BinaryExpr::new(like.expr, op, Box::new(pattern))))
 }
 
-/// The regular expression of a pattern, for a whole text.
-fn translate(pattern: &str, escape: Option<char>) -> Result<String> {
+/// Returns the regular expression of a pattern, anchored at both ends.
+fn translate_pattern(pattern: &str, escape: Option<char>) -> Result<String> {
     let escape = escape.unwrap_or('\\');
     let mut out = String::from("^(?s:");
     let mut rest = pattern.chars().peekable();
@@ -69,7 +70,7 @@ fn translate(pattern: &str, escape: Option<char>) -> Result<String> {
         if c == escape {
             let Some(escaped) = rest.next() else {
                 return Err(plan_datafusion_err!(
-                    "SIMILAR TO '{pattern}': nothing follows the escape character {escape} at the end"
+                    "SIMILAR TO '{pattern}' ends in the escape character {escape}, which needs a character after it"
                 ));
             };
             push_literal(&mut out, escaped);
@@ -108,15 +109,15 @@ fn translate(pattern: &str, escape: Option<char>) -> Result<String> {
     }
     if within_class {
         return Err(plan_datafusion_err!(
-            "SIMILAR TO '{pattern}': a [ has no ] that closes it; write {escape}[ for the character"
+            "SIMILAR TO '{pattern}' has a [ without a closing ]; write {escape}[ for the character itself"
         ));
     }
     out.push_str(")$");
     Ok(out)
 }
 
-/// Writes a character so that a regular expression takes it for itself. `\<` and `\>` would be the ends of
-/// a word.
+/// Writes a character so that a regular expression matches it literally. `\<` and `\>` would match
+/// word boundaries.
 fn push_literal(out: &mut String, c: char) {
     if r"\.+*?()|[]{}^$#&-~".contains(c) {
         out.push('\\');
@@ -139,10 +140,10 @@ mod tests {
             ("[^a-c.]{2,3}", r"^(?s:[^a-c\.]{2,3})$"),
             ("[[:digit:]x]", "^(?s:[[:digit:]x])$"),
         ] {
-            assert_eq!(translate(pattern, None).unwrap(), regex);
+            assert_eq!(translate_pattern(pattern, None).unwrap(), regex);
         }
-        assert_eq!(translate("#%a%", Some('#')).unwrap(), "^(?s:%a.*)$");
-        assert!(translate("a#", Some('#')).is_err());
-        assert!(translate("a[b", None).is_err());
+        assert_eq!(translate_pattern("#%a%", Some('#')).unwrap(), "^(?s:%a.*)$");
+        assert!(translate_pattern("a#", Some('#')).is_err());
+        assert!(translate_pattern("a[b", None).is_err());
     }
 }

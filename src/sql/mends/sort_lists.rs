@@ -1,10 +1,10 @@
-//! ORDER BY lists with LIMIT, sorted whole.
+//! ORDER BY lists with LIMIT by a full sort.
 //!
-//! DataFusion's TopK orders rows by their encoded form, where NULL within a list or a struct stands as
-//! NULLS FIRST / LAST and ASC / DESC say, and drops rows of later batches before by comparing them with
-//! the last of the best so far, where such a NULL is always the least. Rows are lost by that, and which
-//! ones depends on the batches. This rule can go when `order_by_lists_does_not_depend_on_batches` of the
-//! SQL tests passes without it.
+//! DataFusion's TopK orders rows by their encoded form, in which NULL within a list or struct is
+//! placed by NULLS FIRST / LAST and ASC / DESC. But it drops rows of later batches by comparing
+//! them with the last of the best so far, where such a NULL is always the least. Rows are lost, and
+//! which ones depends on the batches. This rule can be removed when
+//! `order_by_lists_does_not_depend_on_batches` of the SQL tests passes without it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-/// Takes the limit out of sorts by lists and structs and puts it above them.
+/// Physical optimizer rule: moves the limit of sorts by lists and structs above them.
 #[derive(Debug, Default)]
 pub(crate) struct SortLists;
 

@@ -1,5 +1,5 @@
-//! [`MissingSorts`] and [`UnorderedKeys`]: orders that DataFusion takes to be there and does not have, or
-//! has and cannot use.
+//! [`MissingSorts`] and [`UnorderedKeys`]: orders that DataFusion assumes but does not have, or has
+//! but cannot use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,17 +25,17 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::one_input;
 
-/// Physical optimizer rule, before plans are checked: an order that a node requires and its input is not
-/// known to have is made.
+/// Physical optimizer rule, before plans are checked: sorts the input of a node if the required
+/// order is not known to hold.
 ///
-/// DataFusion sorts below UNION ALL, by a column that is equal to the key in one input and constant in
-/// another, and then finds that the rows of the union are in no order that it knows of: the
-/// statement fails in `SanityCheckPlan`. `stock_unions_with_a_constant_still_fail` in
-/// `tests/sql/order.rs` fails once that is mended.
+/// Below UNION ALL, DataFusion sorts by a column that equals the key in one input and is constant
+/// in another, and then cannot derive an order for the union: the statement fails in
+/// `SanityCheckPlan`. `stock_unions_with_a_constant_still_fail` in `tests/sql/order.rs` fails once
+/// this is fixed upstream.
 ///
-/// Sorts with a limit below a merge have all of its keys. DataFusion leaves out those that are constant in
-/// each input of UNION ALL, and drops rows of one input that are equal to the last ones of another by the
-/// keys that are left. `stock_limits_over_unions_still_drop_rows` fails once that is mended.
+/// Sorts with a limit below a merge get all of its keys. DataFusion omits those that are constant in
+/// each input of UNION ALL, and drops rows of one input that equal the last ones of another by the
+/// remaining keys. `stock_limits_over_unions_still_drop_rows` fails once this is fixed upstream.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MissingSorts;
 
@@ -107,12 +107,13 @@ fn with_inputs(
     node.replace_children(inputs, anew)
 }
 
-/// Physical optimizer rule, before [`MissingSorts`]: keys of a type whose values DataFusion cannot
-/// compare one by one are grouped as if they came in no order.
+/// Physical optimizer rule, before [`MissingSorts`]: groups keys of a type without a comparison of
+/// single values as if they were unordered.
 ///
-/// Where some keys are in order, as constants are, an aggregation compares them with those of the row
-/// before, and fails with "Uncomparable values" over lists of lists.
-/// `stock_distinct_of_constant_lists_still_fails` in `tests/sql/order.rs` fails once that is mended.
+/// If some keys are ordered, as constants are, an aggregation compares them with those of the
+/// previous row, and fails with "Uncomparable values" for lists of lists.
+/// `stock_distinct_of_constant_lists_still_fails` in `tests/sql/order.rs` fails once this is fixed
+/// upstream.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct UnorderedKeys;
 
@@ -151,14 +152,14 @@ impl PhysicalOptimizerRule for UnorderedKeys {
     }
 }
 
-/// Physical optimizer rule, before all of DataFusion's: constants and equal columns below outer joins and
-/// below GROUPING SETS, ROLLUP and CUBE are not taken to be such above.
+/// Physical optimizer rule, before all of DataFusion's: constants and equal columns below outer
+/// joins and below GROUPING SETS, ROLLUP and CUBE are not assumed to be such above.
 ///
-/// A column that is a constant (`WHERE k = 1`), or equal to another, is NULL in the rows of an outer join
-/// that have no partner on its side, and in those of the grouping sets without it. DataFusion keeps it for a
-/// constant: it leaves `ORDER BY k` out, and, where it takes groups for sorted by it, ends them with
-/// every change and gives them several times. `stock_constants_are_still_kept_where_they_are_null` in
-/// `tests/sql/order.rs` fails once that is mended.
+/// A column that is constant (`WHERE k = 1`), or equal to another, is NULL in rows of an outer join
+/// without a partner on its side, and in grouping sets without it. DataFusion still treats it as
+/// constant: it drops `ORDER BY k` and, if it takes groups to be sorted by it, ends them at every
+/// change and returns them several times. `stock_constants_are_still_kept_where_they_are_null` in
+/// `tests/sql/order.rs` fails once this is fixed upstream.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LostConstants;
 
@@ -202,7 +203,7 @@ impl PhysicalOptimizerRule for LostConstants {
     }
 }
 
-/// The inputs of a node whose columns are NULL in rows that the node adds.
+/// Returns the inputs of a node whose columns are NULL in rows that the node adds.
 fn inputs_with_null_rows(node: &Arc<dyn ExecutionPlan>) -> &'static [usize] {
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         return if aggregate.group_expr().is_single() { &[] } else { &[0] };
@@ -228,7 +229,7 @@ fn of_join(join: &JoinType) -> &'static [usize] {
     }
 }
 
-/// Whether two scalars of a type compare: a list does by its values, which are no lists.
+/// Whether two scalars of a type can be compared: lists can unless their values are lists.
 pub(super) fn has_comparison(t: &DataType) -> bool {
     match t {
         DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
@@ -238,7 +239,7 @@ pub(super) fn has_comparison(t: &DataType) -> bool {
     }
 }
 
-/// Passes its input through, of whose order and constants nothing is known.
+/// Passes its input through without any known order or constants.
 #[derive(Debug)]
 struct UnorderedExec {
     input: Arc<dyn ExecutionPlan>,
@@ -306,7 +307,7 @@ impl ExecutionPlan for UnorderedExec {
     ) -> Result<Arc<Statistics>> {
         match input_stats {
             [input] => Ok(Arc::clone(input)),
-            _ => datafusion::common::internal_err!("{} has one input", self.name()),
+            _ => datafusion::common::internal_err!("{} must have exactly one input", self.name()),
         }
     }
 }

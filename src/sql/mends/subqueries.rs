@@ -1,4 +1,5 @@
-//! [`ThreeValuedIn`]: IN over a query is NULL where SQL says so, and a query within another keeps its rows.
+//! [`ThreeValuedIn`]: IN over a query is NULL where SQL requires it, and a nested query keeps its
+//! rows.
 
 use std::sync::Arc;
 
@@ -14,29 +15,32 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// The column of a query behind IN, under a name that no other column has.
+/// Name of the column of a query after IN; no other column has it.
 const VALUE: &str = "__serrate_in";
 
-/// The number of rows of a query behind EXISTS, and whether there are any.
+/// Name of the column that counts the rows of a query after EXISTS.
 const COUNT: &str = "__serrate_count";
 const ANSWER: &str = "__serrate_exists";
 
-/// Analyzer rule: conditions with queries in them as DataFusion's decorrelation gets them right.
+/// Analyzer rule: rewrites conditions with subqueries to forms that DataFusion decorrelates
+/// correctly.
 ///
-/// DataFusion 55 makes joins of them:
+/// DataFusion 55 turns them into joins:
 ///
-/// * `x NOT IN (query)` becomes an anti join that knows NULL if `x` has columns, the query has none of the
-///   outer query, and the condition stands alone between ANDs. With a literal, with a correlated query or
-///   within OR it takes NULL for a value that equals nothing, and rows appear that are not in the answer,
-///   or the NULL of one group empties another;
+/// * `x NOT IN (query)` becomes a null-aware anti join if `x` has columns, the query has no outer
+///   columns, and the condition is a conjunct of its own. With a literal, with a correlated query
+///   or within OR, NULL counts as a value that equals nothing, so that rows appear that are not in
+///   the answer, or the NULL of one group empties another;
 /// * `x IN (query)` under NOT, IS NULL or CASE is never NULL;
-/// * a correlated query without GROUP BY has a row for each group that it finds, and none for empty ones;
-/// * a condition that names outer columns moves above a LIMIT, a window or the optional side of a join.
+/// * a correlated query without GROUP BY has a row for each group that it finds, and none for empty
+///   groups;
+/// * a condition that names outer columns moves above a LIMIT, a window or the optional side of a
+///   join.
 ///
-/// `x NOT IN (q)` is true where `q` has no row with `q.y = x`, none with NULL, and none at all if `x` is
-/// NULL: these are NOT EXISTS, each of which is an anti join. A query of one row is a scalar query. What
-/// would move wrongly is refused. `stock_in_is_still_two_valued` in `tests/sql/subqueries.rs` fails once
-/// this rule can go.
+/// `x NOT IN (q)` is true if `q` has no row with `q.y = x`, none with NULL, and no row at all if
+/// `x` is NULL: each of these is a NOT EXISTS, which is an anti join. A query of one row is a
+/// scalar subquery. Queries whose conditions would move wrongly are refused.
+/// `stock_in_is_still_two_valued` in `tests/sql/subqueries.rs` fails once this rule can be removed.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ThreeValuedIn;
 
@@ -50,7 +54,7 @@ impl AnalyzerRule for ThreeValuedIn {
         if !found {
             return Ok(plan);
         }
-        // Inner queries first: the outer ones have copies of them.
+        // Inner queries come first, because outer ones contain copies of them.
         let plan = plan.transform_up_with_subqueries(|node| {
             if !has_query(&node)? {
                 return Ok(Transformed::no(node));
@@ -64,7 +68,8 @@ impl AnalyzerRule for ThreeValuedIn {
                 })
             })?;
             let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
-            let condition = rewrite(filter.predicate, Asked::TrueAlone, filter.input.schema())?;
+            let condition =
+                rewrite_condition(filter.predicate, Asked::TrueAlone, filter.input.schema())?;
             let filter = Filter::try_new(condition, filter.input)?;
             Ok(Transformed::yes(LogicalPlan::Filter(filter)))
         })?;
@@ -98,15 +103,17 @@ fn is_correlated(query: &Subquery) -> bool {
     !query.outer_ref_columns.is_empty()
 }
 
-/// An expression outside of conditions: IN and EXISTS are values of scalar queries that count.
+/// Rewrites an expression that is not a condition: IN and EXISTS become values of scalar subqueries
+/// that count.
 ///
-/// The scalar queries need no join of their own kind, and DataFusion has no row for them but one.
+/// Scalar subqueries are planned without a special kind of join, and DataFusion gives them exactly
+/// one row.
 pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let found = expr.exists(|e| Ok(matches!(e, Expr::InSubquery(_) | Expr::Exists(_))))?;
     if !found {
         return Ok(expr);
     }
-    let expr = rewrite(expr, Asked::Value, schema)?;
+    let expr = rewrite_condition(expr, Asked::Value, schema)?;
     let counted = expr.transform_down(|e| {
         let Expr::Exists(Exists { subquery, negated }) = e else { return Ok(Transformed::no(e)) };
         let rows = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
@@ -129,7 +136,7 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(counted.data)
 }
 
-/// What the place of a condition makes of its value.
+/// The values of a condition that its context distinguishes.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
     /// A conjunct of WHERE: FALSE and NULL are the same.
@@ -143,7 +150,7 @@ enum Asked {
 }
 
 impl Asked {
-    fn negated(self) -> Self {
+    fn negate(self) -> Self {
         match self {
             Self::TrueAlone | Self::True => Self::False,
             Self::False => Self::True,
@@ -156,13 +163,13 @@ impl Asked {
     }
 }
 
-/// A condition that is the same to the one who asks.
-fn rewrite(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr> {
+/// Rewrites a condition to one that is equivalent in its context.
+fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
             let asked = if op == Operator::Or { asked.within_or() } else { asked };
-            let left = Box::new(rewrite(*left, asked, schema)?);
-            let right = Box::new(rewrite(*right, asked, schema)?);
+            let left = Box::new(rewrite_condition(*left, asked, schema)?);
+            let right = Box::new(rewrite_condition(*right, asked, schema)?);
             Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }))
         }
         Expr::Not(inner) => match *inner {
@@ -170,20 +177,24 @@ fn rewrite(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr> {
                 test.negated = !test.negated;
                 rewrite_in(test, asked, schema)
             }
-            inner => Ok(!rewrite(inner, asked.negated(), schema)?),
+            inner => Ok(!rewrite_condition(inner, asked.negate(), schema)?),
         },
         Expr::InSubquery(test) => rewrite_in(test, asked, schema),
-        Expr::IsTrue(inner) => Ok(Expr::IsTrue(Box::new(rewrite(*inner, Asked::True, schema)?))),
-        Expr::IsNotTrue(inner) => {
-            Ok(Expr::IsNotTrue(Box::new(rewrite(*inner, Asked::True, schema)?)))
+        Expr::IsTrue(inner) => {
+            Ok(Expr::IsTrue(Box::new(rewrite_condition(*inner, Asked::True, schema)?)))
         }
-        Expr::IsFalse(inner) => Ok(Expr::IsFalse(Box::new(rewrite(*inner, Asked::False, schema)?))),
+        Expr::IsNotTrue(inner) => {
+            Ok(Expr::IsNotTrue(Box::new(rewrite_condition(*inner, Asked::True, schema)?)))
+        }
+        Expr::IsFalse(inner) => {
+            Ok(Expr::IsFalse(Box::new(rewrite_condition(*inner, Asked::False, schema)?)))
+        }
         Expr::IsNotFalse(inner) => {
-            Ok(Expr::IsNotFalse(Box::new(rewrite(*inner, Asked::False, schema)?)))
+            Ok(Expr::IsNotFalse(Box::new(rewrite_condition(*inner, Asked::False, schema)?)))
         }
         other => {
             let rewritten = other.transform_down(|expr| match expr {
-                // What has been rewritten has no IN that is left to do.
+                // An expression that was rewritten contains no further IN to rewrite.
                 Expr::InSubquery(test) => Ok(Transformed::new(
                     rewrite_in(test, Asked::Value, schema)?,
                     true,
@@ -197,7 +208,7 @@ fn rewrite(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr> {
     }
 }
 
-/// EXISTS of a query that has a row for whatever it finds.
+/// Rewrites EXISTS of a query that always has a row.
 fn rewrite_exists(test: Exists) -> Expr {
     match has_one_row(&test.subquery.subquery) {
         true => lit(!test.negated),
@@ -219,7 +230,7 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
     let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
     let plain = has_columns && !is_correlated(&subquery);
     match (asked, negated) {
-        // A join that finds a row says so.
+        // A join that finds a row suffices.
         (Asked::TrueAlone | Asked::True, false) => Ok(is_in(false)),
         (Asked::False, true) => Ok(!is_in(false)),
         (Asked::TrueAlone, true) if plain => Ok(is_in(true)),
@@ -234,15 +245,15 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
     }
 }
 
-/// A value that is looked for in a query.
+/// An IN over a query.
 struct Tested {
     value: Expr,
-    /// The value as the query sees it.
+    /// The tested value in terms of the query.
     outer: Expr,
-    /// The query, its column named [`VALUE`].
+    /// The query with its column named [`VALUE`].
     query: LogicalPlan,
     correlated: bool,
-    /// Whether two runs of the query have the same rows.
+    /// Whether two executions of the query return the same rows.
     stable: bool,
     value_nullable: bool,
     query_nullable: bool,
@@ -252,7 +263,7 @@ impl Tested {
     fn new(value: Expr, query: &Subquery, schema: &DFSchema) -> Result<Self> {
         if value.contains_outer() {
             return not_impl_err!(
-                "{value} NOT IN (SELECT ..) about a column of a query around it: take the column into the FROM of the query that asks, and test it there"
+                "{value} NOT IN (SELECT ..) refers to a column of an outer query, which is not supported here; add the column to the FROM of the query with the condition, and test it there"
             );
         }
         let outer = value.clone().transform_up(|expr| match expr {
@@ -273,7 +284,7 @@ impl Tested {
             [only] => only,
             ref columns => {
                 return Err(plan_datafusion_err!(
-                    "IN takes a query of one column, this one has {}",
+                    "IN needs a query of one column; this query has {}",
                     columns.len()
                 ));
             }
@@ -295,7 +306,7 @@ impl Tested {
     }
 
     fn rows(&self, condition: Option<Expr>) -> Result<Arc<LogicalPlan>> {
-        // One row of those that do not depend on the outer query is as good as all.
+        // One of the rows that do not depend on the outer query suffices.
         let alone = !self.correlated && !condition.as_ref().is_some_and(Expr::contains_outer);
         let mut rows = LogicalPlanBuilder::from(self.query.clone());
         if let Some(condition) = condition {
@@ -307,23 +318,23 @@ impl Tested {
         Ok(Arc::new(rows.build()?))
     }
 
-    fn equals(&self) -> Expr {
+    fn equality(&self) -> Expr {
         Expr::Column(Column::new_unqualified(VALUE)).eq(self.outer.clone())
     }
 
-    /// Whether IN is true.
+    /// Returns a condition that is true if IN is true.
     fn is_found(&self) -> Result<Expr> {
-        Ok(exists(self.rows(Some(self.equals()))?))
+        Ok(exists(self.rows(Some(self.equality()))?))
     }
 
-    /// Whether IN is false; it may not be NULL itself.
+    /// Returns a condition that is true if IN is false; it is never NULL.
     fn is_never(&self) -> Result<Expr> {
         if !self.stable {
-            let not_false = Expr::IsNotFalse(Box::new(self.equals()));
+            let not_false = Expr::IsNotFalse(Box::new(self.equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // Equality alone is a hash join, which IS NOT FALSE is not.
-        let mut never = not_exists(self.rows(Some(self.equals()))?);
+        // Equality alone can be planned as a hash join, IS NOT FALSE cannot.
+        let mut never = not_exists(self.rows(Some(self.equality()))?);
         if self.query_nullable {
             let null = Expr::Column(Column::new_unqualified(VALUE)).is_null();
             never = never.and(not_exists(self.rows(Some(null))?));
@@ -336,7 +347,7 @@ impl Tested {
     }
 }
 
-/// Whether a query has exactly one row for every row of the outer one: an aggregate without GROUP BY.
+/// Whether a query has exactly one row for every outer row: an aggregate without GROUP BY.
 pub(super) fn has_one_row(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(node) => has_one_row(&node.input),
@@ -347,15 +358,15 @@ pub(super) fn has_one_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Refuses a query within which DataFusion would move a condition about outer columns to where it means
-/// something else.
+/// Refuses a query in which DataFusion would move a condition on outer columns to a position where
+/// it has another meaning.
 fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     if !is_correlated(query) {
         return Ok(());
     }
     let scalar = matches!(expr, Expr::ScalarSubquery(_));
     let mut plan = query.subquery.as_ref();
-    // Whether rows exist does not depend on their order, nor on a limit above all conditions.
+    // Whether rows exist depends neither on their order, nor on a limit above all conditions.
     loop {
         plan = match plan {
             LogicalPlan::Projection(node) => &node.input,
@@ -363,7 +374,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             LogicalPlan::Limit(node) if matches!(expr, Expr::Exists(_)) => {
                 let first = matches!(node.get_skip_type()?, SkipType::Literal(0));
                 if !first || !matches!(node.get_fetch_type()?, FetchType::Literal(_)) {
-                    return refuse("OFFSET");
+                    return refuse_subquery("OFFSET");
                 }
                 &node.input
             }
@@ -371,7 +382,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
         };
     }
     if !scalar && !has_one_row(&query.subquery) && holds_lone_aggregate(plan)? {
-        return refuse("an aggregate without GROUP BY");
+        return refuse_subquery("an aggregate without GROUP BY");
     }
     plan.apply(|node| {
         let moved_over = match node {
@@ -383,20 +394,20 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             _ => None,
         };
         match moved_over {
-            Some(what) if names_outer(node.inputs().into_iter())? => refuse(what),
+            Some(what) if names_outer(node.inputs().into_iter())? => refuse_subquery(what),
             _ => Ok(TreeNodeRecursion::Continue),
         }
     })?;
     Ok(())
 }
 
-fn refuse<T>(what: &str) -> Result<T> {
+fn refuse_subquery<T>(what: &str) -> Result<T> {
     not_impl_err!(
-        "a query in a condition that has {what} above a condition about columns of the query around it: join the two in FROM instead, with the columns of both, and aggregate or filter that"
+        "a subquery in a condition has {what} above a condition on columns of the outer query, which is not supported; join the two in FROM instead, with the columns of both, and aggregate or filter the result"
     )
 }
 
-/// The inputs of a join whose rows are not all in its output as they are.
+/// Returns the inputs of a join whose rows are not all in its output unchanged.
 fn optional_sides(join: &datafusion::logical_expr::Join) -> impl Iterator<Item = &LogicalPlan> {
     let (left, right) = match join.join_type {
         JoinType::Inner => (false, false),
@@ -412,7 +423,7 @@ fn optional_sides(join: &datafusion::logical_expr::Join) -> impl Iterator<Item =
     left.into_iter().chain(right.then_some(join.right.as_ref()))
 }
 
-/// Whether conditions of plans name columns of the query around them.
+/// Whether conditions of plans name columns of the outer query.
 fn names_outer<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<bool> {
     let mut found = false;
     for plan in plans {
@@ -424,7 +435,7 @@ fn names_outer<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<bool>
     Ok(found)
 }
 
-/// Whether an aggregate without GROUP BY stands above a condition about outer columns.
+/// Whether an aggregate without GROUP BY is above a condition on outer columns.
 fn holds_lone_aggregate(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply(|node| {

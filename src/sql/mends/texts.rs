@@ -1,4 +1,4 @@
-//! [`OneText`]: both sides of LIKE are one type of text.
+//! [`OneText`]: both sides of LIKE have the same string type.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -10,9 +10,9 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, in front of DataFusion's type coercion, which leaves a dictionary on the left of LIKE as
-/// it is and casts the pattern to another type of text: `code LIKE pattern` fails where the pattern is a
-/// column of a Parquet file. The pattern takes the type of the values of the dictionary.
+/// Analyzer rule, before DataFusion's type coercion, which leaves a dictionary on the left of LIKE
+/// as it is and casts the pattern to another string type: `code LIKE pattern` fails if the pattern
+/// is a column of a Parquet file. The rule casts the pattern to the value type of the dictionary.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct OneText;
 
@@ -50,7 +50,7 @@ fn of_one_type(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Ok(DataType::Dictionary(_, values)) if is_text(&values) => *values,
         _ => return Transformed::no(Expr::Like(like)),
     };
-    // What has its type is DataFusion's; a dictionary of other texts it unpacks.
+    // DataFusion handles a pattern that has its type, and unpacks dictionaries of other strings.
     let pattern = like.pattern.get_type(schema);
     if values != DataType::Utf8 || pattern.is_ok_and(|t| t == DataType::Utf8 || t.is_null()) {
         return Transformed::no(Expr::Like(like));

@@ -11,11 +11,13 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 
 use serrate_core::internal::holds_float;
 
-/// Takes the limit out of aggregates whose keys or values are floats, where it came from ORDER BY.
+/// Physical optimizer rule: removes limits that came from ORDER BY from aggregates with float keys
+/// or values.
 ///
-/// `TopKAggregation` of DataFusion keeps the best groups in a heap that drops NaN, so that `max(v)` is another
-/// value than without LIMIT, and panics for a key that is NaN.
-/// `stock_topk_of_floats_is_still_wrong` in `tests/sql/float_keys.rs` fails once this can go.
+/// DataFusion's `TopKAggregation` keeps the best groups in a heap that drops NaN, so that `max(v)`
+/// differs from its value without LIMIT, and panics for a NaN key.
+/// `stock_topk_of_floats_is_still_wrong` in `tests/sql/float_keys.rs` fails once this can be
+/// removed.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct WholeFloatGroups;
 

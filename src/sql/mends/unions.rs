@@ -1,8 +1,8 @@
-//! Many UNIONs in a row as one.
+//! Merges many consecutive UNIONs into one.
 //!
-//! The parser gives `a UNION ALL b UNION ALL c` as one union within the next, and `optimize_unions` of
-//! DataFusion 55 lifts the inputs of the inner one into the outer one at each of them, and looks at all
-//! inputs each time: the time grows with the square of their number.
+//! The parser nests `a UNION ALL b UNION ALL c` as one union within the next. `optimize_unions` of
+//! DataFusion 55 moves the inputs of the inner union into the outer one at each of them, and
+//! inspects all inputs each time, which takes time quadratic in their number.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Distinct, LogicalPlan, Union};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, once types are coerced: a union has no input that is a union of the same types, nor, below
-/// DISTINCT, one that is a DISTINCT of such a union.
+/// Analyzer rule, after type coercion: no input of a union is a union of the same types, nor, below
+/// DISTINCT, a DISTINCT of such a union.
 #[derive(Debug)]
 pub(in crate::sql) struct FlatUnions;
 
@@ -26,11 +26,11 @@ impl AnalyzerRule for FlatUnions {
         let plan = plan.transform_down_with_subqueries(|node| {
             Ok(match node {
                 LogicalPlan::Union(union) if is_nested(&union, false) => {
-                    Transformed::yes(LogicalPlan::Union(flatten(union, false)))
+                    Transformed::yes(LogicalPlan::Union(flatten_union(union, false)))
                 }
                 LogicalPlan::Distinct(Distinct::All(input)) => match Arc::unwrap_or_clone(input) {
                     LogicalPlan::Union(union) if is_nested(&union, true) => {
-                        let flat = Arc::new(LogicalPlan::Union(flatten(union, true)));
+                        let flat = Arc::new(LogicalPlan::Union(flatten_union(union, true)));
                         Transformed::yes(LogicalPlan::Distinct(Distinct::All(flat)))
                     }
                     other => Transformed::no(LogicalPlan::Distinct(Distinct::All(Arc::new(other)))),
@@ -47,11 +47,11 @@ impl AnalyzerRule for FlatUnions {
 }
 
 fn is_nested(union: &Union, distinct: bool) -> bool {
-    union.inputs.iter().any(|input| inner(input, &union.schema, distinct).is_some())
+    union.inputs.iter().any(|input| inner_union(input, &union.schema, distinct).is_some())
 }
 
-/// The union of the same types that an input is.
-fn inner<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
+/// Returns an input if it is a union of the same types.
+fn inner_union<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
     match input {
         LogicalPlan::Union(union) if has_types_of(&union.schema, schema) => Some(union),
         LogicalPlan::Distinct(Distinct::All(input)) if distinct => match input.as_ref() {
@@ -67,12 +67,12 @@ fn has_types_of(one: &DFSchema, other: &DFSchema) -> bool {
         && one.fields().iter().zip(other.fields()).all(|(a, b)| a.data_type() == b.data_type())
 }
 
-/// A union with the inputs of those within it in their places.
-fn flatten(union: Union, distinct: bool) -> Union {
+/// Replaces nested unions by their inputs.
+fn flatten_union(union: Union, distinct: bool) -> Union {
     let mut inputs = Vec::new();
     let mut open: Vec<Arc<LogicalPlan>> = union.inputs.into_iter().rev().collect();
     while let Some(input) = open.pop() {
-        match inner(&input, &union.schema, distinct) {
+        match inner_union(&input, &union.schema, distinct) {
             Some(within) => open.extend(within.inputs.iter().rev().map(Arc::clone)),
             None => inputs.push(input),
         }

@@ -1,4 +1,4 @@
-//! [`SourceOrderExec`]: partitions one after the other.
+//! [`SourceOrderExec`]: concatenates partitions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::sql::exec::one_input;
 
-/// Batches that a partition may be ahead of its turn.
+/// Number of batches that a partition may be ahead of its turn.
 const AHEAD: usize = 4;
 
-/// One partition that is its input's partitions in the order of their index.
+/// A single partition that concatenates the partitions of its input in the order of their index.
 ///
-/// All partitions run at once, each a few batches ahead of its turn; under a limit, one after the
-/// other, so that nothing is read past it.
+/// All partitions run at the same time, each at most a few batches ahead of its turn. Under a limit
+/// they run one after the other, so that nothing is read past it.
 #[derive(Debug)]
 pub struct SourceOrderExec {
     input: Arc<dyn ExecutionPlan>,
@@ -36,7 +36,7 @@ pub struct SourceOrderExec {
 }
 
 impl SourceOrderExec {
-    /// Over `input`, giving at most `fetch` rows.
+    /// Creates a node over `input` that returns at most `fetch` rows.
     pub fn new(input: Arc<dyn ExecutionPlan>, fetch: Option<usize>) -> Self {
         let mut equivalences = input.equivalence_properties().clone();
         equivalences.clear_orderings();
@@ -89,7 +89,9 @@ impl ExecutionPlan for SourceOrderExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         if partition != 0 {
-            return internal_err!("SourceOrderExec has one partition, not {partition}");
+            return internal_err!(
+                "internal error: SourceOrderExec has one partition, not {partition}"
+            );
         }
         let partitions = self.input.output_partitioning().partition_count();
         let metrics = BaselineMetrics::new(&self.metrics, partition);
@@ -112,7 +114,7 @@ impl ExecutionPlan for SourceOrderExec {
                     builder.spawn(async move {
                         let mut batches = input.execute(p, context)?;
                         while let Some(batch) = batches.next().await {
-                            // The receiver is gone when nobody wants more.
+                            // The receiver is closed when no more batches are needed.
                             let failed = batch.is_err();
                             if sender.send(batch).await.is_err() || failed {
                                 break;

@@ -14,7 +14,7 @@ use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
-/// Another source with the partitions that it has.
+/// Wraps a source and keeps its partitions.
 #[derive(Clone, Debug)]
 pub(super) struct FixedSource(pub(super) Arc<dyn DataSource>);
 

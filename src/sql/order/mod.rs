@@ -1,10 +1,11 @@
 //! Rows in source order: by file name, then by position in the file.
 //!
-//! Formats that know rows by position (`.nrt`, safetensors) are written in source order whatever the
-//! number of partitions, and LIMIT takes the first rows of the source. Plans of DataFusion do not
-//! promise either: partitions are merged as they come, scans hand files to whichever partition is
-//! idle, round-robin repartitioning deals batches out. [`in_source_order`] rewrites a plan so that
-//! its partitions, one after the other, are the rows in source order, or says why it cannot.
+//! Formats that know rows by position (`.nrt`, safetensors) are written in source order whatever
+//! the number of partitions, and LIMIT takes the first rows of the source. DataFusion's plans
+//! promise neither: partitions are merged in order of arrival, scans assign files to idle
+//! partitions, and round-robin repartitioning distributes batches. [`in_source_order`] rewrites a
+//! plan so that its partitions, one after another, are the rows in source order, or returns why it
+//! cannot.
 
 mod concat;
 mod fixed;
@@ -49,37 +50,38 @@ pub(crate) use self::sink::OrderedSinkExec;
 pub(in crate::sql) use self::sink::ordered_sink;
 use self::sorted::SortedExec;
 
-/// Rewrites a plan so that its partitions, in the order of their index, hold the rows in source order.
+/// Rewrites a plan so that its partitions, in the order of their index, hold the rows in source
+/// order.
 ///
-/// Round-robin repartitions go, merged partitions are concatenated, file scans read their own files
-/// only and in order. Filters, projections, limits, `unnest`, `UNION ALL` (first its first input) and
-/// sorted plans are fine.
+/// It removes round-robin repartitioning, concatenates merged partitions, and makes file scans read
+/// their own files in order. It accepts filters, projections, limits, `unnest`, `UNION ALL` (first
+/// its first input) and sorted plans.
 ///
 /// # Errors
 /// When the plan has no order to keep: a join, an aggregation by keys, a window over partitions,
 /// hash repartitioning. The message names the operator.
 pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    match rewrite(plan)? {
+    match rewrite_plan(plan)? {
         Ok(plan) => Ok(plan),
-        Err(operator) => plan_err!("the plan defines no order of rows ({operator})"),
+        Err(operator) => plan_err!("the plan has no order of rows ({operator})"),
     }
 }
 
-/// The plan in source order, or the operator that has none.
+/// The plan in source order, or the operator that loses the order.
 type Ordered = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 
-fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
+fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         return Ok(Ok(ordered_scan(plan, scan)));
     }
     if let Some(repartition) = plan.downcast_ref::<RepartitionExec>() {
         return match repartition.partitioning() {
-            Partitioning::RoundRobinBatch(_) => rewrite(repartition.input()),
+            Partitioning::RoundRobinBatch(_) => rewrite_plan(repartition.input()),
             _ => Ok(Err(plan.name().into())),
         };
     }
     if let Some(coalesce) = plan.downcast_ref::<CoalescePartitionsExec>() {
-        return Ok(rewrite(coalesce.input())?.map(|input| {
+        return Ok(rewrite_plan(coalesce.input())?.map(|input| {
             Arc::new(SourceOrderExec::new(input, coalesce.fetch())) as Arc<dyn ExecutionPlan>
         }));
     }
@@ -89,7 +91,8 @@ fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
         return Ok(Ok(Arc::clone(plan)));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        // Without keys there is one row; before it is optimized, a plan only asks for one partition.
+        // Without keys there is one row. Before optimization, a plan only requires a single
+        // partition.
         let one = one || single_input(plan);
         return Ok(if aggregate.group_expr().is_empty() && one {
             Ok(Arc::clone(plan))
@@ -103,7 +106,7 @@ fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     }
     let children = plan.children();
     let through: Vec<bool> = if children.is_empty() {
-        // Another source: its partitions are taken to be in order.
+        // The partitions of any other source are assumed to be in order.
         return Ok(Ok(Arc::clone(plan)));
     } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>() {
         vec![true; children.len()]
@@ -124,7 +127,7 @@ fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     let mut ordered: Vec<Arc<dyn ExecutionPlan>> = Vec::with_capacity(children.len());
     for (child, through) in children.into_iter().zip(through) {
         ordered.push(if through {
-            match rewrite(child)? {
+            match rewrite_plan(child)? {
                 Ok(child) if single && child.output_partitioning().partition_count() > 1 => {
                     Arc::new(SourceOrderExec::new(child, None))
                 }
@@ -140,13 +143,13 @@ fn rewrite(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
         .map(Ok)
 }
 
-/// Whether a plan with one input asks for one partition of it.
+/// Whether a plan with one input requires a single partition of it.
 fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let required = plan.input_distribution_requirements().into_per_child();
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
-/// A scan whose partitions, one after the other, are the files by name and each file from its start.
+/// Returns a scan whose partitions, one after another, are the files by name, each from its start.
 fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn ExecutionPlan> {
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else {
         return Arc::clone(plan);
@@ -168,8 +171,8 @@ fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn
     DataSourceExec::from_data_source(builder.build())
 }
 
-/// Keeps the partitions of in-memory tables as they are: DataFusion sorts their batches by size when
-/// it repartitions them.
+/// Keeps the partitions of tables in memory: DataFusion sorts their batches by size when it
+/// repartitions them.
 fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let fixed = plan.transform_down(|node| {
         let source = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
@@ -184,7 +187,7 @@ fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(fixed.data)
 }
 
-/// Has the order of every ORDER BY that reaches the output kept, wherever the optimizer sorts.
+/// Makes the optimizer keep the order of every ORDER BY that reaches the output.
 pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pinned = plan.transform_down(|node| {
         let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone()).or_else(|| {
@@ -205,7 +208,7 @@ pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn 
     Ok(pinned.data)
 }
 
-/// A plan whose order, if it has one, the optimizer keeps.
+/// Returns a plan whose order, if it has one, the optimizer keeps.
 pub(in crate::sql) fn pinned(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_ordering().cloned() {
         Some(order) => Arc::new(SortedExec::new(plan, order)),
@@ -213,15 +216,15 @@ pub(in crate::sql) fn pinned(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionP
     }
 }
 
-/// What is said when rows known by position have no position.
-fn refusal(format: &str, operator: &str, ids: &[&str]) -> DataFusionError {
+/// Returns the error for a query whose rows have no position.
+fn refuse_unordered(format: &str, operator: &str, ids: &[&str]) -> DataFusionError {
     let ids = ids.iter().map(|i| format!("`{i}`")).collect::<Vec<_>>().join(" or ");
     let or_id = match ids.as_str() {
         "" => String::new(),
         ids => format!(", or keep an id column {ids} in it"),
     };
     DataFusionError::Plan(format!(
-        "the rows of a {format} file are known by their position, and this query gives them none ({operator}): end it with ORDER BY{or_id}"
+        "the rows of a {format} file are identified by their position, but this query has no order of rows ({operator}); end it with ORDER BY{or_id}"
     ))
 }
 
@@ -235,19 +238,18 @@ impl PhysicalOptimizerRule for SourceOrder {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // What stands above a limit may deal out its rows again, to evaluate a projection in parallel.
+        // A node above a limit may distribute its rows again, to evaluate a projection in parallel.
         let plan = match limit_reaches_output(&plan) {
-            true => rewrite(&plan)?.unwrap_or(plan),
+            true => rewrite_plan(&plan)?.unwrap_or(plan),
             false => plan,
         };
         let plan = plan.transform_down(|node| {
             if let Some(sink) = node.downcast_ref::<OrderedSinkExec>() {
-                return Ok(match sink.ordered()? {
+                return Ok(match sink.to_ordered()? {
                     Some(sink) => Transformed::yes(Arc::new(sink) as Arc<dyn ExecutionPlan>),
                     None => Transformed::no(node),
                 });
             }
-            // A LIMIT is in the merge of the partitions, an OFFSET alone stands above it.
             let limits = match node.downcast_ref::<CoalescePartitionsExec>() {
                 Some(coalesce) => coalesce.fetch().is_some(),
                 None => node.downcast_ref::<GlobalLimitExec>().is_some_and(|l| l.skip() > 0),
@@ -255,7 +257,7 @@ impl PhysicalOptimizerRule for SourceOrder {
             if !limits {
                 return Ok(Transformed::no(node));
             }
-            Ok(match rewrite(&node)? {
+            Ok(match rewrite_plan(&node)? {
                 Ok(ordered) => Transformed::yes(ordered),
                 Err(_) => Transformed::no(node),
             })
@@ -272,7 +274,7 @@ impl PhysicalOptimizerRule for SourceOrder {
     }
 }
 
-/// Whether the rows that a plan gives are those of a limit in it, one for one or fewer, and dealt out to
+/// Whether the rows of a plan are those of a limit in it, one for one or fewer, and distributed to
 /// partitions above it.
 fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
@@ -302,8 +304,8 @@ impl PhysicalOptimizerRule for MemoryOrder {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_down(|node| {
-            // The whole input, which holds further limits, is seen to at once.
-            if node.is::<GlobalLimitExec>() && rewrite(&node)?.is_ok() {
+            // The whole input, which may contain further limits, is rewritten at once.
+            if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
                 let fixed = fix_memory(node)?;
                 return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));
             }
@@ -321,7 +323,6 @@ impl PhysicalOptimizerRule for MemoryOrder {
     }
 }
 
-/// Whether a requirement asks for anything.
-fn asks(order: Option<&LexRequirement>) -> bool {
+fn requires_order(order: Option<&LexRequirement>) -> bool {
     order.is_some_and(|o| o.iter().next().is_some())
 }

@@ -1,4 +1,4 @@
-//! [`OffsetIntoScan`]: tables in memory and Parquet files do not read what OFFSET skips.
+//! [`OffsetIntoScan`]: tables in memory and Parquet files do not read the rows that OFFSET skips.
 
 use std::sync::Arc;
 
@@ -19,9 +19,10 @@ use super::SourceOrderExec;
 use crate::sql::sources::parquet::windowed;
 use crate::sql::sources::table::TableSource;
 
-/// Physical optimizer rule, once rows under limits are in source order: LIMIT and OFFSET over nothing but
-/// columns of a table in memory, or of Parquet files whose numbers of rows are known, become a range of
-/// their rows: row groups outside it are not read, and of those at its ends only the rows within.
+/// Physical optimizer rule, after rows under limits are in source order: LIMIT and OFFSET over
+/// plain columns of a table in memory, or of Parquet files with known numbers of rows, become a
+/// range of rows. Row groups outside the range are not read, and of those at its ends only the rows
+/// inside.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct OffsetIntoScan;
 
@@ -36,7 +37,7 @@ impl PhysicalOptimizerRule for OffsetIntoScan {
                 return Ok(Transformed::no(node));
             };
             Ok(match limit.skip() > 0 {
-                true => match skipping(limit.input(), limit.skip(), limit.fetch())? {
+                true => match skip_rows(limit.input(), limit.skip(), limit.fetch())? {
                     Some(input) => Transformed::yes(input),
                     None => Transformed::no(node),
                 },
@@ -55,9 +56,9 @@ impl PhysicalOptimizerRule for OffsetIntoScan {
     }
 }
 
-/// The plan without the first `skip` rows and with at most `fetch`, when its rows are those of a table in
-/// memory or of Parquet files, one for one and in order.
-fn skipping(
+/// Returns the plan without the first `skip` rows and with at most `fetch`, if its rows are those
+/// of a table in memory or of Parquet files, one for one and in order.
+fn skip_rows(
     plan: &Arc<dyn ExecutionPlan>,
     skip: usize,
     fetch: Option<usize>,
@@ -74,13 +75,13 @@ fn skipping(
             window.map(|window| DataSourceExec::from_data_source(window) as Arc<dyn ExecutionPlan>)
         );
     }
-    // The rows are counted by the scan, so that no limit is left above it.
+    // The scan counts the rows, so that no limit remains above it.
     if let Some(order) = plan.downcast_ref::<SourceOrderExec>() {
         let within = order.fetch().map(|given| given.saturating_sub(skip));
         let fetch = [fetch, within].into_iter().flatten().min();
-        let ordered = skipping(order.children()[0], skip, fetch)?.map(|input| {
+        let ordered = skip_rows(order.children()[0], skip, fetch)?.map(|input| {
             match input.output_partitioning().partition_count() {
-                // No rows but those, in their order.
+                // The single input has exactly these rows in order.
                 1 => input,
                 _ => Arc::new(SourceOrderExec::new(input, fetch)) as Arc<dyn ExecutionPlan>,
             }
@@ -90,7 +91,7 @@ fn skipping(
     if !plan.is::<ProjectionExec>() && !plan.is::<CooperativeExec>() {
         return Ok(None);
     }
-    let Some(input) = skipping(plan.children()[0], skip, fetch)? else { return Ok(None) };
+    let Some(input) = skip_rows(plan.children()[0], skip, fetch)? else { return Ok(None) };
     let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
     Arc::clone(plan).replace_children(vec![input], options).map(Some)
 }

@@ -21,29 +21,33 @@ use datafusion::physical_plan::{
 };
 use futures::stream;
 
-use super::{SourceOrderExec, asks, fix_memory, pin_sorts, refusal, rewrite};
+use super::{
+    SourceOrderExec, fix_memory, pin_sorts, refuse_unordered, requires_order, rewrite_plan,
+};
 use crate::sql::exec::one_input;
 
 /// Writes its input to a sink that keeps the order of rows.
 ///
 /// Input with ORDER BY is merged by it. Other input is rewritten to source order by the rule
-/// [`SourceOrder`](super::SourceOrder), or where that is not installed, when the plan runs; refused when
-/// that is impossible, the format knows rows by position, and no column tells them apart.
+/// [`SourceOrder`](super::SourceOrder) or, if that is not installed, at execution. If this is
+/// impossible, the format knows rows by position, and no column identifies rows, the query is
+/// refused.
 #[derive(Clone, Debug)]
 pub(crate) struct OrderedSinkExec {
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    /// Names of columns that tell rows apart whatever their order; `None` where a format needs no order.
+    /// Names of columns that identify rows in any order; `None` if the format needs no order.
     ids: Option<&'static [&'static str]>,
     /// Whether the input is in its final form.
     settled: bool,
     properties: Arc<PlanProperties>,
 }
 
-/// A plan that writes `input` to `sink`; `order` is that of the query, `ids` the columns that make an
-/// order unnecessary. Without `ids` nothing is refused: rows without an order come as they do.
+/// Returns a plan that writes `input` to `sink`; `order` is that of the query, and `ids` are the
+/// columns that make an order unnecessary. Without `ids`, nothing is refused, and unordered rows
+/// are written in order of arrival.
 pub(in crate::sql) fn ordered_sink(
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
@@ -51,12 +55,12 @@ pub(in crate::sql) fn ordered_sink(
     format: &'static str,
     ids: Option<&'static [&'static str]>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let order = order.filter(|o| asks(Some(o)));
-    // An order by columns that are not written is none that the input could be asked for.
+    let order = order.filter(|o| requires_order(Some(o)));
+    // The input cannot be required to have an order by columns that are not written.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
-    // What is refused is refused here: an error of an optimizer rule begins with the rule's name.
-    sink.refused()?;
+    // Refusals happen here, because the error of an optimizer rule starts with the rule's name.
+    sink.check_order()?;
     Ok(Arc::new(sink))
 }
 
@@ -79,7 +83,7 @@ impl OrderedSinkExec {
         Self { input, sink, order, format, ids, settled: false, properties: Arc::new(properties) }
     }
 
-    /// With another input. Whoever replaces the input of a settled plan (to wrap it in metrics, say)
+    /// Replaces the input. A node that wraps the input of a settled plan (in metrics, for example)
     /// keeps it settled.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         let settled = self.settled && input.output_partitioning().partition_count() == 1;
@@ -89,18 +93,18 @@ impl OrderedSinkExec {
         }
     }
 
-    /// The refusal of rows without an order, if they need one.
-    fn refused(&self) -> Result<()> {
+    /// Refuses rows without an order if the sink needs one.
+    fn check_order(&self) -> Result<()> {
         if self.order.is_some() {
             return Ok(());
         }
-        match rewrite(&self.input)? {
+        match rewrite_plan(&self.input)? {
             Ok(_) => Ok(()),
             Err(operator) => self.check_ids(&operator),
         }
     }
 
-    /// Fine when a column tells rows apart.
+    /// Accepts rows that a column identifies.
     fn check_ids(&self, operator: &str) -> Result<()> {
         let Some(ids) = self.ids else { return Ok(()) };
         let schema = self.input.schema();
@@ -108,21 +112,21 @@ impl OrderedSinkExec {
             |id: &&str| schema.field_with_name(id).is_ok_and(|f| !f.data_type().is_nested());
         match ids.iter().any(is_id) {
             true => Ok(()),
-            false => Err(refusal(self.format, operator, ids)),
+            false => Err(refuse_unordered(self.format, operator, ids)),
         }
     }
 
-    /// The same with its input in source order and one partition; `None` when it is so already.
-    pub(super) fn ordered(&self) -> Result<Option<Self>> {
+    /// Returns the node with its input in source order and one partition; `None` if it already is.
+    pub(super) fn to_ordered(&self) -> Result<Option<Self>> {
         if self.settled {
             return Ok(None);
         }
         let partitions = self.input.output_partitioning().partition_count();
         let input = if self.order.is_some() {
-            // Sorted: one partition has been asked for.
+            // The input is sorted: a single partition was required.
             Arc::clone(&self.input)
         } else {
-            match rewrite(&self.input)? {
+            match rewrite_plan(&self.input)? {
                 Ok(input) if input.output_partitioning().partition_count() == 1 => input,
                 Ok(input) => Arc::new(SourceOrderExec::new(input, None)),
                 Err(operator) => {
@@ -187,9 +191,11 @@ impl ExecutionPlan for OrderedSinkExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         if partition != 0 {
-            return internal_err!("OrderedSinkExec has one partition, not {partition}");
+            return internal_err!(
+                "internal error: OrderedSinkExec has one partition, not {partition}"
+            );
         }
-        if let Some(ordered) = self.ordered()? {
+        if let Some(ordered) = self.to_ordered()? {
             return ordered.execute(partition, context);
         }
         let data = self.input.execute(0, Arc::clone(&context))?;

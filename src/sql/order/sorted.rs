@@ -14,11 +14,11 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::one_input;
 
-/// Passes its one sorted partition through.
+/// Passes its single sorted partition through.
 ///
-/// It stands where a query says ORDER BY, in a plan that is not optimized yet. The optimizer may sort
-/// elsewhere (below a join, say) or not at all when rows come sorted, as long as this node gets what it
-/// requires: whoever finds it need not know how.
+/// It marks an ORDER BY of the query in a plan that is not optimized yet. The optimizer may sort
+/// elsewhere (below a join, for example) or not at all if rows arrive sorted, as long as this node
+/// gets the order that it requires.
 #[derive(Debug)]
 pub(super) struct SortedExec {
     input: Arc<dyn ExecutionPlan>,

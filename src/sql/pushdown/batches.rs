@@ -1,9 +1,9 @@
-//! Batches sized by leaf values where lists flow.
+//! Batches sized by leaf values.
 //!
-//! A batch of 8,192 rows of patients can be gigabytes. Scans of `.nrt` cut theirs by leaves, but filters,
-//! joins and repartitioning collect rows up to the session's batch size again, and Parquet is read by
-//! rows. So the batch size of a plan that carries lists is lowered to what holds about
-//! `serrate.leaf_batch_size` leaves, unless its batches are cut by leaves as they are.
+//! A batch of 8,192 rows of patients can take gigabytes. Scans of `.nrt` cut their batches by
+//! leaves, but filters, joins and repartitioning collect rows up to the session's batch size again,
+//! and Parquet is read by rows. The rule lowers the batch size of a plan with lists to about
+//! `serrate.leaf_batch_size` leaves, unless its batches are already cut by leaves.
 
 use std::fmt;
 use std::sync::Arc;
@@ -51,16 +51,16 @@ impl PhysicalOptimizerRule for LeafBatches {
             if let Some(scan) = node.downcast_ref::<DataSourceExec>()
                 && let Some(per_row) = leaves_per_row(scan)?
             {
-                rows = rows.min(fitting(leaves, per_row));
+                rows = rows.min(rows_per_batch(leaves, per_row));
             }
             Ok(TreeNodeRecursion::Continue)
         })?;
         if rows >= batch_size {
             return Ok(plan);
         }
-        // What gives no lists collects as many rows as ever: what is unnested, grouped or reduced would
-        // come in crumbs.
-        raised(plan, rows, batch_size)
+        // Nodes without lists keep the usual batch size: unnested, grouped or reduced rows would
+        // come in tiny batches.
+        raise_batch_size(plan, rows, batch_size)
     }
 
     fn name(&self) -> &str {
@@ -72,8 +72,8 @@ impl PhysicalOptimizerRule for LeafBatches {
     }
 }
 
-/// Whether the batches of a plan are those of scans that cut them by leaves themselves. To run it with
-/// another batch size would cost more than a small query takes.
+/// Whether the batches of a plan come from scans that cut them by leaves. Running it with another
+/// batch size would cost more than a small query takes.
 fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let mut all = true;
     plan.apply(|node| {
@@ -98,20 +98,20 @@ fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     Ok(all)
 }
 
-/// A plan that gives lists, run in batches of `rows` rows. What it reads that has no lists (of a list that
-/// is unnested, of groups) keeps the batch size of the session.
-fn lowered(
+/// Runs a plan that returns lists in batches of `rows` rows. Inputs without lists (of unnested
+/// lists, of groups) keep the batch size of the session.
+fn lower_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,
     batch_size: usize,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_down(|node| {
         if !node.children().is_empty() && !gives_lists(&node) {
-            let input = raised(node, rows, batch_size)?;
+            let input = raise_batch_size(node, rows, batch_size)?;
             let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec { input, rows: batch_size });
             return Ok(Transformed::new(sized, true, TreeNodeRecursion::Jump));
         }
-        // Filters keep the batch size they were planned with.
+        // Filters keep the batch size with which they were planned.
         let lowered = match node.downcast_ref::<FilterExec>() {
             Some(filter) if filter.batch_size() > rows => Some(filter.with_batch_size(rows)?),
             _ => None,
@@ -124,8 +124,9 @@ fn lowered(
     Ok(plan.data)
 }
 
-/// A plan that gives no lists, in batches of the usual size, with lowered ones where lists flow below.
-fn raised(
+/// Runs a plan that returns no lists in batches of the usual size, with smaller ones below where
+/// lists flow.
+fn raise_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,
     batch_size: usize,
@@ -138,7 +139,7 @@ fn raised(
             return Ok(Transformed::no(node));
         }
         let sized = cuts_by_leaves(&node)?;
-        let mut node = lowered(node, rows, batch_size)?;
+        let mut node = lower_batch_size(node, rows, batch_size)?;
         if !sized {
             node = Arc::new(BatchSizeExec { input: node, rows });
         }
@@ -153,13 +154,13 @@ fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
         Some(scan) => leaves_per_row(scan).is_ok_and(|leaves| leaves.is_some()),
         None => false,
     };
-    // The words of a sum are few: groups in crumbs would cost more than they save.
+    // The words of a partial sum are few: tiny batches of groups would cost more than they save.
     let is_long = |f: &Field| is_list(f.data_type()) && !f.metadata().contains_key(SUM_STATE);
     reads || plan.schema().fields().iter().any(|f| is_long(f))
 }
 
-/// Rows of `per_row` leaves each that hold `leaves` leaves; one at least.
-fn fitting(leaves: usize, per_row: f64) -> usize {
+/// Returns how many rows of `per_row` leaves each hold `leaves` leaves, at least one.
+fn rows_per_batch(leaves: usize, per_row: f64) -> usize {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -169,8 +170,8 @@ fn fitting(leaves: usize, per_row: f64) -> usize {
     rows.max(1)
 }
 
-/// How many leaves a row has in the largest list column that a scan reads; `None` when it reads none or
-/// nothing is known about their size.
+/// Returns the number of leaves per row in the largest list column that a scan reads; `None` if it
+/// reads none or nothing is known about their size.
 pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
     let source = scan.data_source();
     if let Some(config) = source.downcast_ref::<FileScanConfig>() {
@@ -185,9 +186,9 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
                 .collect(),
         };
         let statistics = config.statistics();
-        let estimate = largest(schema, &read, &statistics)
+        let estimate = largest_column(schema, &read, &statistics)
             .or_else(|| on_disk(schema, &read, config, *statistics.num_rows.get_value()?));
-        // How well values pack says little about how many there are, where nobody counted them.
+        // Without a count of values, their compressed size says little about their number.
         let known = |i: &usize| {
             let column = statistics.column_statistics.get(*i);
             column.is_some_and(|c| c.byte_size.get_value().is_some())
@@ -207,38 +208,38 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
     if statistics.num_rows.get_value().is_none() {
         return Ok(Some(UNKNOWN_PER_ROW));
     }
-    Ok(largest(&schema, &all, statistics.as_ref()))
+    Ok(largest_column(&schema, &all, statistics.as_ref()))
 }
 
-/// Leaves that a row of lists in a Parquet file is taken to have at least.
+/// Assumed minimum number of leaves per row of lists in a Parquet file.
 const PACKED_PER_ROW: f64 = 256.0;
 
-/// Leaves a row is taken to have when a source of lists says nothing of its size (a MEDS folder).
+/// Assumed number of leaves per row if a source of lists has no size information (a MEDS folder).
 const UNKNOWN_PER_ROW: f64 = 1024.0;
 
 fn is_list(data_type: &DataType) -> bool {
     list_depth(data_type) > 0
 }
 
-/// Bytes that a leaf is taken to have in a compressed file.
+/// Assumed number of bytes per leaf in a compressed file.
 const LEAF_ON_DISK: f64 = 2.0;
 
-/// An estimate from the size of the files, all of which is taken to be leaves, shared equally by the
-/// list columns.
+/// Estimates the number of leaves from the size of the files, which is attributed to the list
+/// columns in equal parts.
 fn on_disk(schema: &Schema, read: &[usize], config: &FileScanConfig, rows: usize) -> Option<f64> {
     let is = |i: &usize| schema.fields().get(*i).is_some_and(|f| is_list(f.data_type()));
     if rows == 0 || !read.iter().any(is) {
         return None;
     }
     let lists = (0..schema.fields().len()).filter(is).count();
-    // A file cut into ranges is counted once, at its first.
+    // A file divided into ranges is counted once, with its first range.
     let first = |f: &&PartitionedFile| f.range.as_ref().is_none_or(|r| r.start == 0);
     let files = config.file_groups.iter().flat_map(FileGroup::iter).filter(first);
     let bytes: u64 = files.map(|f| f.object_meta.size).sum();
     Some(bytes as f64 / LEAF_ON_DISK / lists as f64 / rows as f64)
 }
 
-fn largest(schema: &Schema, columns: &[usize], statistics: &Statistics) -> Option<f64> {
+fn largest_column(schema: &Schema, columns: &[usize], statistics: &Statistics) -> Option<f64> {
     let rows = *statistics.num_rows.get_value()?;
     if rows == 0 {
         return None;
@@ -262,7 +263,6 @@ fn largest(schema: &Schema, columns: &[usize], statistics: &Statistics) -> Optio
         .reduce(f64::max)
 }
 
-/// Runs its input with a lower batch size.
 #[derive(Debug)]
 pub(crate) struct BatchSizeExec {
     input: Arc<dyn ExecutionPlan>,

@@ -1,4 +1,4 @@
-//! [`BelowJoins`]: what is left of lists is worked out before they are joined.
+//! [`BelowJoins`]: reduces lists before they are joined.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use crate::array::list_depth;
 use crate::functions::{cannot_fail, is_fixed_slice, is_ours};
 
-/// Names of the columns that this rule makes begin so.
+/// Prefix of the names of columns that this rule creates.
 const PREFIX: &str = "__serrate_below_join";
 
-/// Logical optimizer rule: a function of ours over lists of one side of a join, above the join, moves
-/// below it; so do `x[a:b]` and `x[a]`.
+/// Logical optimizer rule: moves our functions, `x[a:b]` and `x[a]` below a join if they read lists
+/// of one side only.
 ///
-/// A join copies the lists of every row it gives, once for each match. What is made of them is mostly
-/// small: a sum, a count, the last ten events. Made below, it is made once per row of its side and the
-/// lists are not joined at all. It stays above where an outer join makes rows of NULL out of nothing,
-/// where the function needs columns of both sides or may fail over a value (of a row that is not joined),
-/// and where the lists themselves are asked for as well.
+/// A join copies the lists of each row that it returns, once per match. The result of a function on
+/// them is mostly small: a sum, a count, the last ten events. Below the join, it is computed once
+/// per row of its side, and the lists are not joined at all. The function stays above if an outer
+/// join adds rows of NULL, if it needs columns of both sides or may fail on a value (of a row that
+/// is not joined), and if the lists themselves are also needed.
 #[derive(Debug, Default)]
 pub(crate) struct BelowJoins;
 
@@ -46,14 +46,15 @@ impl OptimizerRule for BelowJoins {
         if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
             return Ok(Transformed::no(plan));
         }
-        let Some((join, between)) = plan.inputs().first().and_then(|input| joined(input)) else {
+        let Some((join, between)) = plan.inputs().first().and_then(|input| join_below(input))
+        else {
             return Ok(Transformed::no(plan));
         };
-        // Columns have the names of the join's.
+        // The columns are those of the join.
         let between = between.map(|projection| projection.expr.clone());
         let sides = [
-            takes(join.join_type, true).then(|| Arc::clone(join.left.schema())),
-            takes(join.join_type, false).then(|| Arc::clone(join.right.schema())),
+            keeps_all_rows(join.join_type, true).then(|| Arc::clone(join.left.schema())),
+            keeps_all_rows(join.join_type, false).then(|| Arc::clone(join.right.schema())),
         ];
         let join = join.clone();
         let bare = bare_lists(&plan);
@@ -92,7 +93,7 @@ impl OptimizerRule for BelowJoins {
         let moved: Vec<Expr> =
             made.iter().flatten().map(|(_, column)| Expr::Column(column.clone())).collect();
         let [left, right] = made;
-        let inputs = vec![with(&join.left, left)?, with(&join.right, right)?];
+        let inputs = vec![add_columns(&join.left, left)?, add_columns(&join.right, right)?];
         let join = LogicalPlan::Join(join);
         let mut join = join.with_new_exprs(join.expressions(), inputs)?;
         if let Some(columns) = between {
@@ -103,8 +104,8 @@ impl OptimizerRule for BelowJoins {
     }
 }
 
-/// The join that a plan is over, a choice of its columns between them or not.
-fn joined(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
+/// Returns the join below a plan, with or without a projection of columns between them.
+fn join_below(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
     match input {
         LogicalPlan::Join(join) => Some((join, None)),
         LogicalPlan::Projection(projection)
@@ -119,8 +120,8 @@ fn joined(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
     }
 }
 
-/// Whether all rows that a join gives have a row of a side in them.
-fn takes(join: JoinType, left: bool) -> bool {
+/// Whether all rows of a join contain a row of a side.
+fn keeps_all_rows(join: JoinType, left: bool) -> bool {
     match join {
         JoinType::Inner => true,
         JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => left,
@@ -129,7 +130,7 @@ fn takes(join: JoinType, left: bool) -> bool {
     }
 }
 
-/// The side whose columns, lists among them, are all that a call of ours needs.
+/// Returns the side that has all columns, including lists, that a call needs.
 fn side_of(
     e: &Expr,
     sides: &[Option<Arc<DFSchema>>; 2],
@@ -154,13 +155,13 @@ fn side_of(
             Err(_) => false,
         });
         if here && lists {
-            // Rows that find no match are computed too.
+            // Rows without a match are computed too.
             if !cannot_fail(e, schema.as_ref())? {
                 return Ok(None);
             }
-            // A mask is no smaller than what it is of; what becomes of it may be.
+            // A mask is as large as its input, so only calls that shrink it are pushed down.
             let small = match e.get_type(schema.as_ref()) {
-                Ok(t) => list_depth(&t) == 0 || shrinks(call.name()) || is_fixed_slice(call),
+                Ok(t) => list_depth(&t) == 0 || is_shrinking(call.name()) || is_fixed_slice(call),
                 Err(_) => false,
             };
             return Ok(small.then_some(i));
@@ -169,7 +170,7 @@ fn side_of(
     Ok(None)
 }
 
-/// Functions that give lists with fewer values than they take.
+/// Functions that return lists with fewer values than their input.
 const SHRINK: [&str; 9] = [
     "ragged_slice",
     "ragged_head",
@@ -182,7 +183,6 @@ const SHRINK: [&str; 9] = [
     "ragged_max_shape",
 ];
 
-/// Reductions, which take an axis away.
 const REDUCE: [&str; 12] = [
     "ragged_sum",
     "ragged_mean",
@@ -198,11 +198,11 @@ const REDUCE: [&str; 12] = [
     "ragged_nunique",
 ];
 
-fn shrinks(name: &str) -> bool {
+fn is_shrinking(name: &str) -> bool {
     SHRINK.contains(&name) || REDUCE.contains(&name)
 }
 
-/// The columns that a plan asks for as they are.
+/// Returns the columns that a plan reads as they are.
 fn bare_lists(plan: &LogicalPlan) -> HashSet<Column> {
     plan.expressions()
         .into_iter()
@@ -213,8 +213,7 @@ fn bare_lists(plan: &LogicalPlan) -> HashSet<Column> {
         .collect()
 }
 
-/// A side with further columns.
-fn with(side: &Arc<LogicalPlan>, made: Vec<(Expr, Column)>) -> Result<LogicalPlan> {
+fn add_columns(side: &Arc<LogicalPlan>, made: Vec<(Expr, Column)>) -> Result<LogicalPlan> {
     let side = LogicalPlan::clone(side);
     if made.is_empty() {
         return Ok(side);

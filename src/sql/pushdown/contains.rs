@@ -1,4 +1,4 @@
-//! [`ContainsPushdown`]: tests of whether a list has a value, as the Parquet reader knows them.
+//! [`ContainsPushdown`]: tests of list membership in forms that the Parquet reader supports.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ use crate::array::{leaf_type, list_depth};
 
 /// Physical optimizer rule, before those of DataFusion: in a condition over Parquet files,
 /// `ragged_any(x == v)` becomes `array_has(x, v)` and `ragged_any(ragged_isin(x, [..]))` becomes
-/// `array_has_any(x, [..])`, where both say the same.
+/// `array_has_any(x, [..])` if they are equivalent.
 ///
-/// The Parquet reader takes no predicates on lists but these. With
-/// `datafusion.execution.parquet.pushdown_filters`, which our session sets, it then decodes the other
-/// columns of those rows only that meet them. Without the setting nothing changes: our functions test
-/// the flat values at once. They say the same for lists of one level, of integers, texts, truth values
-/// and dates: a condition drops a row whether it is false or NULL, and floats know zeros and NaN that
-/// are compared in two ways.
+/// These are the only predicates on lists that the Parquet reader supports. With
+/// `datafusion.execution.parquet.pushdown_filters`, which our session sets, it then decodes the
+/// other columns only for matching rows. Without the setting nothing changes, because our functions
+/// test flat values at once. The two are equivalent for one-level lists of integers, strings,
+/// booleans and dates: a condition drops a row whether it is false or NULL. For floats, zeros and
+/// NaN compare differently.
 #[derive(Debug, Default)]
 pub(crate) struct ContainsPushdown;
 
@@ -78,7 +78,7 @@ impl PhysicalOptimizerRule for ContainsPushdown {
     }
 }
 
-/// Whether all that a plan has of one table is a scan of Parquet files.
+/// Whether the only table that a plan reads is a scan of Parquet files.
 fn reads_parquet(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         let files = scan.data_source().downcast_ref::<FileScanConfig>();
@@ -90,7 +90,7 @@ fn reads_parquet(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// A condition in the words that the reader knows; `None` for any other.
+/// Returns a condition in a form that the reader supports, or `None`.
 fn as_known(
     condition: &Arc<dyn PhysicalExpr>,
     schema: &Schema,
@@ -106,9 +106,9 @@ fn as_known(
     };
     let of = |name: &str| call(&mask, name).and_then(|a| <[_; 2]>::try_from(a).ok());
     let found = match (of("ragged_eq"), of("ragged_isin")) {
-        (Some([a, b]), _) => value(&a, &b, schema)
+        (Some([a, b]), _) => literal_value(&a, &b, schema)
             .map(|v| (a.clone(), v))
-            .or_else(|| value(&b, &a, schema).map(|v| (b.clone(), v)))
+            .or_else(|| literal_value(&b, &a, schema).map(|v| (b.clone(), v)))
             .map(|(list, v)| (array_has_udf(), list, v)),
         (_, Some([list, among])) => {
             values(&list, &among, schema).map(|v| (array_has_any_udf(), list, v))
@@ -122,8 +122,9 @@ fn as_known(
     Ok(Some(Arc::new(known)))
 }
 
-/// The type of the values of a column that is a list of one level whose values compare in one way.
-fn leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
+/// Returns the type of the values of a column of one-level lists, if its values compare
+/// unambiguously.
+fn comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
     let column = list.downcast_ref::<Column>()?;
     let data_type = schema.fields().get(column.index())?.data_type();
     let leaf = leaf_type(data_type);
@@ -133,9 +134,9 @@ fn leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
     (list_depth(data_type) == 1 && plain).then(|| leaf.clone())
 }
 
-/// A literal in a type, unless it is NULL or has no place there.
-fn cast(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
-    // Integers and floats compare as floats, in which several integers of 2^53 and more are one.
+/// Casts a literal to a type, unless it is NULL or does not fit.
+fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
+    // Integers and floats compare as floats, in which several integers from 2^53 on are equal.
     if to.is_integer() && value.data_type().is_floating() {
         let wide = value.cast_to(&DataType::Float64).ok()?;
         if !matches!(wide, ScalarValue::Float64(Some(x)) if x.abs() < 2f64.powi(53)) {
@@ -143,16 +144,16 @@ fn cast(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
         }
     }
     let there = value.cast_to(to).ok().filter(|v| !v.is_null())?;
-    // 12.5 is no integer, and 300 no byte.
+    // 12.5 is not an integer, and 300 does not fit a byte.
     (there.cast_to(&value.data_type()).ok()? == *value).then_some(there)
 }
 
-fn value(
+fn literal_value(
     list: &Arc<dyn PhysicalExpr>,
     value: &Arc<dyn PhysicalExpr>,
     schema: &Schema,
 ) -> Option<ScalarValue> {
-    cast(value.downcast_ref::<Literal>()?.value(), &leaf(list, schema)?)
+    cast_literal(value.downcast_ref::<Literal>()?.value(), &comparable_leaf(list, schema)?)
 }
 
 fn values(
@@ -161,13 +162,13 @@ fn values(
     schema: &Schema,
 ) -> Option<ScalarValue> {
     let ScalarValue::List(among) = among.downcast_ref::<Literal>()?.value() else { return None };
-    let leaf = leaf(list, schema)?;
+    let leaf = comparable_leaf(list, schema)?;
     if among.len() != 1 || among.is_null(0) {
         return None;
     }
     let values = among.value(0);
     let values = (0..values.len())
-        .map(|i| cast(&ScalarValue::try_from_array(&values, i).ok()?, &leaf))
+        .map(|i| cast_literal(&ScalarValue::try_from_array(&values, i).ok()?, &leaf))
         .collect::<Option<Vec<_>>>()?;
     (!values.is_empty()).then(|| ScalarValue::List(ScalarValue::new_list_nullable(&values, &leaf)))
 }

@@ -1,4 +1,4 @@
-//! [`FlatFilters`]: what is filtered and reduced over whole rows is not put into lists in between.
+//! [`FlatFilters`]: filters without inner lists if only reductions over whole rows read them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::functions::scalar;
 
-/// Functions of one argument that see the values of a row, whatever lists they are in.
+/// Functions of one argument that read the values of a row, whatever lists they are in.
 const OF_ALL: [&str; 17] = [
     "ragged_all",
     "ragged_any",
@@ -32,11 +32,11 @@ const OF_ALL: [&str; 17] = [
     "ragged_var",
 ];
 
-/// Logical optimizer rule: `ragged_filter(x, mask)` becomes `ragged_compress(x, mask)` where nothing but
-/// reductions over whole rows looks at it, right there or from the plan above.
+/// Logical optimizer rule: `ragged_filter(x, mask)` becomes `ragged_compress(x, mask)` if only
+/// reductions over whole rows read it, in the same expression or in the plan above.
 ///
-/// Filtering writes offsets for every list there was, one by one; a reduction over the row then skips
-/// them. For few values chosen out of many, that is most of the work.
+/// A filter writes an offset for every list, which a reduction over the row then skips. If few
+/// values are selected out of many, that is most of the work.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct FlatFilters;
 
@@ -57,21 +57,22 @@ impl OptimizerRule for FlatFilters {
         let names = NamePreserver::new(&plan);
         let plan = plan.map_expressions(|e| {
             let name = names.save(&e);
-            let flat = e.transform_down(within)?;
+            let flat = e.transform_down(flatten_reduced)?;
             Ok(flat.update_data(|e| name.restore(e)))
         })?;
-        plan.transform_data(below)
+        plan.transform_data(flatten_below)
     }
 }
 
-/// A reduction of a filter.
-fn within(e: Expr) -> Result<Transformed<Expr>> {
-    let Some(filter) = reduced(&e).and_then(flat) else { return Ok(Transformed::no(e)) };
+/// Rewrites a reduction of a filter.
+fn flatten_reduced(e: Expr) -> Result<Transformed<Expr>> {
+    let Some(filter) = reduction_argument(&e).and_then(as_compress) else {
+        return Ok(Transformed::no(e));
+    };
     e.map_children(|_| Ok(Transformed::yes(filter.clone())))
 }
 
-/// What a reduction over whole rows is of.
-fn reduced(e: &Expr) -> Option<&Expr> {
+fn reduction_argument(e: &Expr) -> Option<&Expr> {
     match e {
         Expr::ScalarFunction(call) if OF_ALL.contains(&call.name()) => match call.args.as_slice() {
             [of] => Some(of),
@@ -81,8 +82,8 @@ fn reduced(e: &Expr) -> Option<&Expr> {
     }
 }
 
-/// A call of `ragged_filter` without the lists in between.
-fn flat(e: &Expr) -> Option<Expr> {
+/// Returns a call of `ragged_filter` as one without the inner lists.
+fn as_compress(e: &Expr) -> Option<Expr> {
     match e {
         Expr::ScalarFunction(call) if call.name() == "ragged_filter" => {
             scalar("ragged_compress").map(|compress| compress.call(call.args.clone()))
@@ -91,8 +92,8 @@ fn flat(e: &Expr) -> Option<Expr> {
     }
 }
 
-/// Filters that a projection, under another name or not, gives to a plan that reduces them.
-fn below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+/// Rewrites filters that a projection passes, renamed or not, to a plan that reduces them.
+fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::no(plan));
     }
@@ -113,8 +114,8 @@ fn below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let made = projection.expr.iter().zip(projection.schema.columns()).zip(columns);
     let made = made.map(|((e, column), seen)| {
         let filter = match e {
-            Expr::Alias(alias) => flat(&alias.expr),
-            e => flat(e),
+            Expr::Alias(alias) => as_compress(&alias.expr),
+            e => as_compress(e),
         };
         match filter {
             Some(filter) if only_reduced(&above, &seen)? => {
@@ -137,12 +138,12 @@ fn below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     plan.with_new_exprs(above, vec![input]).map(Transformed::yes)
 }
 
-/// Whether some expressions look at a column, and only in reductions of it.
+/// Whether some expressions read a column, and only in reductions of it.
 fn only_reduced(expressions: &[Expr], column: &Column) -> Result<bool> {
     let (mut reductions, mut others) = (false, false);
     for expression in expressions {
         expression.apply(|e| {
-            if matches!(reduced(e), Some(Expr::Column(of)) if of == column) {
+            if matches!(reduction_argument(e), Some(Expr::Column(of)) if of == column) {
                 reductions = true;
                 return Ok(TreeNodeRecursion::Jump);
             }

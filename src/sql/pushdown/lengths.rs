@@ -1,4 +1,4 @@
-//! [`LengthsBelow`]: what looks at the lengths of lists alone is worked out by the scan.
+//! [`LengthsBelow`]: the scan computes functions that read only the lengths of lists.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -25,16 +25,17 @@ use crate::functions::{LENGTHS_ONLY, STRUCTURE_ONLY, never_fails};
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::table::{RaggedTableProvider, TableSource};
 
-/// Names of the columns that this rule makes begin so.
+/// Prefix of the names of columns that this rule creates.
 const PREFIX: &str = "__serrate_lengths";
 
-/// Logical optimizer rule, the last of each pass: over a scan of `.nrt`, of Parquet or of a table in memory,
-/// calls such as `ragged_count(code)` under aggregates, in conditions and in orders become columns of a
-/// projection right above the scan, where nothing else needs the column they look at.
+/// Logical optimizer rule, the last of each pass: over a scan of `.nrt`, of Parquet or of a table
+/// in memory, calls such as `ragged_count(code)` in aggregates, conditions and sorts become columns
+/// of a projection directly above the scan, if nothing else needs the column that they read.
 ///
-/// DataFusion gives a scan the expressions of a projection above it, and no others. A scan of `.nrt` that
-/// knows that a column is looked at for its lengths reads bounds and no values; one of Parquet decodes
-/// levels and no values; a table in memory need not cut its rows into batches of so many leaves.
+/// DataFusion pushes only the expressions of a projection directly above into a scan. A scan of
+/// `.nrt` that knows that only the lengths of a column are needed reads bounds and no values; one
+/// of Parquet decodes levels and no values; a table in memory need not cut its rows into batches by
+/// leaves.
 #[derive(Debug, Default)]
 pub(crate) struct LengthsBelow;
 
@@ -53,11 +54,16 @@ impl OptimizerRule for LengthsBelow {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         let top = matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_));
-        if !top || !plan.expressions().iter().any(calls) && !below(&plan, calls) {
+        if !top
+            || !plan.expressions().iter().any(reads_lengths)
+                && !has_call_below(&plan, reads_lengths)
+        {
             return Ok(Transformed::no(plan));
         }
-        let Some(base) = base(&plan, &config.options()) else { return Ok(Transformed::no(plan)) };
-        // A projection right above the scan is what this rule makes.
+        let Some(base) = scan_below(&plan, &config.options()) else {
+            return Ok(Transformed::no(plan));
+        };
+        // A projection directly above the scan was created by this rule.
         let direct = matches!(plan, LogicalPlan::Projection(_))
             && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
         let columns = looked_at(&plan, base)?;
@@ -66,14 +72,14 @@ impl OptimizerRule for LengthsBelow {
         }
         let base = base.clone();
         let mut made: Vec<(Expr, Column)> = Vec::new();
-        let plan = replaced(plan, &base, &columns, &mut made, config)?;
+        let plan = replace_calls(plan, &base, &columns, &mut made, config)?;
         Ok(Transformed::yes(plan))
     }
 }
 
-/// Physical optimizer rule, right after conditions have gone into scans: what [`LengthsBelow`] has put
-/// above a scan goes into it, before something that deals out rows comes between. A table in memory gives
-/// its rows in few batches where nobody looks at their values.
+/// Physical optimizer rule, directly after conditions are pushed into scans: pushes the projection
+/// of [`LengthsBelow`] into the scan, before a repartitioning comes between them. A table in memory
+/// returns few batches if no values are read.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LengthsIntoScan;
 
@@ -97,10 +103,11 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
                 if unseen.is_empty() || !lists.all(|f| unseen.contains(f.name())) {
                     return Ok(Transformed::no(node));
                 }
-                if projection.expr().iter().any(|e| moves(&e.expr)) {
+                if projection.expr().iter().any(|e| moves_leaves(&e.expr)) {
                     let scan = DataSourceExec::from_data_source(table.of_lengths(true)?);
-                    // A function that does not take such leaves gets the others.
-                    let over = replanned(projection, scan, config).ok();
+                    // A function that does not accept the leaves without values gets the original
+                    // ones.
+                    let over = replan_projection(projection, scan, config).ok();
                     if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
                         return Ok(Transformed::yes(over));
                     }
@@ -131,13 +138,13 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
     }
 }
 
-/// Whether an expression moves leaves before it looks at lengths.
-fn moves(e: &Arc<dyn PhysicalExpr>) -> bool {
-    e.exists(|e| Ok(called(e, &STRUCTURE_ONLY).is_some())).unwrap_or(false)
+/// Whether an expression moves leaves before it reads lengths.
+fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
+    e.exists(|e| Ok(called_function(e, &STRUCTURE_ONLY).is_some())).unwrap_or(false)
 }
 
-/// The same projection over other types of columns.
-fn replanned(
+/// Plans the same projection over other column types.
+fn replan_projection(
     projection: &ProjectionExec,
     scan: Arc<DataSourceExec>,
     config: &ConfigOptions,
@@ -163,8 +170,8 @@ fn replanned(
     Ok(Arc::new(ProjectionExec::try_new(expressions, scan)?))
 }
 
-/// The list columns of `schema` that the expressions look at no values of. Where NaN is read as NULL,
-/// which values of floats count is a matter of values.
+/// Returns the list columns of `schema` of which the expressions read no values. If NaN is read as
+/// NULL, counting floats depends on their values.
 pub(in crate::sql) fn lengths_only<'a>(
     expressions: impl IntoIterator<Item = &'a ProjectionExpr>,
     schema: &Schema,
@@ -172,7 +179,7 @@ pub(in crate::sql) fn lengths_only<'a>(
 ) -> Vec<String> {
     let mut looked_at: HashSet<String> = HashSet::new();
     for expression in expressions {
-        // Nothing can go wrong: the closure does not fail.
+        // The closure does not fail.
         let _ = expression.expr.apply(|e| {
             if let Some(column) = e.downcast_ref::<PhysicalColumn>() {
                 looked_at.insert(column.name().to_owned());
@@ -194,20 +201,20 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// The function and the column, when an expression is a call that looks at the lengths of a column, as
-/// [`of_lengths`] has it.
+/// Returns the function and the column if an expression is a call that reads the lengths of a
+/// column, as in [`of_lengths`].
 pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(&str, &PhysicalColumn)> {
-    let name = called(e, &LENGTHS_ONLY)?;
+    let name = called_function(e, &LENGTHS_ONLY)?;
     let mut list = e.children()[0];
-    while called(list, &STRUCTURE_ONLY).is_some() {
+    while called_function(list, &STRUCTURE_ONLY).is_some() {
         list = list.children()[0];
     }
     list.downcast_ref::<PhysicalColumn>().map(|column| (name, column))
 }
 
-/// The function that an expression calls, when it is one of some and all arguments but the first are
-/// written out.
-fn called<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a str> {
+/// Returns the function that an expression calls if it is one of `functions` and all arguments but
+/// the first are literals.
+fn called_function<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a str> {
     let call = e.downcast_ref::<ScalarFunctionExpr>()?;
     let [_, rest @ ..] = call.args() else { return None };
     let name = call.fun().name();
@@ -215,20 +222,21 @@ fn called<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a st
     (functions.contains(&name) && rest.iter().all(literal)).then_some(name)
 }
 
-/// Whether an expression has a call that looks at lengths.
-fn calls(e: &Expr) -> bool {
+/// Whether an expression contains a call that reads lengths.
+fn reads_lengths(e: &Expr) -> bool {
     e.exists(|e| Ok(of_lengths(e).is_some())).unwrap_or(false)
 }
 
-/// Whether a condition or an order between a plan and its scan has such a call.
-fn below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
+/// Whether a condition or a sort between a plan and its scan contains such a call.
+fn has_call_below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
     match plan.inputs()[..] {
-        [input] if passes(input) => input.expressions().iter().any(has) || below(input, has),
+        [input] if passes_rows(input) => {
+            input.expressions().iter().any(has) || has_call_below(input, has)
+        }
         _ => false,
     }
 }
 
-/// The column that a call looks at the lengths of.
 fn of_lengths(e: &Expr) -> Option<&Column> {
     let mut list = list_of(e, &LENGTHS_ONLY)?;
     loop {
@@ -239,8 +247,9 @@ fn of_lengths(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// The first argument of a call of one of some functions, when all others are written out. A call that can
-/// fail stays where it is: the scan evaluates for rows that a condition drops.
+/// Returns the first argument of a call of one of `functions` if all others are literals. A call
+/// that can fail stays where it is, because the scan also evaluates it for rows that a condition
+/// drops.
 fn list_of<'a>(e: &'a Expr, functions: &[&str]) -> Option<&'a Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
@@ -248,14 +257,14 @@ fn list_of<'a>(e: &'a Expr, functions: &[&str]) -> Option<&'a Expr> {
     (functions.contains(&call.name()) && written && never_fails(call)).then_some(list)
 }
 
-/// Whether a plan gives rows of its input with columns of its input.
-fn passes(plan: &LogicalPlan) -> bool {
+/// Whether a plan returns rows of its input with columns of its input.
+fn passes_rows(plan: &LogicalPlan) -> bool {
     matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Sort(_) | LogicalPlan::Limit(_))
-        || chosen(plan).is_some()
+        || projected_columns(plan).is_some()
 }
 
-/// The columns that a projection of nothing else leaves over, of a condition for example.
-fn chosen(plan: &LogicalPlan) -> Option<Vec<&Column>> {
+/// Returns the columns that a pure projection keeps, for example after a condition.
+fn projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     let LogicalPlan::Projection(projection) = plan else { return None };
     let columns = projection.expr.iter().map(|e| match e {
         Expr::Column(column) => Some(column),
@@ -264,36 +273,36 @@ fn chosen(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     columns.collect()
 }
 
-/// The scan that a plan is over, under its other name if it has one.
-fn base<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
+/// Returns the scan below a plan, with its alias if it has one.
+fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {
-        LogicalPlan::TableScan(scan) => gains(scan, options).then_some(input),
+        LogicalPlan::TableScan(scan) => gains_from_lengths(scan, options).then_some(input),
         LogicalPlan::SubqueryAlias(alias) => match alias.input.as_ref() {
-            LogicalPlan::TableScan(scan) => gains(scan, options).then_some(input),
+            LogicalPlan::TableScan(scan) => gains_from_lengths(scan, options).then_some(input),
             _ => None,
         },
-        input if passes(input) => base(input, options),
+        input if passes_rows(input) => scan_below(input, options),
         _ => None,
     }
 }
 
-/// Whether a scan makes use of knowing that nobody looks at the values of a column.
-fn gains(scan: &TableScan, options: &ConfigOptions) -> bool {
+/// Whether a scan benefits from knowing that the values of a column are not read.
+fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     let files = |files: &FilesTable| files.has_lengths(options);
     source_as_provider(&scan.source).is_ok_and(|table| {
         table.is::<RaggedTableProvider>() || table.downcast_ref::<FilesTable>().is_some_and(files)
     })
 }
 
-/// The list columns of the scan that nothing looks at but for their lengths.
+/// Returns the list columns of the scan of which only lengths are read.
 fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
     let mut lengths: HashSet<Column> = HashSet::new();
     let mut values: HashSet<Column> = HashSet::new();
     let mut node = plan;
     while !std::ptr::eq(node, base) {
-        // What a choice of columns passes on is looked at above it, or not at all.
-        let passed_on = !std::ptr::eq(node, plan) && chosen(node).is_some();
+        // A pure projection reads nothing itself; its columns are accounted for by the nodes above.
+        let passed_on = !std::ptr::eq(node, plan) && projected_columns(node).is_some();
         for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {
                 if let Some(column) = of_lengths(e) {
@@ -319,8 +328,8 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     Ok(lengths.into_iter().filter(|c| !values.contains(c) && is_list(c)).collect())
 }
 
-/// The plan over a projection of the scan that has the calls instead of the columns.
-fn replaced(
+/// Returns the plan over a projection of the scan that has the calls in place of the columns.
+fn replace_calls(
     plan: LogicalPlan,
     base: &LogicalPlan,
     columns: &HashSet<Column>,
@@ -350,29 +359,29 @@ fn replaced(
         })
         .collect::<Result<Vec<_>>>()?;
     let input = match plan.inputs()[..] {
-        [input] => over(input, base, columns, made, config)?,
+        [input] => rebuild_over(input, base, columns, made, config)?,
         _ => return Ok(plan),
     };
     plan.with_new_exprs(expressions, vec![input])
 }
 
-/// What stands between a plan and its scan, over the projection.
-fn over(
+/// Rebuilds the nodes between a plan and its scan over the projection.
+fn rebuild_over(
     input: &LogicalPlan,
     base: &LogicalPlan,
     columns: &HashSet<Column>,
     made: &mut Vec<(Expr, Column)>,
     config: &dyn OptimizerConfig,
 ) -> Result<LogicalPlan> {
-    if let (Some(chosen), [below]) = (chosen(input), &input.inputs()[..]) {
+    if let (Some(chosen), [below]) = (projected_columns(input), &input.inputs()[..]) {
         let kept = chosen.into_iter().filter(|c| !columns.contains(c)).cloned();
         let above = kept.chain(made.iter().map(|(_, column)| column.clone()));
         let above: Vec<Expr> = above.map(Expr::Column).collect();
-        let below = over(below, base, columns, made, config)?;
+        let below = rebuild_over(below, base, columns, made, config)?;
         return LogicalPlanBuilder::from(below).project(above)?.build();
     }
-    if passes(input) {
-        return replaced(input.clone(), base, columns, made, config);
+    if passes_rows(input) {
+        return replace_calls(input.clone(), base, columns, made, config);
     }
     let kept = base.schema().columns().into_iter().filter(|c| !columns.contains(c));
     let kept = kept.map(Expr::Column).collect::<Vec<_>>();

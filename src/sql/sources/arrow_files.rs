@@ -1,4 +1,4 @@
-//! [`CheckedArrow`]: Arrow files whose numbers are checked before DataFusion reads them.
+//! [`CheckedArrow`]: checks numbers in Arrow files before DataFusion reads them.
 
 use std::fmt;
 use std::io::Seek;
@@ -18,8 +18,8 @@ use object_store::{
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::arrow_ipc::Checker;
 
-/// A store of Arrow files and streams: an object is checked when it is asked for as a whole, and its
-/// messages when they are. DataFusion's readers allocate whatever a file says.
+/// A store of Arrow files and streams that checks an object when it is read as a whole, and its
+/// messages when they are read. DataFusion's readers allocate whatever sizes a file declares.
 #[derive(Debug)]
 pub(in crate::sql) struct CheckedArrow {
     inner: Arc<dyn ObjectStore>,
@@ -31,8 +31,8 @@ impl CheckedArrow {
     }
 }
 
-fn damaged(location: &Path, message: impl fmt::Display) -> object_store::Error {
-    let source = format!("{}: damaged: {message}", shown_location(location)).into();
+fn damaged_error(location: &Path, message: impl fmt::Display) -> object_store::Error {
+    let source = format!("{}: the file is damaged: {message}", shown_location(location)).into();
     object_store::Error::Generic { store: "Arrow file", source }
 }
 
@@ -57,14 +57,14 @@ impl ObjectStore for CheckedArrow {
         if let GetResultPayload::File(file, _) = &answer.payload {
             let mut file = file;
             let checked = Checker::try_new(file).map(|mut checker| checker.check());
-            let checked = checked.map_err(|e| damaged(location, e))?;
-            file.rewind().map_err(|e| damaged(location, e))?;
-            return checked.map(|()| answer).map_err(|message| damaged(location, message));
+            let checked = checked.map_err(|e| damaged_error(location, e))?;
+            file.rewind().map_err(|e| damaged_error(location, e))?;
+            return checked.map(|()| answer).map_err(|message| damaged_error(location, message));
         }
         let (meta, range) = (answer.meta.clone(), answer.range.clone());
         let attributes = answer.attributes.clone();
         let bytes = answer.bytes().await?;
-        Checker::of_bytes(&bytes).check().map_err(|message| damaged(location, message))?;
+        Checker::of_bytes(&bytes).check().map_err(|message| damaged_error(location, message))?;
         let payload = GetResultPayload::Stream(stream::iter([Ok(bytes)]).boxed());
         Ok(GetResult { payload, meta, range, attributes })
     }
@@ -76,13 +76,13 @@ impl ObjectStore for CheckedArrow {
     ) -> object_store::Result<Vec<Bytes>> {
         let size = self.inner.head(location).await?.size;
         if ranges.iter().any(|r| r.start > r.end || r.end > size) {
-            return Err(damaged(location, "a block lies outside the file"));
+            return Err(damaged_error(location, "a block lies outside the file"));
         }
         let blocks = self.inner.get_ranges(location, ranges).await?;
-        // Each is a message.
+        // Each range is a message.
         for block in &blocks {
             let checked = Checker::of_bytes(block).check_stream();
-            checked.map_err(|message| damaged(location, message))?;
+            checked.map_err(|message| damaged_error(location, message))?;
         }
         Ok(blocks)
     }

@@ -1,5 +1,5 @@
-//! Rows of a table in memory as batches: offsets that begin at zero, buffers of their own extent, nothing
-//! copied but offsets.
+//! Batches of rows of a table in memory: offsets start at zero, buffers have exactly the needed
+//! extent, and only offsets are copied.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,12 +13,11 @@ use crate::array::{Layout, leaf_type};
 use crate::table::RaggedTable;
 use serrate_core::internal::{lists_as, own_extent, own_nulls, own_offsets};
 
-/// The deepest axis with columns among some.
 pub(in crate::sql) fn depth(table: &RaggedTable, columns: &[usize]) -> usize {
     columns.iter().filter_map(|c| table.columns().get(*c)).map(|c| c.axis()).max().unwrap_or(0)
 }
 
-/// Elements of `axis` before row `row`.
+/// Returns the number of elements of `axis` before row `row`.
 pub(in crate::sql) fn elements(table: &RaggedTable, row: usize, axis: usize) -> Result<usize> {
     let mut position = row;
     for axis in 1..=axis {
@@ -29,7 +28,8 @@ pub(in crate::sql) fn elements(table: &RaggedTable, row: usize, axis: usize) -> 
     Ok(position)
 }
 
-/// The most rows from `rows.start` on that hold at most `limit` elements of `axis`; one at least.
+/// Returns the maximum number of rows from `rows.start` on that hold at most `limit` elements of
+/// `axis`, at least one.
 pub(in crate::sql) fn rows_within(
     table: &RaggedTable,
     rows: Range<usize>,
@@ -49,8 +49,8 @@ pub(in crate::sql) fn rows_within(
     Ok((fits - rows.start).min(rows.len()))
 }
 
-/// Some rows of some columns of a table as batches of about `leaves` elements of an axis each and at most
-/// `batch_size` rows; values are not copied.
+/// Returns some rows of some columns of a table as batches of about `leaves` elements of an axis
+/// each and at most `batch_size` rows; values are not copied.
 pub(in crate::sql) fn batches(
     table: Arc<RaggedTable>,
     columns: Vec<usize>,
@@ -60,14 +60,15 @@ pub(in crate::sql) fn batches(
     size: (usize, usize),
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send {
     let axes = depth(&table, &columns);
-    ranges(Arc::clone(&table), axis, rows, size).map(move |rows| {
+    cut_ranges(Arc::clone(&table), axis, rows, size).map(move |rows| {
         let cut = Cut::new(&table, rows?, axes)?;
         cut.batch(&columns, &schema, |column, data_type| cut.array(&table, column, data_type))
     })
 }
 
-/// Rows in parts of about `leaves` elements of an axis each and at most `batch_size` rows.
-fn ranges(
+/// Divides rows into parts of about `leaves` elements of an axis each and at most `batch_size`
+/// rows.
+fn cut_ranges(
     table: Arc<RaggedTable>,
     axis: usize,
     rows: Range<usize>,
@@ -89,10 +90,11 @@ fn ranges(
     })
 }
 
-/// Leaves without values, which are null or not.
+/// The type of leaves without values, which are only null or valid.
 const HOLLOW: DataType = DataType::FixedSizeBinary(0);
 
-/// The same lists of [`HOLLOW`] leaves, where it is in the array itself which leaves are null.
+/// Returns the type of the same lists with [`HOLLOW`] leaves, if the array itself stores which
+/// leaves are null.
 pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
     let open = |field: &FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(hollow(field.data_type())))
@@ -107,17 +109,17 @@ pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
     }
 }
 
-/// Rows of a table with offsets that begin at zero, which all columns share.
+/// Rows of a table with offsets that start at zero and are shared by all columns.
 #[derive(Debug)]
 struct Cut {
-    /// The elements of every axis.
+    /// The range of elements on each axis.
     windows: Vec<Range<usize>>,
-    /// How they lie over their parents.
+    /// The layout of each axis over its parent.
     layouts: Vec<Layout>,
 }
 
 impl Cut {
-    /// With the offsets of axes up to `axes`.
+    /// Cuts rows, with the offsets of axes up to `axes`.
     fn new(table: &RaggedTable, rows: Range<usize>, axes: usize) -> Result<Self> {
         let windows = table.windows(rows)?;
         let layouts = (table.axes().iter().zip(&windows).take(axes))
@@ -129,12 +131,12 @@ impl Cut {
         Ok(Self { windows, layouts })
     }
 
-    /// A column as lists of a type: its own or the [`hollow`] one.
+    /// Returns a column as lists of a type: its own or the [`hollow`] one.
     fn array(&self, table: &RaggedTable, column: usize, data_type: &DataType) -> Result<ArrayRef> {
         let column = &table.columns()[column];
         let window = &self.windows[column.axis()];
         let values = match column.values() {
-            // A slice counts its nulls anew.
+            // A slice would count its nulls again.
             all if window.len() == all.len() => Arc::clone(all),
             some => some.slice(window.start, window.len()),
         };
@@ -168,7 +170,7 @@ impl Cut {
     }
 }
 
-/// A cut with the columns that were asked for as arrays, with their values and without.
+/// A cut with the requested columns as arrays, with and without their values.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
     cut: Cut,
@@ -191,7 +193,7 @@ impl WithArrays {
         Ok(Arc::clone(kept.get_or_init(|| array)))
     }
 
-    /// Some columns of the table that was cut.
+    /// Returns some columns of the cut table.
     pub(in crate::sql) fn batch(
         &self,
         table: &RaggedTable,
@@ -202,10 +204,11 @@ impl WithArrays {
     }
 }
 
-/// Offsets of cuts that are kept may take so many bytes in all.
+/// Maximum number of bytes of cached offsets.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// A way to cut a table: rows, the axis whose elements are counted, elements and rows at most.
+/// A way to cut a table: rows, the axis whose elements are counted, maximum numbers of elements and
+/// rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct Way {
     pub(in crate::sql) rows: Range<usize>,
@@ -221,8 +224,8 @@ struct Kept {
     cuts: Arc<Vec<WithArrays>>,
 }
 
-/// The cuts of a table that were scanned last, for the next scan: a query of a millisecond would spend
-/// it on offsets that begin at zero.
+/// The cuts of a table in its most recent scans, reused by the next scan: a query of a millisecond
+/// would otherwise spend most of it on offsets that start at zero.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct Cuts(Mutex<Vec<Kept>>);
 
@@ -232,7 +235,8 @@ impl Cuts {
         kept.iter().find(|kept| kept.way == *way).map(|kept| Arc::clone(&kept.cuts))
     }
 
-    /// The parts of a table cut in one way; `None` when their offsets are too many to be kept.
+    /// Returns the parts of a table cut in one way; `None` if their offsets are too large to be
+    /// cached.
     pub(in crate::sql) fn get(
         &self,
         table: &Arc<RaggedTable>,
@@ -241,14 +245,14 @@ impl Cuts {
         if let Some(cuts) = self.find(way) {
             return Ok(Some(cuts));
         }
-        // What stands on the last axis are leaves, of which nothing is copied.
+        // Elements of the last axis are leaves, of which nothing is copied.
         let windows = table.windows(way.rows.clone())?;
         let lists: usize = windows.iter().rev().skip(1).map(ExactSizeIterator::len).sum();
         let bytes = lists.saturating_mul(size_of::<i64>());
         if bytes > KEPT_BYTES {
             return Ok(None);
         }
-        let cuts = ranges(Arc::clone(table), way.axis, way.rows.clone(), way.size)
+        let cuts = cut_ranges(Arc::clone(table), way.axis, way.rows.clone(), way.size)
             .map(|rows| WithArrays::new(table, rows?))
             .collect::<Result<Vec<_>>>()?;
         let cuts = Arc::new(cuts);
@@ -268,7 +272,7 @@ pub(in crate::sql) mod tests {
 
     use super::*;
 
-    /// Lists of these lengths, of numbers from 0 on.
+    /// Returns lists of these lengths with numbers from 0.
     pub(in crate::sql) fn table(lengths: &[usize]) -> RaggedTable {
         let n = i64::try_from(lengths.iter().sum::<usize>()).unwrap();
         RaggedTable::builder()
@@ -292,7 +296,7 @@ pub(in crate::sql) mod tests {
         assert_ne!(at(&cuts.get(&few, &way(2, 10)).unwrap().unwrap()), at(&first));
         let many = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() + 1]));
         assert!(cuts.get(&many, &way(many.num_rows(), 10)).unwrap().is_none());
-        // The oldest go when there is no room.
+        // The oldest cuts are dropped if the cache is full.
         let half = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() - 4]));
         let way = |axis| Way { rows: 0..half.num_rows(), axis, size: (1 << 30, 1 << 30) };
         let second = cuts.get(&half, &way(1)).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Files without a byte, which the listing of DataFusion passes over.
+//! Files of 0 bytes, which DataFusion's listing skips.
 
 use datafusion::catalog::Session;
 use datafusion::common::plan_err;
@@ -8,11 +8,11 @@ use futures::TryStreamExt;
 
 use crate::sql::sources::urls::shown_location;
 
-/// Formats whose smallest file has a header.
+/// Formats in which every file has a header.
 const WITH_HEADERS: [&str; 4] = ["nrt", "safetensors", "parquet", "arrow"];
 
-/// Refuses files of 0 bytes in a format that has none such: something was cut off there, and it would
-/// read as no rows.
+/// Refuses files of 0 bytes in a format with a header: they are truncated, and would be read as no
+/// rows.
 pub(in crate::sql) async fn refuse_empty(
     state: &dyn Session,
     url: &ListingTableUrl,
@@ -35,7 +35,7 @@ pub(in crate::sql) async fn refuse_empty(
     match empty.first() {
         None => Ok(()),
         Some(file) => plan_err!(
-            "{} has 0 bytes, which is no .{format} file: was it written to the end?",
+            "{} has 0 bytes, but every .{format} file has a header; the file is probably incomplete",
             shown_location(&file.location)
         ),
     }

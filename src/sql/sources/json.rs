@@ -17,8 +17,8 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use crate::sql::sources::urls::shown_location;
 
-/// The same format for lists of records, if it is one of JSON that is not compressed (the first
-/// character of what is compressed says nothing) and that has not been told which form there is.
+/// Returns the same format for lists of records, if it is uncompressed JSON (the first character of
+/// a compressed file is meaningless) whose form was not specified.
 pub(in crate::sql) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn FileFormat>> {
     let any: &dyn Any = format.as_ref();
     let json = any.downcast_ref::<JsonFormat>()?;
@@ -30,7 +30,7 @@ pub(in crate::sql) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn F
     })
 }
 
-/// Whether files are lists of records; refused when some are and others are not.
+/// Whether files are lists of records; a mixture is refused.
 pub(in crate::sql) async fn are_arrays(
     state: &dyn Session,
     store: &Arc<dyn ObjectStore>,
@@ -48,7 +48,7 @@ pub(in crate::sql) async fn are_arrays(
     let find = |form| forms.iter().position(|f| *f == form).and_then(|i| objects.get(i));
     match (find(true), find(false)) {
         (Some(list), Some(lines)) => plan_err!(
-            "{} is a list of records and {} has one record per line; files of one table have one form",
+            "{} is a list of records, but {} has one record per line; all files of a table must have the same form",
             shown_location(&list.location),
             shown_location(&lines.location)
         ),
@@ -72,7 +72,7 @@ async fn is_array(store: &Arc<dyn ObjectStore>, object: &ObjectMeta) -> Result<b
     Ok(false)
 }
 
-/// A scan in the form that its files have.
+/// Returns a scan in the form of its files.
 pub(in crate::sql) async fn scan(
     state: &dyn Session,
     conf: FileScanConfig,
@@ -85,7 +85,8 @@ pub(in crate::sql) async fn scan(
         return Ok(conf);
     }
     let source: Arc<dyn FileSource> = Arc::new(source.clone().with_newline_delimited(false));
-    // A list cannot be cut by bytes: partitions that are said to be final are not cut.
+    // A list cannot be divided into byte ranges; partitions that are declared final are not
+    // divided.
     let partitions = Partitioning::UnknownPartitioning(conf.file_groups.len());
     Ok(FileScanConfigBuilder::from(conf)
         .with_source(source)

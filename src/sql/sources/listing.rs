@@ -23,10 +23,10 @@ use crate::sql::sources::nrt::NrtFormat;
 use crate::sql::sources::nrt::positions::with_positions;
 use crate::sql::sources::parquet::ParquetFileFormat;
 
-/// A table over files that never leaves files out under a limit.
+/// A table over files that lists all files even under a limit.
 ///
-/// DataFusion's own stops listing once the files seen so far hold enough rows. It lists in whatever
-/// order the file system does, so `LIMIT 3` gives rows of any file.
+/// DataFusion's own table stops listing when the files seen so far hold enough rows. It lists in
+/// the order of the file system, so `LIMIT 3` returns rows of any file.
 #[derive(Debug)]
 pub(in crate::sql) struct FilesTable {
     inner: Arc<dyn TableProvider>,
@@ -37,7 +37,7 @@ impl FilesTable {
         Self { inner }
     }
 
-    /// Whether its files are of one format.
+    /// Whether its files have a format.
     fn is_of<F: FileFormat>(&self) -> bool {
         if let Some(inner) = self.inner.downcast_ref::<Self>() {
             return inner.is_of::<F>();
@@ -52,8 +52,8 @@ impl FilesTable {
         self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()
     }
 
-    /// The same table with those of the columns `_file` and `_row` in `names` that it does not have;
-    /// `None` when there are none to add, or its files are not `.nrt`.
+    /// Adds those of the columns `_file` and `_row` in `names` that the table lacks; `None` if
+    /// there are none to add, or its files are not `.nrt`.
     pub(in crate::sql) fn with_positions(&self, names: &[&str]) -> Option<Self> {
         if let Some(inner) = self.inner.downcast_ref::<Self>() {
             return inner.with_positions(names);
@@ -111,7 +111,7 @@ impl TableProvider for FilesTable {
         filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // The limit reaches the scan later, from the physical plan.
+        // The physical plan passes the limit to the scan later.
         self.inner.scan(state, projection, filters, None).await
     }
 
@@ -144,7 +144,7 @@ impl TableProvider for FilesTable {
     }
 }
 
-/// `CREATE EXTERNAL TABLE` with the tables of another factory as [`FilesTable`]s.
+/// Wraps the tables of another factory as [`FilesTable`]s for `CREATE EXTERNAL TABLE`.
 #[derive(Debug)]
 pub(in crate::sql) struct FilesTableFactory {
     inner: Arc<dyn TableProviderFactory>,

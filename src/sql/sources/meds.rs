@@ -1,4 +1,5 @@
-//! `FROM meds('DIR')`: a MEDS data set, or the tensorized cohort made of one, as a table of subjects.
+//! `FROM meds('DIR')`: a MEDS data set, or a tensorized cohort built from one, as a table of
+//! subjects.
 
 use std::fmt;
 use std::ops::Range;
@@ -30,12 +31,12 @@ use serrate_core::internal::own_extent;
 
 /// Table function `meds('DIR')`.
 ///
-/// One row per subject, in the order of shards: `subject_id`, `time` and `time_delta_days` per event,
-/// `code`, `code_id`, `numeric_value` and further columns per measurement, and `static_code`,
-/// `static_code_id`, `static_numeric_value`, .. for what holds without a time. A subject in two shards
-/// is an error, unless `serrate.meds_shared_subjects` is on.
-/// The folder may be a tensorized cohort as well: the same columns without further ones, numbers as
-/// they are in its tensors.
+/// It returns one row per subject, in the order of shards: `subject_id`, `time` and
+/// `time_delta_days` per event, `code`, `code_id`, `numeric_value` and further columns per
+/// measurement, and `static_code`, `static_code_id`, `static_numeric_value`, .. for facts without a
+/// time. A subject in two shards is an error unless `serrate.meds_shared_subjects` is on. The
+/// folder may also be a tensorized cohort: it has the same columns without the further ones, and
+/// the numbers of its tensors.
 #[derive(Debug, Default)]
 pub(crate) struct MedsFunction;
 
@@ -51,7 +52,7 @@ impl TableFunctionImpl for MedsFunction {
                 ),
             ] => Ok(Arc::new(MedsTable::open(path)?)),
             _ => plan_err!(
-                "meds takes the folder of a MEDS data set as a text, such as meds('tests/data/synthea-meds')"
+                "meds needs the folder of a MEDS data set as a string, such as meds('tests/data/synthea-meds')"
             ),
         }
     }
@@ -65,7 +66,7 @@ pub(crate) struct MedsTable {
 }
 
 impl MedsTable {
-    /// Over a folder of either kind.
+    /// Opens a folder of either kind.
     ///
     /// # Errors
     /// When it is neither, or its vocabulary cannot be read.
@@ -121,7 +122,6 @@ impl TableProvider for MedsTable {
     }
 }
 
-/// Columns that reading gives whatever is asked for.
 const ALWAYS: [&str; 9] = [
     "subject_id",
     "time",
@@ -134,13 +134,14 @@ const ALWAYS: [&str; 9] = [
     "static_numeric_value",
 ];
 
-/// Whether a column is of the facts without a time. Those come last, `static_code` first of them, a name
-/// that reading refuses in the files: the place says it, whatever the names of other columns are.
+/// Whether a column belongs to the facts without a time. These come last, starting with
+/// `static_code`, a name that reading refuses in the files: the position decides, whatever the
+/// names of other columns are.
 pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
     table.index_of("static_code").is_ok_and(|first| index >= first)
 }
 
-/// The further columns of the files that some columns of the table need.
+/// Returns the further columns of the files that some columns of the table need.
 pub(in crate::sql) fn further<'a>(
     all: &SchemaRef,
     wanted: impl IntoIterator<Item = &'a str>,
@@ -162,7 +163,6 @@ pub(in crate::sql) fn further<'a>(
     names
 }
 
-/// Ranges of shards.
 #[derive(Clone)]
 struct MedsSource {
     folder: MedsFolder,
@@ -179,7 +179,7 @@ impl fmt::Debug for MedsSource {
 }
 
 impl MedsSource {
-    /// A shard as batches of about `leaves` measurements.
+    /// Reads a shard as batches of about `leaves` measurements.
     fn read(&self, shard: usize, leaves: usize, batch_size: usize) -> Result<Vec<RecordBatch>> {
         let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
         let whole = self.folder.read_needed(shard, &self.options, Needed(Some(&names)))?;
@@ -202,7 +202,7 @@ impl MedsSource {
                 .iter()
                 .map(|f| match batch.column_by_name(f.name()) {
                     Some(column) => Ok(own_extent(column)),
-                    None => plan_err!("shard {} has no column {:?}", whole.name, f.name()),
+                    None => plan_err!("the shard {} has no column {:?}", whole.name, f.name()),
                 })
                 .collect::<Result<_>>()?;
             let options =

@@ -1,4 +1,5 @@
-//! What stands in FROM and behind COPY: tables in memory, files, folders, health records, sparse tensors.
+//! Sources in FROM and targets of COPY: tables in memory, files, folders, health records, sparse
+//! tensors.
 
 pub(in crate::sql) mod arrow_files;
 pub(in crate::sql) mod asof;

@@ -1,4 +1,4 @@
-//! What the formats that write one whole file have in common: options, target, a writer thread.
+//! Common parts of the formats that write one whole file: options, target, a writer thread.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use futures::StreamExt;
 /// `OPTIONS (..)` of a COPY.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sql) struct OutputOptions {
-    /// Replace a file that exists.
+    /// Whether an existing file is replaced.
     pub(in crate::sql) overwrite: bool,
     /// Other options that are on.
     pub(in crate::sql) on: Vec<String>,
 }
 
 impl OutputOptions {
-    /// Takes `overwrite` and the yes-or-no options in `known`; anything else is refused. Options come
-    /// with or without the prefix `format.`, which COPY adds by itself.
+    /// Parses `overwrite` and the boolean options in `known`; any other is refused. Options come
+    /// with or without the prefix `format.`, which COPY adds.
     pub(in crate::sql) fn parse(
         format: &str,
         options: &HashMap<String, String>,
@@ -34,7 +34,8 @@ impl OutputOptions {
             let name = key.strip_prefix("format.").unwrap_or(key);
             if name != "overwrite" && !known.contains(&name) {
                 if name.starts_with("execution.") {
-                    // An option of the sink (`execution.keep_partition_by_columns`), not ours.
+                    // An option of the sink (`execution.keep_partition_by_columns`) is not one of
+                    // the format.
                     continue;
                 }
                 let all: Vec<_> =
@@ -47,7 +48,7 @@ impl OutputOptions {
             let on = match value.trim().to_ascii_lowercase().as_str() {
                 "true" | "on" | "1" | "yes" => true,
                 "false" | "off" | "0" | "no" => false,
-                _ => return plan_err!("option '{name}' is true or false, not '{value}'"),
+                _ => return plan_err!("option '{name}' must be true or false, not '{value}'"),
             };
             match (name, on) {
                 ("overwrite", on) => out.overwrite = on,
@@ -58,7 +59,8 @@ impl OutputOptions {
         Ok(out)
     }
 
-    /// The option `overwrite`, and the other options as they are: those of another format.
+    /// Takes the option `overwrite` out, and returns the other options, which belong to another
+    /// format.
     pub(in crate::sql) fn take(
         format: &str,
         options: &HashMap<String, String>,
@@ -71,13 +73,12 @@ impl OutputOptions {
         Ok((Self::parse(format, &ours, &[])?, theirs))
     }
 
-    /// Whether a yes-or-no option is on.
     pub(in crate::sql) fn has(&self, name: &str) -> bool {
         self.on.iter().any(|o| o == name)
     }
 }
 
-/// The folder a COPY is to write; refused elsewhere than on local disks, and for an INSERT.
+/// Returns the folder that a COPY writes; refuses remote targets and INSERT.
 pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
     let [url] = conf.table_paths.as_slice() else {
         return plan_err!("COPY to {format} writes one folder, not {}", conf.table_paths.len());
@@ -92,12 +93,14 @@ pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Resul
     }
     match url.get_url().to_file_path() {
         Ok(path) if url.scheme() == "file" => Ok(path),
-        _ => plan_err!("COPY to {format} writes a local folder; {} is not one", conf.original_url),
+        _ => plan_err!(
+            "COPY to {format} writes a local folder, but {} is not local",
+            conf.original_url
+        ),
     }
 }
 
-/// The file a COPY is to write; refused where it is a folder, elsewhere than on local disks, or an
-/// INSERT.
+/// Returns the file that a COPY writes; refuses folders, remote targets and INSERT.
 pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
     let [url] = conf.table_paths.as_slice() else {
         return plan_err!("COPY to {format} writes one file, not {}", conf.table_paths.len());
@@ -111,29 +114,32 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
         );
     }
     if url.scheme() != "file" {
-        return plan_err!("COPY to {format} writes local files; {} is not one", conf.original_url);
+        return plan_err!(
+            "COPY to {format} writes a local file, but {} is not local",
+            conf.original_url
+        );
     }
     let parsed = url.get_url().to_file_path();
     let Ok(path) = parsed else {
-        return plan_err!("{} is no path of a file", conf.original_url);
+        return plan_err!("{} is not the path of a file", conf.original_url);
     };
-    // An INSERT comes with the files of its table, a COPY with none.
+    // An INSERT lists the files of its table, a COPY none.
     if !conf.file_group.is_empty() {
-        return plan_err!("an {format} file cannot be appended to; write another one with COPY");
+        return plan_err!("an {format} file cannot be appended to; write a new file with COPY");
     }
     if url.is_collection() || path.is_dir() {
         return plan_err!(
-            "COPY to {format} writes one file, and {} is a folder; name a file in it (`serrate convert` turns a folder into a folder, one file per input file)",
+            "COPY to {format} writes one file, but {} is a folder; name a file in it (`serrate convert` converts a folder to a folder, one file per input file)",
             conf.original_url
         );
     }
     Ok(path)
 }
 
-/// The one local file that a COPY is to write; `None` for any other target.
+/// Returns the one local file that a COPY writes; `None` for any other target.
 pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
     let [url] = conf.table_paths.as_slice() else { return None };
-    // An INSERT comes with no URL as it was written.
+    // An INSERT has no URL as written by the user.
     let copy = conf.insert_op == InsertOp::Append
         && !conf.original_url.is_empty()
         && conf.file_group.is_empty();
@@ -145,7 +151,7 @@ pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
     (!path.is_dir()).then_some(path)
 }
 
-/// Makes the folder of a target, as DataFusion's own COPY does.
+/// Creates the folder of a target, as DataFusion's own COPY does.
 pub(in crate::sql) fn make_folder(target: &Path) -> Result<()> {
     match target.parent() {
         Some(folder) => {
@@ -155,10 +161,9 @@ pub(in crate::sql) fn make_folder(target: &Path) -> Result<()> {
     }
 }
 
-/// Feeds a stream to `write`, which runs on a thread that may wait for the disk, and returns what it
-/// returns. `write` gets an error as its last item when the stream fails, and also when the query is
-/// dropped halfway: the end of the rows is said, not guessed from silence, so that a query which is
-/// cancelled writes no file.
+/// Passes a stream to `write`, which runs on a thread that may wait for the disk, and returns its
+/// result. If the stream fails or the query is dropped before its end, the last item that `write`
+/// receives is an error: the end of the rows is explicit, so that a cancelled query writes no file.
 pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<T> + Send + 'static,
@@ -166,8 +171,8 @@ pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     write_unless_cancelled(data, |batches, _| write(batches)).await
 }
 
-/// As [`write_blocking`], for a `write` that has much to do after the last row: it may ask whether the
-/// query was dropped.
+/// Like [`write_blocking`], for a `write` with much work after the last row, which can check
+/// whether the query was dropped.
 pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     mut data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>, &dyn Fn() -> bool) -> Result<T>
@@ -175,7 +180,7 @@ pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     + 'static,
 ) -> Result<T> {
     let (sender, mut receiver) = tokio::sync::mpsc::channel::<Option<Result<RecordBatch>>>(2);
-    // Gone with this future.
+    // Dropped with this future.
     let running = Arc::new(());
     let watched = Arc::downgrade(&running);
     let writer = tokio::task::spawn_blocking(move || {
@@ -187,7 +192,7 @@ pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
             }
             let next = match receiver.blocking_recv() {
                 Some(next) => next,
-                None => Some(exec_err!("the query was cancelled; nothing is written")),
+                None => Some(exec_err!("the query was cancelled; no file was written")),
             };
             ended = !matches!(next, Some(Ok(_)));
             next
@@ -197,7 +202,7 @@ pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     loop {
         let next = data.next().await;
         let last = !matches!(next, Some(Ok(_)));
-        // A closed channel means that the writer gave up; it says why.
+        // A closed channel means that the writer stopped; its result contains the error.
         if sender.send(next).await.is_err() || last {
             break;
         }

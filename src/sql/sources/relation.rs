@@ -1,4 +1,4 @@
-//! What may stand in FROM beyond DataFusion's own.
+//! Items of FROM beyond DataFusion's own.
 
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{
@@ -11,10 +11,10 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::statement::clauses::check_factor;
 use crate::sql::statement::rewrite_query;
 
-/// Makes `FROM unnest(..)` and `FROM (FROM t)` what they are.
+/// Plans `FROM unnest(..)` and `FROM (FROM t)`.
 ///
-/// The parser of the DuckDB dialect, which our session uses for its lambdas, takes `unnest(..)` for a
-/// table function.
+/// The parser of the DuckDB dialect, which our session uses for its lambdas, reads `unnest(..)` as
+/// a table function.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestPlanner;
 
@@ -25,7 +25,7 @@ impl RelationPlanner for UnnestPlanner {
         _context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // Text that came through `ctx.sql` was not looked through.
+        // Text that came through `ctx.sql` has not been checked.
         check_factor(&relation)?;
         if let TableFactor::Derived { subquery, .. } = &mut relation {
             rewrite_query(subquery)?;
@@ -35,10 +35,10 @@ impl RelationPlanner for UnnestPlanner {
     }
 }
 
-/// What the parser took for a table function `unnest(..)` as the relation it is.
+/// Returns a table function `unnest(..)` as the relation that it is.
 pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     let (name, args, alias, with_ordinality) = match relation {
-        // What else stands there is refused, and has to be seen for that.
+        // Other parts are refused, and must be listed for that.
         TableFactor::Table {
             name,
             alias,
@@ -56,7 +56,7 @@ pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     }
     Some(TableFactor::UNNEST {
         alias: alias.clone(),
-        array_exprs: expressions(args)?,
+        array_exprs: plain_arguments(args)?,
         with_offset: false,
         with_offset_alias: None,
         with_ordinality,
@@ -69,8 +69,8 @@ fn is_unnest(name: &ObjectName) -> bool {
         .is_some_and(|i| i.quote_style.is_none() && i.value.eq_ignore_ascii_case("unnest")))
 }
 
-/// The arguments when all are plain expressions.
-fn expressions(args: &[FunctionArg]) -> Option<Vec<Expr>> {
+/// Returns the arguments if all are plain expressions.
+fn plain_arguments(args: &[FunctionArg]) -> Option<Vec<Expr>> {
     args.iter()
         .map(|arg| match arg {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => Some(e.clone()),

@@ -30,9 +30,9 @@ use crate::sql::order::ordered_sink;
 use crate::sql::sources::output::{OutputOptions, local_target, make_folder, write_blocking};
 use crate::table::RaggedTable;
 
-const READING: &str = "safetensors files are written by COPY and not read as tables (rows of a tensor have no types or names of their own); load them with `safetensors`, or keep the data as .nrt or Parquet as well";
+const READING: &str = "safetensors files can be written by COPY but not read as tables (rows of a tensor have no types or names of their own); load them with `safetensors`, or keep the data as .nrt or Parquet as well";
 
-/// Makes [`SafetensorsFormat`]; registered under the extension `safetensors`.
+/// Creates [`SafetensorsFormat`]; registered under the extension `safetensors`.
 #[derive(Debug, Default)]
 pub(crate) struct SafetensorsFormatFactory;
 
@@ -59,13 +59,14 @@ impl FileFormatFactory for SafetensorsFormatFactory {
 
 /// Dense safetensors as a target of COPY.
 ///
-/// * Ragged columns are padded to the longest list of every level; `dim1/mask`, `dim2/mask` say what is
-///   there. Flat columns are `[rows]`.
-/// * FixedSizeList columns, as `densify` makes them, are written as they are, in the shape of their
-///   `arrow.fixed_shape_tensor`.
-/// * Integers become int64, the type that embedding layers take; `OPTIONS (keep_types true)` keeps them.
-/// * `OPTIONS (left true)` pads on the left; `OPTIONS (overwrite true)` replaces a file that exists.
-/// * Rows are in source order. All tensors together are at most `serrate.max_dense_bytes`.
+/// * Ragged columns are padded to the longest list of every level; the masks `dim1/mask`,
+///   `dim2/mask` are true for elements. Flat columns have the shape `[rows]`.
+/// * FixedSizeList columns, as `densify` returns them, are written as they are, in the shape of
+///   their `arrow.fixed_shape_tensor`.
+/// * Integers become int64, the type that embedding layers need; `OPTIONS (keep_types true)` keeps
+///   them.
+/// * `OPTIONS (left true)` pads on the left; `OPTIONS (overwrite true)` replaces an existing file.
+/// * Rows are in source order. All tensors together take at most `serrate.max_dense_bytes`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SafetensorsFormat {
     output: OutputOptions,
@@ -79,7 +80,7 @@ impl FileFormat for SafetensorsFormat {
 
     fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
         if compression.is_compressed() {
-            return plan_err!("a safetensors file is not compressed");
+            return plan_err!("safetensors files cannot be compressed");
         }
         Ok(self.get_ext())
     }
@@ -131,7 +132,7 @@ impl FileFormat for SafetensorsFormat {
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        // Never opened: a plan over such files is refused above.
+        // Never opened, because a plan over such files is refused above.
         crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
     }
 }
@@ -171,7 +172,7 @@ impl DataSink for SafetensorsSink {
             let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
             let whole = concat_batches(&schema, &batches)?;
             drop(batches);
-            let tensors = tensors(&whole, &options, limit)?;
+            let tensors = to_tensors(&whole, &options, limit)?;
             let save = SaveOptions { overwrite: options.overwrite, ..SaveOptions::default() };
             make_folder(&target)?;
             dense::write(&target, tensors.iter().map(|(n, t)| (n.as_str(), t)), &save)?;
@@ -181,8 +182,7 @@ impl DataSink for SafetensorsSink {
     }
 }
 
-/// All columns of a batch as tensors.
-fn tensors(
+fn to_tensors(
     batch: &RecordBatch,
     options: &OutputOptions,
     limit: u64,
@@ -196,7 +196,7 @@ fn tensors(
             ragged.push(i);
             continue;
         }
-        let mut tensor = fixed(field, column)?;
+        let mut tensor = fixed_tensor(field, column)?;
         if !keep && tensor.dtype().is_integer() {
             tensor = tensor.cast(DType::I64)?;
         }
@@ -214,15 +214,18 @@ fn tensors(
         out.extend(table.to_dense_with(&all)?);
     }
     if out.is_empty() {
-        return plan_err!("a query without columns makes no tensors");
+        return plan_err!("the query has no columns to write as tensors");
     }
     Ok(out)
 }
 
-/// A FixedSizeList column as a tensor `[rows, ..]`, in the shape its extension type says.
-fn fixed(field: &Field, column: &ArrayRef) -> Result<DenseTensor> {
+/// Returns a FixedSizeList column as a tensor `[rows, ..]`, in the shape of its extension type.
+fn fixed_tensor(field: &Field, column: &ArrayRef) -> Result<DenseTensor> {
     let tensor = DenseTensor::try_from_arrow(column).map_err(|e| {
-        crate::Error::invalid(format!("column {:?} is no tensor: {e}", field.name()))
+        crate::Error::invalid(format!(
+            "column {:?} cannot be written as a tensor: {e}",
+            field.name()
+        ))
     })?;
     let declared = field
         .metadata()

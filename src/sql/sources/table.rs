@@ -1,4 +1,4 @@
-//! [`RaggedTableProvider`]: a table in memory as a table of SQL.
+//! [`RaggedTableProvider`]: a table in memory as a SQL table.
 
 use std::fmt;
 use std::ops::Range;
@@ -25,11 +25,11 @@ use crate::config::SerrateOptions;
 use crate::sql::sources::cuts::{Cuts, Way, batches, depth, elements, hollow, rows_within};
 use crate::table::RaggedTable;
 
-/// A [`RaggedTable`] as a table of SQL.
+/// A [`RaggedTable`] as a SQL table.
 ///
-/// Columns are sibling lists. Partitions are ranges of rows with about as many leaves each; batches hold
-/// about `serrate.leaf_batch_size` leaves and copy no values, and each is charged for its own extent of
-/// the shared buffers only. The number of rows is exact in the statistics.
+/// Columns are sibling lists. Partitions are ranges of rows with about equal numbers of leaves.
+/// Batches hold about `serrate.leaf_batch_size` leaves, copy no values, and report only their own
+/// extent of the shared buffers as memory. The number of rows in the statistics is exact.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -59,7 +59,7 @@ pub struct RaggedTableProvider {
 }
 
 impl RaggedTableProvider {
-    /// Over a table, which is shared, not copied.
+    /// Creates a provider over a table, which is shared and not copied.
     ///
     /// # Errors
     /// When the table has no Arrow schema: a uniform axis larger than 2^31 - 1.
@@ -68,7 +68,7 @@ impl RaggedTableProvider {
         Ok(Self { table: Arc::new(table), schema, cuts: Arc::default() })
     }
 
-    /// The table.
+    /// Returns the table.
     pub fn table(&self) -> &RaggedTable {
         &self.table
     }
@@ -97,7 +97,7 @@ impl TableProvider for RaggedTableProvider {
         };
         let source = TableSource {
             schema: Arc::new(self.schema.project(&columns)?),
-            partitions: partitions(&self.table, state.config().target_partitions())?,
+            partitions: cut_partitions(&self.table, state.config().target_partitions())?,
             table: Arc::clone(&self.table),
             cuts: Arc::clone(&self.cuts),
             columns,
@@ -113,8 +113,9 @@ impl TableProvider for RaggedTableProvider {
     }
 }
 
-/// At most `count` ranges of rows with about as many elements of the innermost axis each.
-fn partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>> {
+/// Divides rows into at most `count` ranges with about equal numbers of elements of the innermost
+/// axis.
+fn cut_partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>> {
     let rows = table.num_rows();
     let axis = table.axes().len();
     let total = table.axis_len(axis)?;
@@ -164,10 +165,10 @@ fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics
     }
 }
 
-/// So many lists are gone through in a fraction of a millisecond.
+/// Number of lists that are processed in a fraction of a millisecond.
 const FEW_LISTS: usize = 1 << 19;
 
-/// Ranges of rows of a table.
+/// A source of ranges of rows of a table.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct TableSource {
     table: Arc<RaggedTable>,
@@ -176,14 +177,13 @@ pub(in crate::sql) struct TableSource {
     schema: SchemaRef,
     partitions: Vec<Range<usize>>,
     limit: Option<usize>,
-    /// Whether nobody looks at more than the lengths of lists.
     of_lengths: bool,
 }
 
 impl TableSource {
-    /// The same rows for somebody who looks at the lengths of lists only: batches are cut by rows, and
-    /// few lists are worth no second thread. Lists `without_leaves` have those without values, which cost nothing
-    /// to move: the types of the columns are [`hollow`] ones.
+    /// Returns the same rows if only the lengths of lists are needed: batches are cut by rows, and
+    /// few lists are not worth a second thread. If `without_leaves`, lists have leaves without
+    /// values, which are cheap to move: the types of the columns are [`hollow`] ones.
     pub(in crate::sql) fn of_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {
@@ -203,14 +203,14 @@ impl TableSource {
         Ok(source)
     }
 
-    /// From the first row on to the last; those between are all there.
+    /// Returns the range from the first row to the last; all rows between are included.
     fn rows(&self) -> Range<usize> {
         let start = self.partitions.first().map_or(0, |part| part.start);
         start..self.partitions.last().map_or(start, |part| part.end)
     }
 
-    /// The same rows without the first `skip` of them, at most `fetch`. `None` where the limit of each
-    /// partition would leave rows out in between.
+    /// Returns the same rows without the first `skip` of them, and at most `fetch`; `None` if the
+    /// limit of each partition would drop rows in between.
     pub(in crate::sql) fn window(&self, skip: usize, fetch: Option<usize>) -> Option<Self> {
         let fetch = match (self.limit, self.partitions.len()) {
             (None, _) => fetch,
@@ -251,7 +251,7 @@ impl DataSource for TableSource {
         let size = (leaves, batch_size);
         let axis = if self.of_lengths { 0 } else { depth(&self.table, &columns) };
         let way = Way { rows: rows.clone(), axis, size };
-        // A few rows are cut as they are wanted.
+        // A few rows are cut on demand.
         let few = self.limit.is_some() || self.rows().len() < self.table.num_rows();
         let kept = if few { None } else { self.cuts.get(&self.table, &way)? };
         Ok(match kept {
@@ -326,10 +326,10 @@ impl DataSource for TableSource {
     }
 }
 
-/// Registers a table under a name, replacing what had it.
+/// Registers a table under a name and replaces any other of that name.
 ///
 /// # Errors
-/// As [`RaggedTableProvider::try_new`], or when the name is not valid in the catalog.
+/// Like [`RaggedTableProvider::try_new`], or when the name is not valid in the catalog.
 pub fn register_table(
     ctx: &datafusion::prelude::SessionContext,
     name: &str,
@@ -357,7 +357,7 @@ mod tests {
         ] {
             for skip in [0, 1.min(lengths.len())] {
                 let table = table(&lengths).slice(skip..lengths.len()).unwrap();
-                let parts = partitions(&table, count).unwrap();
+                let parts = cut_partitions(&table, count).unwrap();
                 assert!(parts.len() <= count);
                 let mut next = 0;
                 for part in &parts {
@@ -367,7 +367,7 @@ mod tests {
                 assert_eq!(next, table.num_rows(), "{lengths:?}");
             }
         }
-        let even = partitions(&table(&[1; 100]), 4).unwrap();
+        let even = cut_partitions(&table(&[1; 100]), 4).unwrap();
         assert_eq!(even, [0..25, 25..50, 50..75, 75..100]);
     }
 

@@ -31,15 +31,15 @@ use crate::sql::sources::output::{local_folder, write_blocking};
 use crate::table::RaggedTable;
 use serrate_core::internal::check_target;
 
-/// The name of the format, in lower case.
+/// The name of the format in lower case.
 pub(in crate::sql) const BATCHES: &str = "batches";
 
-/// Bytes of rows that are kept in memory.
+/// Maximum number of bytes of rows in memory.
 const IN_MEMORY: usize = 1 << 30;
 
-const READING: &str = "folders of batches are written by COPY and not read as tables; load their files with `safetensors`";
+const READING: &str = "folders of batches can be written by COPY but not read as tables; load their files with `safetensors`";
 
-/// Makes [`BatchesFormat`]; registered as `batches`.
+/// Creates [`BatchesFormat`]; registered as `batches`.
 #[derive(Debug, Default)]
 pub(crate) struct BatchesFormatFactory;
 
@@ -66,9 +66,9 @@ impl FileFormatFactory for BatchesFormatFactory {
 /// Training batches as a target of COPY: a folder with one safetensors file per batch, as
 /// [`BatchFolder`] writes it.
 ///
-/// Items are the rows of the query, in source order, or windows of their axis 1; columns share their
-/// lists. All rows are kept until the last batch is written: up to 1 GiB in memory, more of them in a
-/// temporary file beside the folder, which is mapped. Options:
+/// Items are the rows of the query in source order, or windows of their axis 1; columns share their
+/// lists. All rows are kept until the last batch is written: up to 1 GiB in memory, larger sets in
+/// a memory-mapped temporary file next to the folder. Options:
 ///
 /// | option | |
 /// |---|---|
@@ -92,7 +92,6 @@ pub(crate) struct BatchesFormat {
     options: Options,
 }
 
-/// What OPTIONS say.
 #[derive(Clone, Debug, Default)]
 struct Options {
     loader: Option<LoaderOptions>,
@@ -118,7 +117,6 @@ const NAMES: [&str; 15] = [
     "overwrite",
 ];
 
-/// Options by name, as text.
 struct Texts<'a>(HashMap<&'a str, &'a str>);
 
 impl Texts<'_> {
@@ -126,7 +124,7 @@ impl Texts<'_> {
         match self.0.get(name).map(|text| text.trim().parse()) {
             None => Ok(None),
             Some(Ok(number)) => Ok(Some(number)),
-            Some(Err(_)) => plan_err!("option '{name}' is a number, not '{}'", self.0[name]),
+            Some(Err(_)) => plan_err!("option '{name}' must be a number, not '{}'", self.0[name]),
         }
     }
 
@@ -141,7 +139,7 @@ impl Texts<'_> {
         match self.0.get(name).map(|text| text.trim().to_ascii_lowercase()).as_deref() {
             None | Some("false" | "off" | "0" | "no") => Ok(false),
             Some("true" | "on" | "1" | "yes") => Ok(true),
-            Some(other) => plan_err!("option '{name}' is true or false, not '{other}'"),
+            Some(other) => plan_err!("option '{name}' must be true or false, not '{other}'"),
         }
     }
 
@@ -158,7 +156,7 @@ impl Options {
             if NAMES.contains(&name) {
                 texts.insert(name, value.as_str());
             } else if !name.starts_with("execution.") {
-                // Those are of every COPY.
+                // Options that every COPY has.
                 return plan_err!(
                     "the format BATCHES has no option '{name}'; its options are {}",
                     NAMES.join(", ")
@@ -168,7 +166,7 @@ impl Options {
         let texts = Texts(texts);
         let Some(batch) = texts.size("batch")? else {
             return plan_err!(
-                "how large are the batches? Write STORED AS BATCHES (batch 256, len 512)"
+                "STORED AS BATCHES needs the number of items per batch, such as STORED AS BATCHES (batch 256, len 512)"
             );
         };
         let mut loader = LoaderOptions::new(batch);
@@ -181,7 +179,7 @@ impl Options {
             ("epochs", epochs == 0),
         ] {
             if zero {
-                return plan_err!("option '{name}' is 0; at least 1");
+                return plan_err!("option '{name}' must be at least 1, not 0");
             }
         }
         let stride = texts.size("stride")?;
@@ -194,18 +192,20 @@ impl Options {
                 Sampling::Step { stride: stride.or(len).unwrap_or(usize::MAX) }
             }
             (None | Some("end" | "start" | "random" | "balanced"), Some(_)) => {
-                return plan_err!("a stride belongs to window 'step'");
+                return plan_err!("option 'stride' requires window 'step'");
             }
             (Some(other), _) => {
                 return plan_err!(
-                    "option 'window' is 'end', 'start', 'random', 'balanced' or 'step', not '{other}'"
+                    "option 'window' must be 'end', 'start', 'random', 'balanced' or 'step', not '{other}'"
                 );
             }
         };
         match len {
             Some(len) => loader = loader.window(len, sampling),
             None if texts.0.contains_key("window") => {
-                return plan_err!("windows of what length? Write len 512 as well");
+                return plan_err!(
+                    "option 'window' needs the length of the windows, such as len 512"
+                );
             }
             None => {}
         }
@@ -218,7 +218,7 @@ impl Options {
             };
             if packed && given {
                 return plan_err!(
-                    "option '{name}' is about padding, and packed batches have none; leave out one of 'packed' and '{name}'"
+                    "option '{name}' applies to padding, which packed batches do not have; remove 'packed' or '{name}'"
                 );
             }
         }
@@ -229,7 +229,9 @@ impl Options {
         };
         match (fixed, len, inner) {
             (true, None, _) => {
-                return plan_err!("a fixed shape of what length? Write len 512 as well");
+                return plan_err!(
+                    "option 'fixed' needs the length of the batches, such as len 512"
+                );
             }
             (_, _, Some(_)) => loader = loader.sizes([size(len), size(inner)]),
             (true, _, None) => loader = loader.sizes([size(len)]),
@@ -262,7 +264,7 @@ impl FileFormat for BatchesFormat {
 
     fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
         if compression.is_compressed() {
-            return plan_err!("batches are not compressed");
+            return plan_err!("batches cannot be compressed");
         }
         Ok(self.get_ext())
     }
@@ -316,7 +318,7 @@ impl FileFormat for BatchesFormat {
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        // Never opened: a plan over such files is refused above.
+        // Never opened, because a plan over such files is refused above.
         crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
     }
 }
@@ -356,7 +358,7 @@ impl DataSink for BatchesSink {
                 spool.push(batch?)?;
             }
             let kept = spool.finish()?;
-            // Rows stay in the batches they came in: to a loader, each is a shard.
+            // Rows stay in their original batches, each of which the loader treats as a shard.
             let mut shards = kept
                 .batches
                 .iter()
@@ -367,7 +369,7 @@ impl DataSink for BatchesSink {
                 shards.push(RaggedTable::try_from_batch(&none)?);
             }
             let Some(loader) = options.loader else {
-                return plan_err!("batches of what size?");
+                return plan_err!("the option batch is missing");
             };
             let loader = Loader::try_new(shards, loader.limit(limit))?;
             let mut folder = BatchFolder::create(&target, options.overwrite)?;

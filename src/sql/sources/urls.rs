@@ -20,11 +20,11 @@ use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::from::files;
 use crate::sql::sources::listing::FilesTable;
 
-/// Makes a table of a path. Unlike DataFusion's own, it says what is wrong with a path that was
-/// clearly meant as one instead of reporting an unknown table.
+/// Resolves a path to a table. Unlike DataFusion's own, it reports what is wrong with a path
+/// instead of an unknown table.
 #[derive(Debug)]
 pub(in crate::sql) struct PathTables {
-    /// Used for the weak pointer to the session that it holds.
+    /// Provides the weak pointer to the session.
     pub(in crate::sql) session: DynamicListTableFactory,
 }
 
@@ -35,7 +35,9 @@ impl PathTables {
             .get_session()
             .upgrade()
             .and_then(|s| s.read().as_any().downcast_ref::<SessionState>().cloned())
-            .ok_or_else(|| DataFusionError::Internal("the session is gone".into()))
+            .ok_or_else(|| {
+                DataFusionError::Internal("internal error: the session no longer exists".into())
+            })
     }
 }
 
@@ -45,7 +47,7 @@ impl UrlTableFactory for PathTables {
         let looks_like_path = url.contains(['/', '\\', '*', '?'])
             || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
         let state = self.state()?;
-        // In the words of a call of `read_parquet`, say.
+        // A path may encode a call such as `read_parquet`.
         if let Some(table) = files(&state, url).await? {
             return Ok(Some(table));
         }
@@ -55,18 +57,19 @@ impl UrlTableFactory for PathTables {
         let Ok(path) = ListingTableUrl::parse(url) else {
             return Ok(None);
         };
-        // What was listed for a statement before may be out of date, by a COPY into the folder too.
+        // A listing cached for an earlier statement may be out of date, for example after a COPY
+        // into the folder.
         if let Some(cache) = state.runtime_env().cache_manager.get_list_files_cache() {
             cache.remove(&TableScopedPath { table: None, path: path.prefix().clone() });
         }
         let config = match ListingTableConfig::new(path).infer_options(&state).await {
             Ok(config) => config,
-            Err(e) if looks_like_path => return Err(explain(url, e)),
+            Err(e) if looks_like_path => return Err(explain_error(url, e)),
             Err(_) => return Ok(None),
         };
         if let Some(path) = config.table_paths.first() {
             match one_format(&state, url, path).await {
-                // The name of a table or function, and of a folder by chance.
+                // A name of a table or function may accidentally be that of a folder.
                 Err(_) if !looks_like_path => return Ok(None),
                 checked => checked?,
             }
@@ -79,7 +82,7 @@ impl UrlTableFactory for PathTables {
     }
 }
 
-/// Finds out what the files of a listing have.
+/// Infers format and schema of the files of a listing.
 async fn infer_listing(
     state: &SessionState,
     config: ListingTableConfig,
@@ -90,11 +93,12 @@ async fn infer_listing(
     config.infer_partitions_from_path(state).await?.infer_schema(state).await
 }
 
-/// Formats of data, by the endings of their files.
+/// Data formats by the extensions of their files.
 const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
 
-/// Refuses a folder whose files are of several formats: the listing would take those of one of them.
+/// Refuses a folder with files of several formats, because the listing would read those of one
+/// format only.
 async fn one_format(state: &SessionState, url: &str, path: &ListingTableUrl) -> Result<()> {
     if !path.is_collection() || path.get_glob().is_some() {
         return Ok(());
@@ -114,7 +118,7 @@ async fn one_format(state: &SessionState, url: &str, path: &ListingTableUrl) -> 
             Some((known, _)) if *known == extension => {}
             Some((_, other)) => {
                 return plan_err!(
-                    "cannot read '{url}': files of several formats, such as {other} and {}; name a folder or glob of one format, or a MEDS folder as meds('{url}')",
+                    "cannot read '{url}', because it has files of several formats, such as {other} and {}; name a folder or glob of one format, or read a MEDS folder as meds('{url}')",
                     shown_location(&file.location)
                 );
             }
@@ -123,7 +127,8 @@ async fn one_format(state: &SessionState, url: &str, path: &ListingTableUrl) -> 
     Ok(())
 }
 
-/// The place of an object as people write it: of a local file with the slash in front, which locations lack.
+/// Returns the path of an object for display; a local file gets the leading slash that locations
+/// lack.
 pub(in crate::sql) fn shown_location(location: &Location) -> String {
     match LocalFileSystem::new().path_to_filesystem(location) {
         Ok(path) if path.exists() => path.display().to_string(),
@@ -131,10 +136,10 @@ pub(in crate::sql) fn shown_location(location: &Location) -> String {
     }
 }
 
-fn explain(url: &str, e: DataFusionError) -> DataFusionError {
+fn explain_error(url: &str, e: DataFusionError) -> DataFusionError {
     let inner = match &e {
         DataFusionError::Internal(m) if m.starts_with("No files") => {
-            "no such file, or no file matches".into()
+            "the file does not exist, or no file matches the pattern".into()
         }
         other => other.strip_backtrace(),
     };

@@ -1,4 +1,4 @@
-//! [`VisibleFiles`]: object stores that do not list what is no data.
+//! [`VisibleFiles`]: object stores that do not list hidden files.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,10 +21,10 @@ use url::{Position, Url};
 
 use serrate_core::internal::is_hidden_name;
 
-/// A runtime whose stores, those registered later too, list no file whose name, or that of a folder on
-/// the way to it, begins with `.` or `_`. What is named is read.
+/// Returns a runtime whose stores, including those registered later, list no file whose name, or
+/// that of a folder in its path, begins with `.` or `_`. Files that are named explicitly are read.
 ///
-/// The listings of DataFusion take such files for data.
+/// DataFusion's listings treat such files as data.
 pub(in crate::sql) fn with_visible_files(runtime: &RuntimeEnv) -> Result<Arc<RuntimeEnv>> {
     let inner = Arc::clone(&runtime.object_store_registry);
     let registry = Arc::new(VisibleRegistry { inner, wrapped: Mutex::default() });
@@ -34,7 +34,7 @@ pub(in crate::sql) fn with_visible_files(runtime: &RuntimeEnv) -> Result<Arc<Run
 #[derive(Debug)]
 struct VisibleRegistry {
     inner: Arc<dyn ObjectStoreRegistry>,
-    /// Of each store one, by scheme and host: who keeps something by store knows it by its address.
+    /// One wrapper per store, by scheme and host, because caches identify a store by its address.
     wrapped: Mutex<HashMap<String, Arc<VisibleFiles>>>,
 }
 
@@ -67,7 +67,7 @@ impl ObjectStoreRegistry for VisibleRegistry {
     }
 }
 
-/// A store as it is, but for listings.
+/// A store that filters its listings.
 #[derive(Debug)]
 struct VisibleFiles {
     inner: Arc<dyn ObjectStore>,

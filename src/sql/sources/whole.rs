@@ -1,5 +1,5 @@
-//! CSV, JSON and Arrow files as DataFusion has them, but for COPY to one local file, which appears
-//! whole or not at all.
+//! DataFusion's CSV, JSON and Arrow formats, with COPY to one local file that appears completely or
+//! not at all.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -41,8 +41,8 @@ use serrate_core::internal::Lease;
 use serrate_core::internal::arrow_ipc::{as_schema, without_dictionaries};
 use serrate_core::internal::json::{lists_as_json, schema_of_texts};
 
-/// Makes [`WholeFileFormat`]s: another factory's formats, and COPY to one local file whole or not at
-/// all.
+/// Creates [`WholeFileFormat`]s: another factory's formats with COPY to one local file that appears
+/// completely or not at all.
 #[derive(Debug)]
 pub(crate) struct WholeFileFormatFactory {
     inner: Arc<dyn FileFormatFactory>,
@@ -50,13 +50,13 @@ pub(crate) struct WholeFileFormatFactory {
 }
 
 impl WholeFileFormatFactory {
-    /// Over another factory, under its name.
+    /// Wraps another factory under its name.
     pub(crate) fn new(inner: Arc<dyn FileFormatFactory>) -> Self {
         let extension = inner.get_ext();
         Self { inner, extension }
     }
 
-    /// Over another factory, for files whose names end in `extension`.
+    /// Wraps another factory for files with the extension `extension`.
     pub(crate) fn with_extension(
         inner: Arc<dyn FileFormatFactory>,
         extension: impl Into<String>,
@@ -78,7 +78,7 @@ impl FileFormatFactory for WholeFileFormatFactory {
         options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
         let (ours, theirs) = OutputOptions::take(&self.extension.to_uppercase(), options)?;
-        // DataFusion's factory for Arrow does not look at options.
+        // DataFusion's factory for Arrow ignores options.
         if self.extension == "arrow"
             && let Some(key) = theirs.keys().filter_map(|key| key.strip_prefix("format.")).min()
         {
@@ -105,19 +105,20 @@ impl FileFormatFactory for WholeFileFormatFactory {
     }
 }
 
-/// A format of DataFusion's, whose COPY to one local file goes through a temporary file beside it.
+/// A format of DataFusion whose COPY to one local file writes a temporary file next to it first.
 ///
-/// Rows come in source order where the query has one; see [`in_source_order`](crate::sql::in_source_order).
-/// CSV has lists, structs and maps as JSON text, and Arrow files have the values of dictionaries, of
-/// which a file holds one per column.
+/// Rows come in source order if the query has one; see
+/// [`in_source_order`](crate::sql::in_source_order). In CSV, lists, structs and maps are written as
+/// JSON text. In Arrow files, dictionaries are written as their values, because a file holds one
+/// dictionary per column.
 ///
-/// Of JSON, both forms are read: one record per line, and a list of records, as the first character
-/// of a file says (unless the option `newline_delimited` does). All files of a table have one form. A
-/// list is read by one thread, as it cannot be cut.
+/// Both forms of JSON are read: one record per line, or a list of records. The first character of a
+/// file decides (unless the option `newline_delimited` does). All files of a table have the same
+/// form. One thread reads a list, because it cannot be divided.
 #[derive(Debug)]
 pub(crate) struct WholeFileFormat {
     inner: Arc<dyn FileFormat>,
-    /// JSON as one list of records, where the files decide.
+    /// The format of JSON lists, if the files decide.
     array: Option<Arc<dyn FileFormat>>,
     extension: String,
     overwrite: bool,
@@ -156,7 +157,7 @@ impl FileFormat for WholeFileFormat {
         }
         if let Some(short) = objects.iter().find(|object| object.size < 8) {
             let shown = shown_location(&short.location);
-            return exec_err!("{shown}: too short for an Arrow file or stream");
+            return exec_err!("{shown}: the file is too short for an Arrow file or stream");
         }
         let checked: Arc<dyn ObjectStore> = Arc::new(CheckedArrow::new(Arc::clone(store)));
         infer_guarded(self.inner.as_ref(), state, &checked, objects).await
@@ -194,7 +195,7 @@ impl FileFormat for WholeFileFormat {
         let target = single_file(&conf);
         if target.is_none() && self.overwrite {
             return plan_err!(
-                "the option 'overwrite' of {} is for COPY to one local file",
+                "the option 'overwrite' of {} applies only to COPY to one local file",
                 self.extension.to_uppercase()
             );
         }
@@ -206,17 +207,17 @@ impl FileFormat for WholeFileFormat {
                 return Err(crate::Error::Exists(target).into());
             }
             Some(target) => {
-                let (stem, url) = temporary(&conf, &target)?;
+                let (stem, url) = temporary_target(&conf, &target)?;
                 conf.table_paths = vec![url];
                 Some(Whole { target, stem, overwrite: self.overwrite })
             }
             None => None,
         };
-        // For the sink alone: what it writes comes from elsewhere.
+        // Only the sink is used; its input comes from elsewhere.
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&written)));
         let plan = self.inner.create_writer_physical_plan(nothing, state, conf, None).await?;
         if !plan.is::<DataSinkExec>() {
-            return internal_err!("{} is not a format that writes files", self.extension);
+            return internal_err!("{} is not a format that can be written", self.extension);
         }
         let whole_file = whole.is_some();
         let sink = Arc::new(FormatSink { plan, schema, written, whole });
@@ -236,7 +237,6 @@ impl WholeFileFormat {
         self.inner.is::<ArrowFormat>()
     }
 
-    /// The format in messages.
     fn name(&self) -> &'static str {
         if self.is_arrow() {
             "Arrow"
@@ -247,7 +247,7 @@ impl WholeFileFormat {
         }
     }
 
-    /// The schema that is written of one that comes: as the `serrate` command writes the format.
+    /// Returns the schema that is written, the same as that of the `serrate` command.
     fn written(&self, schema: &SchemaRef) -> SchemaRef {
         let nested = || schema.fields().iter().any(|f| f.data_type().is_nested());
         if self.is_arrow() {
@@ -260,8 +260,8 @@ impl WholeFileFormat {
     }
 }
 
-/// A folder of our own beside the target, and in it a file of the target's name.
-fn temporary(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
+/// Creates a temporary folder next to the target, with a file of the target's name.
+fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
     let stem = Lease::draw_stem();
     let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {
         return internal_err!("a COPY has one target");
@@ -275,23 +275,23 @@ fn temporary(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTab
     Ok((stem, ListingTableUrl::try_new(url, None)?))
 }
 
-/// The sink of another format, for rows in the form that it can write.
+/// The sink of another format, for rows that it can write.
 #[derive(Debug)]
 struct FormatSink {
-    /// Of the other format's sink, without input.
+    /// The plan of the other format's sink, without input.
     plan: Arc<dyn ExecutionPlan>,
-    /// Of the rows that come.
+    /// The schema of the input.
     schema: SchemaRef,
-    /// Of the rows as they are written: lists as text, or dictionaries as their values.
+    /// The schema that is written: lists as text, dictionaries as their values.
     written: SchemaRef,
     whole: Option<Whole>,
 }
 
-/// One local file, which the other format's sink writes into a folder of its own.
+/// One local file, which the other format's sink writes into a temporary folder.
 #[derive(Clone, Debug)]
 struct Whole {
     target: PathBuf,
-    /// Of the names that are held while the file is written.
+    /// The stem of the names that are locked while the file is written.
     stem: String,
     overwrite: bool,
 }
@@ -300,11 +300,11 @@ impl FormatSink {
     fn sink(&self) -> Result<&dyn DataSink> {
         match self.plan.downcast_ref::<DataSinkExec>() {
             Some(plan) => Ok(plan.sink()),
-            None => internal_err!("{} has no sink", self.plan.name()),
+            None => internal_err!("{} has no sink, so it cannot be written", self.plan.name()),
         }
     }
 
-    /// Rows in the form in which they are written.
+    /// Converts rows to the form in which they are written.
     fn converted(&self, data: SendableRecordBatchStream) -> SendableRecordBatchStream {
         if self.written == self.schema {
             return data;
@@ -337,8 +337,8 @@ impl DisplayAs for FormatSink {
     }
 }
 
-/// The rows, and whether they ended in an error of their own.
-fn watched(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicBool>) {
+/// Returns the rows, and whether they ended in an error of their own.
+fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicBool>) {
     let failed = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&failed);
     let schema = data.schema();
@@ -346,12 +346,12 @@ fn watched(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<A
     (Box::pin(RecordBatchStreamAdapter::new(schema, data)), failed)
 }
 
-/// An error of a writer, with the file that it is about.
-fn unwritten(target: &Path, e: &DataFusionError) -> DataFusionError {
+/// Adds the file name to an error of the writer.
+fn name_target(target: &Path, e: &DataFusionError) -> DataFusionError {
     let said = match e.find_root() {
-        // What the file system said is lost.
+        // The error of the file system is lost.
         DataFusionError::Internal(text) if text.contains("finalizing writes") => {
-            "it could not be written to the end; is the disk full?".to_owned()
+            "the file could not be written to the end; the disk may be full".to_owned()
         }
         root => {
             let mut cause: &dyn std::error::Error = root;
@@ -386,15 +386,15 @@ impl DataSink for FormatSink {
         make_folder(&target)?;
         let beside = target.parent().unwrap_or(Path::new("."));
         let io = |e| crate::Error::io(&target, e);
-        // Removed with what is in it when the query fails or is dropped.
+        // Removed with its contents if the query fails or is dropped.
         let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
         let folder = lease.data();
         std::fs::create_dir(&folder).map_err(io)?;
-        let (data, of_query) = watched(data);
+        let (data, of_query) = watch_errors(data);
         let written = self.sink()?.write_all(data, context).await;
         let rows = written.map_err(|e| match of_query.load(Ordering::Relaxed) {
             true => e,
-            false => unwritten(&target, &e),
+            false => name_target(&target, &e),
         })?;
         let settle = move || {
             let file = folder.join(target.file_name().unwrap_or_default());

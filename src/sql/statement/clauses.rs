@@ -1,9 +1,9 @@
-//! Clauses that the parser reads and DataFusion's planner passes over: each is refused by its name, with
-//! what to write instead.
+//! Refuses clauses that the parser reads and DataFusion's planner ignores, with what to write
+//! instead.
 //!
-//! The planner takes syntax trees apart with `..` in a few places, and what stands there has no effect:
-//! a sample of a table is all of it, `upper(x) FILTER (WHERE false)` is `upper(x)`. What it refuses itself
-//! is not repeated here.
+//! The planner destructures syntax trees with `..` in a few places, and the parts that it skips
+//! have no effect: a sample of a table is the whole table, `upper(x) FILTER (WHERE false)` is
+//! `upper(x)`. Clauses that it refuses itself are not repeated here.
 
 use std::ops::ControlFlow;
 
@@ -23,7 +23,7 @@ use crate::functions::{is_reduction, plans_predicates};
 use crate::sql::statement::columns::check_columns;
 use crate::sql::statement::positions::is_marked;
 
-/// Refuses what a statement says and the planner would not do.
+/// Refuses the clauses of a statement that the planner would ignore.
 pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Result<()> {
     let mut clauses = Clauses { state };
     let found = match statement {
@@ -36,7 +36,7 @@ pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Resu
         Statement::CreateExternalTable(table) => {
             if table.unbounded {
                 return plan_err!(
-                    "CREATE UNBOUNDED EXTERNAL TABLE: a table of files ends with the last file; leave UNBOUNDED out"
+                    "CREATE UNBOUNDED EXTERNAL TABLE is not supported, because a table of files ends with the last file; remove UNBOUNDED"
                 );
             }
             return check_columns(&table.columns, &table.constraints);
@@ -77,11 +77,11 @@ impl Visitor for Clauses<'_> {
             Expr::Function(call) => check_call(self.state, call),
             Expr::Collate { collation, .. } => Err(refuse(
                 &format!("COLLATE {collation}"),
-                "texts compare by their characters' numbers; lower(x) compares without regard to case",
+                "strings compare by code point; lower(x) compares without regard to case",
             )),
             Expr::Trim { trim_characters: Some(characters), .. } if characters.len() > 1 => {
                 plan_err!(
-                    "TRIM takes its characters as one text, and here there are {}: trim(x, 'ab') takes away both",
+                    "TRIM needs its characters as one string, but there are {}; trim(x, 'ab') removes both characters",
                     characters.len()
                 )
             }
@@ -97,7 +97,7 @@ fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
     }
 }
 
-/// Refuses `clause`, and says what to do.
+/// Returns an error that refuses `clause`, with a suggestion.
 fn refuse(clause: &str, instead: &str) -> DataFusionError {
     plan_datafusion_err!("{clause} is not supported: {instead}")
 }
@@ -121,7 +121,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
         }
         SqlStatement::Drop { object_type, cascade, restrict, purge, temporary, table, .. } => {
             let other = [
-                // The planner looks at CASCADE of schemas.
+                // The planner supports CASCADE of schemas.
                 ("CASCADE", *cascade && *object_type != ObjectType::Schema),
                 ("RESTRICT", *restrict),
                 ("PURGE", *purge),
@@ -131,7 +131,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
             match other.into_iter().find(|(_, said)| *said) {
                 Some((clause, _)) => Err(refuse(
                     &format!("DROP {object_type} .. {clause}"),
-                    "what else names the object is not looked at; leave the word out",
+                    "dependent objects are not checked; remove the word",
                 )),
                 None => Ok(()),
             }
@@ -159,7 +159,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
     }
 }
 
-/// Refuses what CREATE SCHEMA and CREATE DATABASE say beside the name.
+/// Refuses everything in CREATE SCHEMA and CREATE DATABASE except the name.
 fn named_only(
     statement: &SqlStatement,
     what: &str,
@@ -175,7 +175,7 @@ fn named_only(
         None if written == plain => return Ok(()),
         None => written.strip_prefix(&plain).unwrap_or(&written).trim().to_owned(),
     };
-    Err(refuse(&format!("{rest} in CREATE {what}"), "it takes a name and nothing else"))
+    Err(refuse(&format!("{rest} in CREATE {what}"), "it takes only a name"))
 }
 
 fn check_query(query: &Query) -> Result<()> {
@@ -193,11 +193,14 @@ fn check_query(query: &Query) -> Result<()> {
     if let Some(lock) = locks.first() {
         return Err(refuse(
             &lock.to_string(),
-            "a statement sees its tables as they are when it begins, and locks no rows; leave it out",
+            "a statement sees its tables as they are when it begins, and locks no rows; remove it",
         ));
     }
     if let Some(clause) = for_clause {
-        return Err(refuse(&clause.to_string(), "choose the format of results where they go"));
+        return Err(refuse(
+            &clause.to_string(),
+            "choose the format of results at their destination",
+        ));
     }
     if let Some(LimitClause::LimitOffset { limit, limit_by, .. }) = limit_clause
         && !limit_by.is_empty()
@@ -216,7 +219,7 @@ fn check_query(query: &Query) -> Result<()> {
                 && matches!(**expr, Expr::Value(_))
             {
                 return plan_err!(
-                    "{clause} {rows}: a number of rows is 0 or more; without {clause} all rows are taken"
+                    "{clause} {rows} is not valid: a number of rows must be 0 or more; without {clause} all rows are returned"
                 );
             }
         }
@@ -227,20 +230,20 @@ fn check_query(query: &Query) -> Result<()> {
     if let Some(clause) = format_clause {
         return Err(refuse(
             &clause.to_string(),
-            "COPY (..) TO 'file' STORED AS .. writes a format, and `serrate -f` shows one",
+            "COPY (..) TO 'file' STORED AS .. writes a format, and `serrate -f` displays one",
         ));
     }
     for Cte { alias, from, materialized, .. } in with.iter().flat_map(|with| &with.cte_tables) {
         if *materialized == Some(CteAsMaterialized::Materialized) {
             return Err(refuse(
                 &format!("{} AS MATERIALIZED", alias.name),
-                "a query of WITH is planned where it is used; CREATE TABLE .. AS SELECT keeps its rows",
+                "a CTE is planned where it is used; CREATE TABLE .. AS SELECT stores its rows",
             ));
         }
         if let Some(from) = from {
             return Err(refuse(
-                &format!("FROM {from} behind the query {} of WITH", alias.name),
-                "leave it out",
+                &format!("FROM {from} after the query {} of WITH", alias.name),
+                "remove it",
             ));
         }
         check_alias(Some(alias))?;
@@ -266,7 +269,7 @@ fn check_query(query: &Query) -> Result<()> {
             if ordered {
                 return Err(refuse(
                     "ASC or DESC within |> AGGREGATE",
-                    "write |> ORDER BY behind it",
+                    "write |> ORDER BY after it",
                 ));
             }
         }
@@ -279,7 +282,7 @@ fn check_into(body: &SetExpr) -> Result<()> {
     match body {
         SetExpr::Select(select) if select.into.is_some() => Err(refuse(
             "SELECT .. INTO within UNION, INTERSECT or EXCEPT",
-            "write CREATE TABLE .. AS in front of the whole",
+            "write CREATE TABLE .. AS before the whole query",
         )),
         SetExpr::SetOperation { left, right, .. } => {
             check_into(left)?;
@@ -291,21 +294,24 @@ fn check_into(body: &SetExpr) -> Result<()> {
 
 fn check_select(select: &Select) -> Result<()> {
     if !select.optimizer_hints.is_empty() {
-        return Err(refuse("an optimizer hint", "settings are changed with SET; leave it out"));
+        return Err(refuse("an optimizer hint", "SET changes settings; remove the hint"));
     }
     if let Some(modifiers) = &select.select_modifiers
         && modifiers.is_any_set()
     {
-        return Err(refuse(&modifiers.to_string(), "leave it out"));
+        return Err(refuse(&modifiers.to_string(), "remove it"));
     }
     if select.exclude.is_some() {
         return Err(refuse(
-            "EXCLUDE behind the columns of SELECT",
-            "write it behind the star: SELECT * EXCLUDE (a), b",
+            "EXCLUDE after the columns of SELECT",
+            "write it after the star: SELECT * EXCLUDE (a), b",
         ));
     }
     if select.prewhere.is_some() {
-        return Err(refuse("PREWHERE", "write WHERE: conditions go to the scan by themselves"));
+        return Err(refuse(
+            "PREWHERE",
+            "write WHERE; conditions are pushed into the scan automatically",
+        ));
     }
     if !select.connect_by.is_empty() {
         return Err(refuse("START WITH and CONNECT BY", "write WITH RECURSIVE"));
@@ -326,7 +332,7 @@ fn check_select(select: &Select) -> Result<()> {
             continue;
         };
         if let Some(alias) = &options.opt_alias {
-            return Err(refuse(&format!("AS {alias} behind a star"), "name columns one by one"));
+            return Err(refuse(&format!("AS {alias} after a star"), "name columns one by one"));
         }
     }
     select.from.iter().try_for_each(check_joins)
@@ -334,12 +340,12 @@ fn check_select(select: &Select) -> Result<()> {
 
 fn check_joins(from: &TableWithJoins) -> Result<()> {
     match from.joins.iter().any(|join| join.global) {
-        true => Err(refuse("GLOBAL JOIN", "leave GLOBAL out: all runs in one process")),
+        true => Err(refuse("GLOBAL JOIN", "remove GLOBAL; all runs in one process")),
         false => Ok(()),
     }
 }
 
-/// Refuses what stands beside a table in FROM without effect.
+/// Refuses clauses on a table in FROM that have no effect.
 pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
     let (alias, sample, ordinality) = match factor {
         TableFactor::Table {
@@ -355,22 +361,19 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
             ..
         } => {
             if !with_hints.is_empty() || !index_hints.is_empty() {
-                return Err(refuse(
-                    "a hint beside a table (WITH (..), USE INDEX ..)",
-                    "leave it out",
-                ));
+                return Err(refuse("a hint on a table (WITH (..), USE INDEX ..)", "remove it"));
             }
             if let Some(version) = version {
                 return Err(refuse(
                     &version.to_string(),
-                    "tables have one version, the one of now; leave it out",
+                    "tables have only their current version; remove it",
                 ));
             }
             if !partitions.is_empty() && !is_marked(partitions) {
-                return Err(refuse("PARTITION (..) beside a table", "write a condition in WHERE"));
+                return Err(refuse("PARTITION (..) on a table", "write a condition in WHERE"));
             }
             if json_path.is_some() {
-                return Err(refuse("a path into JSON beside a table", "write it in SELECT"));
+                return Err(refuse("a JSON path on a table", "write it in SELECT"));
             }
             if args.as_ref().is_some_and(|args| args.settings.is_some()) {
                 return Err(refuse(
@@ -385,7 +388,7 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
             if let Some(named) = args.iter().find(|arg| !matches!(arg, FunctionArg::Unnamed(_))) {
                 return Err(refuse(
                     &format!("the named argument {named} of {name}"),
-                    "give arguments in their order, without names",
+                    "pass arguments by position, without names",
                 ));
             }
             (alias, None, *with_ordinality)
@@ -408,7 +411,7 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
         TableFactor::MatchRecognize { .. } => {
             return Err(refuse(
                 "MATCH_RECOGNIZE",
-                "window functions such as lag(x) see other rows",
+                "window functions such as lag(x) read other rows",
             ));
         }
         _ => return Ok(()),
@@ -419,7 +422,7 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
     {
         return Err(refuse(
             sample.to_string().trim(),
-            "WHERE random() < 0.01 takes each row with that chance, LIMIT the first rows",
+            "WHERE random() < 0.01 selects each row with that probability, LIMIT the first rows",
         ));
     }
     if ordinality {
@@ -431,24 +434,24 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
     check_alias(alias.as_ref())
 }
 
-/// The planner takes the names of `AS t (a INT, b TEXT)` only.
+/// The planner uses only the names of `AS t (a INT, b TEXT)`.
 fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
     let Some(alias) = alias else { return Ok(()) };
     for column in &alias.columns {
         if let Some(data_type) = &column.data_type {
             return Err(refuse(
-                &format!("the type {data_type} of {} behind AS {}", column.name, alias.name),
-                "give names there, and CAST in SELECT",
+                &format!("the type {data_type} of {} after AS {}", column.name, alias.name),
+                "write only names there, and CAST in SELECT",
             ));
         }
     }
     match &alias.at {
-        Some(at) => Err(refuse(&format!("AT {at} behind AS {}", alias.name), "leave it out")),
+        Some(at) => Err(refuse(&format!("AT {at} after AS {}", alias.name), "remove it")),
         None => Ok(()),
     }
 }
 
-/// The sample that DuckDB writes behind the whole FROM, which the parser does not know.
+/// Refuses the sample that DuckDB writes after the whole FROM, which the parser does not know.
 pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
@@ -457,12 +460,12 @@ pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
         .then(|| {
             refuse(
                 "USING SAMPLE",
-                "WHERE random() < 0.01 takes each row with that chance, LIMIT the first rows",
+                "WHERE random() < 0.01 selects each row with that probability, LIMIT the first rows",
             )
         })
 }
 
-/// Refuses what is about rows beside a function of one row.
+/// Refuses clauses on rows in calls of scalar functions.
 fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     let name = match call.name.0.as_slice() {
         [part] => match part.as_ident() {
@@ -475,13 +478,13 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     if !matches!(call.parameters, FunctionArguments::None) {
         return Err(refuse(
             &format!("a second list of arguments, {name}(..)(..)"),
-            "give all arguments in one",
+            "pass all arguments in one list",
         ));
     }
     if matches!(call.args, FunctionArguments::Subquery(_)) {
         return Err(refuse(
             &format!("{name}(SELECT ..)"),
-            "a query among arguments stands in parentheses of its own, f((SELECT ..)); a list of its rows is (SELECT array_agg(a) FROM ..)",
+            "a query as an argument needs parentheses of its own, f((SELECT ..)); for a list of its rows, write (SELECT array_agg(a) FROM ..)",
         ));
     }
     if let Some(WindowType::NamedWindow(window)) = &call.over {
@@ -511,10 +514,10 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
             &format!("{name}(..) FILTER (WHERE ..)"),
             match kind {
                 Kind::Ragged | Kind::List => {
-                    "FILTER is for aggregates of rows and for reductions of lists such as ragged_mean; ragged_filter(x, mask) keeps the values that a mask is true for"
+                    "FILTER applies to aggregates and to reductions of lists such as ragged_mean; ragged_filter(x, mask) keeps the values for which a mask is true"
                 }
                 Kind::Single => {
-                    "FILTER is for aggregates of rows and for reductions of lists such as ragged_mean; CASE WHEN condition THEN .. END makes the value where a condition holds"
+                    "FILTER applies to aggregates and to reductions of lists such as ragged_mean; CASE WHEN condition THEN .. END returns the value where a condition holds"
                 }
             },
         ));
@@ -524,10 +527,12 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
             &format!("{name}(..) OVER (..)"),
             &match kind {
                 Kind::Ragged => format!(
-                    "{name} is about the list of one row, and OVER for aggregates and window functions, as in sum({name}(x)) OVER (..)"
+                    "{name} works on the list of one row, and OVER applies to aggregates and window functions, as in sum({name}(x)) OVER (..)"
                 ),
                 _ => {
-                    format!("{name} is about one row, and OVER for aggregates and window functions")
+                    format!(
+                        "{name} works on one row, and OVER applies to aggregates and window functions"
+                    )
                 }
             },
         ));
@@ -535,13 +540,13 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     if !call.within_group.is_empty() {
         return Err(refuse(
             &format!("{name}(..) WITHIN GROUP (ORDER BY ..)"),
-            "it is for aggregates of rows such as percentile_cont; ragged_quantile(x, 0.5) is that of a list",
+            "it applies to aggregates such as percentile_cont; ragged_quantile(x, 0.5) returns the quantile of a list",
         ));
     }
     let nulls = || {
         refuse(
             &format!("{name}(..) IGNORE NULLS or RESPECT NULLS"),
-            "it is for aggregates and window functions; ragged_filter(x, ragged_not(ragged_is_null(x))) is a list without NULL",
+            "it applies to aggregates and window functions; ragged_filter(x, ragged_not(ragged_is_null(x))) returns a list without NULL",
         )
     };
     if call.null_treatment.is_some() {
@@ -552,10 +557,10 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         return Err(refuse(
             &format!("{name}(DISTINCT ..)"),
             &match kind {
-                Kind::Ragged => format!("{name}(ragged_unique(x)) is that of the different values"),
-                Kind::List => format!("{name}(array_distinct(x)) is that of the different values"),
+                Kind::Ragged => format!("{name}(ragged_unique(x)) works on the different values"),
+                Kind::List => format!("{name}(array_distinct(x)) works on the different values"),
                 Kind::Single => {
-                    format!("{name} is about one row; SELECT DISTINCT leaves out equal rows")
+                    format!("{name} works on one row; SELECT DISTINCT removes equal rows")
                 }
             },
         ));
@@ -567,13 +572,15 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
                     &format!("{name}(.. ORDER BY ..)"),
                     &match kind {
                         Kind::Ragged => {
-                            format!("{name}(ragged_sort(x)) is that of the values in order")
+                            format!("{name}(ragged_sort(x)) works on the sorted values")
                         }
                         Kind::List => {
-                            format!("{name}(array_sort(x)) is that of the values in order")
+                            format!("{name}(array_sort(x)) works on the sorted values")
                         }
                         Kind::Single => {
-                            format!("{name} is about one row; ORDER BY stands behind the query")
+                            format!(
+                                "{name} works on one row; write ORDER BY at the end of the query"
+                            )
                         }
                     },
                 ));
@@ -586,7 +593,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     Ok(())
 }
 
-/// What a function is about.
+/// The kind of a function: what its calls work on.
 #[derive(Clone, Copy)]
 enum Kind {
     Ragged,

@@ -1,4 +1,4 @@
-//! What a column may say of itself in CREATE TABLE.
+//! Checks of column definitions in CREATE TABLE.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -6,10 +6,11 @@ use datafusion::logical_expr::sqlparser::ast::{
     ColumnDef, ColumnOption, ConstraintCharacteristics, TableConstraint,
 };
 
-/// Refuses options and constraints of columns that DataFusion reads and does not keep.
+/// Refuses options and constraints of columns that DataFusion parses but does not store.
 ///
-/// A key that is not enforced is a promise: DataFusion plans GROUP BY by it, and rows that break it make
-/// wrong groups. So a key is taken only where a statement says that it promises.
+/// A key that is not enforced is a promise: DataFusion plans GROUP BY by it, and rows that violate
+/// it lead to wrong groups. A key is therefore accepted only if the statement declares it as not
+/// enforced.
 pub(in crate::sql) fn check_columns(
     columns: &[ColumnDef],
     constraints: &[TableConstraint],
@@ -20,11 +21,11 @@ pub(in crate::sql) fn check_columns(
                 ColumnOption::Null | ColumnOption::NotNull | ColumnOption::Default(_) => {}
                 // The planner refuses these two.
                 ColumnOption::ForeignKey(_) | ColumnOption::Check(_) => {}
-                ColumnOption::PrimaryKey(key) => promised("PRIMARY KEY", key.characteristics)?,
-                ColumnOption::Unique(key) => promised("UNIQUE", key.characteristics)?,
+                ColumnOption::PrimaryKey(key) => check_promise("PRIMARY KEY", key.characteristics)?,
+                ColumnOption::Unique(key) => check_promise("UNIQUE", key.characteristics)?,
                 other => {
                     return plan_err!(
-                        "{other} of the column {} is not supported: a column has a type, NOT NULL and DEFAULT",
+                        "{other} of the column {} is not supported; a column has a type, NOT NULL and DEFAULT",
                         column.name
                     );
                 }
@@ -33,8 +34,8 @@ pub(in crate::sql) fn check_columns(
     }
     for constraint in constraints {
         match constraint {
-            TableConstraint::PrimaryKey(key) => promised("PRIMARY KEY", key.characteristics)?,
-            TableConstraint::Unique(key) => promised("UNIQUE", key.characteristics)?,
+            TableConstraint::PrimaryKey(key) => check_promise("PRIMARY KEY", key.characteristics)?,
+            TableConstraint::Unique(key) => check_promise("UNIQUE", key.characteristics)?,
             // The planner refuses the others.
             _ => {}
         }
@@ -42,7 +43,7 @@ pub(in crate::sql) fn check_columns(
     Ok(())
 }
 
-fn promised(key: &str, said: Option<ConstraintCharacteristics>) -> Result<()> {
+fn check_promise(key: &str, said: Option<ConstraintCharacteristics>) -> Result<()> {
     match said {
         Some(ConstraintCharacteristics {
             enforced: Some(false),
@@ -50,7 +51,7 @@ fn promised(key: &str, said: Option<ConstraintCharacteristics>) -> Result<()> {
             initially: None,
         }) => Ok(()),
         _ => plan_err!(
-            "{key} is not supported as it stands: rows are not looked at when they come in; leave it out, or write {key} NOT ENFORCED to promise it"
+            "{key} is not supported, because rows are not checked on insertion; remove it, or write {key} NOT ENFORCED to promise that rows keep it"
         ),
     }
 }

@@ -1,5 +1,5 @@
-//! How deep a statement goes: what is too deep for the stack is refused before it is parsed, and long chains
-//! of AND, OR and `||` are made trees.
+//! The depth of a statement: texts that are too deep for the stack are refused before they are
+//! parsed, and long chains of AND, OR and `||` become balanced trees.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -8,26 +8,27 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// The most operators in a row. The parser makes a chain without going deep, one operator within the next;
-/// planners, and whatever frees an expression, go as deep as it is long. Chains of arithmetic become single calls.
+/// Maximum number of consecutive operators. The parser nests a chain without recursion, but
+/// planners and destructors of expressions recurse as deep as it is long. Chains of arithmetic become single
+/// calls.
 const OPERATORS: usize = 2_500;
 
-/// The most casts, subscripts and predicates in a row, each of which stays within the next. The optimizer copies and
-/// compares expressions on the stack of its caller: 300 fill the 2 MiB that a thread has where nobody says more, in a
-/// build without optimization.
+/// Maximum number of consecutive casts, subscripts and predicates, each nested in the next. The
+/// optimizer copies and compares expressions on the stack of its caller: without optimization, 300
+/// fill the 2 MiB that a thread has by default.
 const NESTED: usize = 128;
 
-/// The most of AND, OR and `||` in a row, which are balanced before they are planned.
+/// Maximum number of consecutive AND, OR and `||`, which are balanced before they are planned.
 const BALANCED: usize = 50_000;
 
-/// The most of UNION, JOIN and `|>` in a row.
+/// Maximum number of consecutive UNION, JOIN and `|>`.
 const RELATIONS: usize = 1_000;
 
-/// The most comparisons in a row without AND or OR between them, as in `a = b = c`. Planning them takes the
-/// square of their number.
+/// Maximum number of consecutive comparisons without AND or OR between them, as in `a = b = c`.
+/// Planning time is quadratic in their number.
 const COMPARISONS: usize = 200;
 
-/// Operators in a row on one level of parentheses.
+/// Consecutive operators on one level of parentheses.
 #[derive(Clone, Copy, Default)]
 struct Level {
     operators: usize,
@@ -40,19 +41,19 @@ struct Level {
     relations: usize,
 }
 
-/// Refuses a text that is too deep for planners, or has more parentheses and CASE within one another than the
-/// parser takes (`datafusion.sql_parser.recursion_limit`): it would try each level anew in another way, and
-/// so need twice the time for each.
+/// Refuses a text that is too deep for planners, or that nests more parentheses and CASE than the
+/// parser accepts (`datafusion.sql_parser.recursion_limit`): the parser would parse each level
+/// twice, and take time exponential in their number.
 pub(in crate::sql) fn check_depth(
     text: &str,
     dialect: &dyn Dialect,
     most_nested: usize,
 ) -> Result<()> {
-    // An operator and what it stands between take two characters at least.
+    // An operator and its operand take at least two characters.
     if text.len() < DEEP {
         return Ok(());
     }
-    // What is no SQL is for the parser to say.
+    // The parser reports invalid SQL.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize() else { return Ok(()) };
     let mut levels = vec![Level::default()];
     let mut most = Level::default();
@@ -120,7 +121,7 @@ pub(in crate::sql) fn check_depth(
                 Keyword::END => cases = cases.saturating_sub(1),
                 Keyword::AND | Keyword::OR => {
                     level.balanced += 1;
-                    // What stands between them is beside each other.
+                    // The parts that it separates are siblings.
                     level.operators = 0;
                     level.comparisons = 0;
                     level.tight = 0;
@@ -166,7 +167,7 @@ pub(in crate::sql) fn check_depth(
             most.operators,
             OPERATORS,
             "operators in a row",
-            "add up a list, as in ragged_sum([a, b, ..])",
+            "add the values as a list, as in ragged_sum([a, b, ..])",
         ),
         (
             most.tight,
@@ -184,7 +185,7 @@ pub(in crate::sql) fn check_depth(
             most.relations,
             RELATIONS,
             "joins, unions or |> in a row",
-            "put results in tables between",
+            "store intermediate results in tables",
         ),
         (
             most.comparisons,
@@ -195,43 +196,43 @@ pub(in crate::sql) fn check_depth(
         (
             nested.saturating_sub(1),
             most_nested,
-            "parentheses or CASE within one another",
-            "name parts of it in WITH",
+            "nested parentheses or CASE",
+            "move parts of it into CTEs",
         ),
     ] {
         if found > limit {
             return plan_err!(
-                "the statement has {found} {what}, and at most {limit} are planned: {instead}"
+                "the statement has {found} {what}, but at most {limit} are supported; {instead}"
             );
         }
     }
     Ok(())
 }
 
-/// Shorter texts are not deep.
+/// Shorter texts cannot be too deep.
 const DEEP: usize = 256;
 
-/// The stack that planning goes on with where there is less; what is not used is not taken.
+/// Size of the stack on which planning continues if there is less; unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
-/// Runs `work` on a stack for [`OPERATORS`] levels of an expression and [`BALANCED`] of a syntax tree.
+/// Runs `work` on a stack large enough for [`OPERATORS`] levels of an expression and [`BALANCED`]
+/// of a syntax tree.
 pub(in crate::sql) fn deep<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, work)
 }
 
-/// Runs what is asynchronous as [`deep`] runs what is not.
+/// Runs a future as [`deep`] runs a closure.
 pub(in crate::sql) async fn run_deep<F: Future>(work: F) -> F::Output {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|waker| deep(|| work.as_mut().poll(waker))).await
 }
 
-/// Chains shorter than this stay as they were written.
 const SHORT: usize = 64;
 
-/// Makes a long chain of AND, of OR or of `||` a tree: the three mean the same however they are grouped.
+/// Balances a long chain of AND, of OR or of `||`, which are associative.
 ///
-/// The parser gives `((a OR b) OR c) OR d`, in which planners ask the whole left side at every operator.
-/// Operands keep their order.
+/// The parser returns `((a OR b) OR c) OR d`, in which planners visit the whole left side at every
+/// operator. Operands keep their order.
 pub(in crate::sql) fn balance(expr: &mut Expr) {
     let Expr::BinaryOp { op, .. } = expr else { return };
     let op = match op {
@@ -267,7 +268,7 @@ pub(in crate::sql) fn balance(expr: &mut Expr) {
         }
     }
     operands.reverse();
-    // Neighbours go together until one is left.
+    // Neighbours are combined until one expression is left.
     while operands.len() > 1 {
         let mut pairs = Vec::with_capacity(operands.len().div_ceil(2));
         let mut all = operands.into_iter();

@@ -7,7 +7,6 @@ use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect, diale
 use datafusion::logical_expr::sqlparser::parser::{Parser, ParserError};
 use datafusion::logical_expr::sqlparser::tokenizer::Token;
 
-/// The parser's dialect for a setting.
 pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
     match named {
         Named::DuckDB => Some(Box::new(SqlDialect(DuckDbDialect))),
@@ -15,16 +14,16 @@ pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
     }
 }
 
-/// `||` binds less than arithmetic and more than comparison, as in DuckDB and PostgreSQL: `[1] || 2 + 3`
-/// is `[1, 5]`. The parser gives it the precedence of `*`.
-/// `the_parser_still_joins_before_it_adds` fails once that is mended.
+/// `||` binds looser than arithmetic and tighter than comparison, as in DuckDB and PostgreSQL: `[1]
+/// || 2 + 3` is `[1, 5]`. The parser gives it the precedence of `*`.
+/// `the_parser_still_joins_before_it_adds` fails once this is fixed upstream.
 #[derive(Debug)]
 struct SqlDialect(DuckDbDialect);
 
 /// Between `|` (21) and `+` (30) in the precedence values of the parser.
 const CONCATENATION: u8 = 25;
 
-/// Hands methods without arguments on to the dialect of the parser.
+/// Delegates methods without arguments to the dialect of the parser.
 macro_rules! as_duckdb {
     ($($method:ident),* $(,)?) => {
         $(fn $method(&self) -> bool {
@@ -34,7 +33,7 @@ macro_rules! as_duckdb {
 }
 
 impl Dialect for SqlDialect {
-    /// The parser asks by type what is special to DuckDB.
+    /// The parser checks for DuckDB by type.
     fn dialect(&self) -> TypeId {
         TypeId::of::<DuckDbDialect>()
     }
@@ -54,7 +53,7 @@ impl Dialect for SqlDialect {
         self.0.is_identifier_part(ch)
     }
 
-    // All that `DuckDbDialect` of sqlparser 0.62 says of itself.
+    // All methods that `DuckDbDialect` of sqlparser 0.62 overrides.
     as_duckdb!(
         supports_trailing_commas,
         supports_filter_during_aggregation,
@@ -86,7 +85,6 @@ mod tests {
 
     use super::*;
 
-    /// The operator of an expression that binds least.
     fn last_operator(dialect: &dyn Dialect, text: &str) -> String {
         match Parser::new(dialect).try_with_sql(text).unwrap().parse_expr().unwrap() {
             Expr::BinaryOp { op, .. } => op.to_string(),

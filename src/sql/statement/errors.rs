@@ -1,4 +1,4 @@
-//! Errors of statements in words for those who wrote them.
+//! Errors of statements in terms of the statement.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 
-/// What DataFusion puts before and behind the text of an internal error.
+/// The text that DataFusion adds before and after an internal error.
 const INTERNAL: &str = "Internal error: ";
 const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code. Please help us to resolve this by filing a bug report in our issue tracker: https://github.com/apache/datafusion/issues";
 
-/// An error that was met while a statement was planned, as what it is: one of the statement.
+/// Converts an error at planning to one of the statement.
 ///
-/// DataFusion calls it an internal error when types do not come together (BETWEEN of a number and a boolean,
+/// DataFusion reports an internal error if types do not match (BETWEEN of a number and a boolean,
 /// `median` of a struct), asks for a bug report, and repeats both within other messages.
 pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
     use DataFusionError as E;
     match e {
-        E::Internal(message) => E::Plan(plain(&message)),
-        E::Plan(message) if message.contains(INTERNAL) => E::Plan(plain(&message)),
-        E::Execution(message) if message.contains(INTERNAL) => E::Execution(plain(&message)),
+        E::Internal(message) => E::Plan(strip_blame(&message)),
+        E::Plan(message) if message.contains(INTERNAL) => E::Plan(strip_blame(&message)),
+        E::Execution(message) if message.contains(INTERNAL) => E::Execution(strip_blame(&message)),
         E::NotImplemented(message) => match as_value(&message) {
             Some(said) => E::Plan(said.into()),
             None => E::NotImplemented(message),
@@ -38,7 +38,8 @@ pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
     }
 }
 
-/// A condition with a subquery where a value stands, which DataFusion has no plan for.
+/// Returns a message for a condition with a subquery in place of a value, for which DataFusion has
+/// no plan.
 fn as_value(message: &str) -> Option<&'static str> {
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
     if of.starts_with("Exists(") {
@@ -51,15 +52,15 @@ fn as_value(message: &str) -> Option<&'static str> {
     )
 }
 
-/// A message without the words around internal errors.
-fn plain(message: &str) -> String {
+/// Removes the text around internal errors from a message.
+fn strip_blame(message: &str) -> String {
     let text = message.replace(INTERNAL, "").replace(BLAME, "");
     let lines = text.lines().map(|line| line.trim_start_matches(". ").trim_end());
     let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     said.join("\n")
 }
 
-/// An analyzer rule whose errors are those of the statement.
+/// An analyzer rule whose errors are reported as errors of the statement.
 #[derive(Debug)]
 pub(in crate::sql) struct OfStatement(pub(in crate::sql) Arc<dyn AnalyzerRule + Send + Sync>);
 

@@ -1,4 +1,4 @@
-//! Forms of queries that the parser has no rule for, as forms that it has.
+//! Rewrites forms of queries that the parser does not accept to forms that it does.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,13 @@ use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect};
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-/// `FROM t WHERE x` becomes `FROM t SELECT * WHERE x`, and `WITH q AS [NOT] MATERIALIZED (..)` loses those
-/// words: rows of a query that has no volatile function are the same wherever they are worked out.
+/// `FROM t WHERE x` becomes `FROM t SELECT * WHERE x`, and `WITH q AS [NOT] MATERIALIZED (..)`
+/// loses these words: the rows of a query without volatile functions are the same wherever it is
+/// evaluated.
 ///
 /// # Errors
-/// AS MATERIALIZED beside a volatile function: the query would be worked out anew for each use.
+/// When AS MATERIALIZED is used with a volatile function: the query would be evaluated again for
+/// each use.
 pub(in crate::sql) fn known_forms<'a>(
     state: &SessionState,
     text: &'a str,
@@ -28,7 +30,7 @@ pub(in crate::sql) fn known_forms<'a>(
     {
         return Ok(Cow::Borrowed(text));
     }
-    // What is no SQL is for the parser to say.
+    // The parser reports invalid SQL.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
         return Ok(Cow::Borrowed(text));
     };
@@ -41,18 +43,18 @@ pub(in crate::sql) fn known_forms<'a>(
         return Ok(Cow::Borrowed(text));
     }
     edits.sort_unstable_by_key(|edit| edit.at);
-    Ok(Cow::Owned(edited(text, &edits)))
+    Ok(Cow::Owned(apply_edits(text, &edits)))
 }
 
 /// A change of a text at a line and column, counted from 1.
 struct Edit {
     at: (u64, u64),
-    /// The characters that blanks take the place of.
+    /// The number of characters that are replaced by blanks.
     blank: usize,
     insert: &'static str,
 }
 
-fn edited(text: &str, edits: &[Edit]) -> String {
+fn apply_edits(text: &str, edits: &[Edit]) -> String {
     let mut out = String::with_capacity(text.len().saturating_add(edits.len().saturating_mul(12)));
     let mut next = edits.iter().peekable();
     for (line, number) in text.split_inclusive('\n').zip(1u64..) {
@@ -81,13 +83,13 @@ fn place(token: &TokenWithSpan) -> (u64, u64) {
     (token.span.start.line, token.span.start.column)
 }
 
-/// What has been read of a query on one level of parentheses.
+/// The part of a query on one level of parentheses that has been read.
 #[derive(Clone, Copy, PartialEq)]
 enum Read {
     Nothing,
     /// FROM at the beginning of a query.
     From,
-    /// SELECT, or something that needs none.
+    /// SELECT, or a query that needs none.
     Select,
 }
 
@@ -131,13 +133,13 @@ fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     }
 }
 
-/// Whether FROM at a place is the first word of a query.
+/// Whether FROM at a position is the first word of a query.
 fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before)) else {
         return true;
     };
     match &before.token {
-        // Behind the queries of WITH, too.
+        // A query may follow the CTEs of WITH.
         Token::LParen | Token::RParen | Token::SemiColon => true,
         _ => matches!(
             keyword(before),
@@ -200,9 +202,9 @@ fn drop_materialized(
             [_, materialized, open, ..]
                 if is(materialized, Keyword::MATERIALIZED) && open.token == Token::LParen =>
             {
-                if let Some(name) = volatile(state, tokens) {
+                if let Some(name) = volatile_function(state, tokens) {
                     return plan_err!(
-                        "AS MATERIALIZED is not supported beside {name}(): a query of WITH is worked out where it is used, and {name}() differs from one time to the next; CREATE TABLE .. AS SELECT keeps its rows"
+                        "AS MATERIALIZED is not supported with {name}(), because a CTE is evaluated where it is used, and {name}() returns another value each time; CREATE TABLE .. AS SELECT stores its rows"
                     );
                 }
                 edits.push(blank_materialized(materialized));
@@ -217,8 +219,7 @@ fn blank_materialized(token: &TokenWithSpan) -> Edit {
     Edit { at: place(token), blank: "MATERIALIZED".len(), insert: "" }
 }
 
-/// A volatile function that is called in a text.
-fn volatile(state: &SessionState, tokens: &[&TokenWithSpan]) -> Option<String> {
+fn volatile_function(state: &SessionState, tokens: &[&TokenWithSpan]) -> Option<String> {
     tokens.windows(2).find_map(|two| match (&two[0].token, &two[1].token) {
         (Token::Word(word), Token::LParen) => {
             let name = word.value.to_lowercase();
@@ -229,7 +230,7 @@ fn volatile(state: &SessionState, tokens: &[&TokenWithSpan]) -> Option<String> {
     })
 }
 
-/// `a SEMI JOIN b` and `a ANTI JOIN b` are those of the left side.
+/// Plans `a SEMI JOIN b` and `a ANTI JOIN b` as joins that return the left side.
 pub(in crate::sql) fn semi_joins(from: &mut TableWithJoins) {
     for join in &mut from.joins {
         let taken = std::mem::replace(&mut join.join_operator, JoinOperator::CrossApply);

@@ -1,13 +1,13 @@
-//! Names of computed columns in results: without the tables that their columns are of.
+//! Names of computed columns in results, without the tables of their columns.
 //!
-//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and a table by path is named by its path. Columns of
-//! queries below are named so as well, so each is looked up where it was made.
+//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and a table by path is named by its path.
+//! Columns of subqueries have such names as well, so the defining expression of each is looked up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::functions::{
-    COMPARISON, definition, is_chain, literal, loosest, precedence, written_call,
+    COMPARISON, definition, is_chain, literal, loosest_operator, precedence, written_call,
 };
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
@@ -18,21 +18,21 @@ use datafusion::logical_expr::{
     LogicalPlanBuilder, Operator, Projection, Sort, TryCast,
 };
 
-/// The plan of a statement with the names of its result's columns as they were written.
+/// Returns the plan of a statement with the names of its result columns as they are written.
 ///
-/// A name that two columns would share stays as DataFusion has it, and so do names given with AS.
+/// A name that two columns would share stays as in DataFusion, and so do names given with AS.
 pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Copy(mut copy) => {
-            copy.input = headed(copy.input)?;
+            copy.input = add_headings(copy.input)?;
             Ok(LogicalPlan::Copy(copy))
         }
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(mut table)) => {
-            table.input = headed(table.input)?;
+            table.input = add_headings(table.input)?;
             Ok(LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)))
         }
         LogicalPlan::Ddl(DdlStatement::CreateView(mut view)) => {
-            view.input = headed(view.input)?;
+            view.input = add_headings(view.input)?;
             Ok(LogicalPlan::Ddl(DdlStatement::CreateView(view)))
         }
         LogicalPlan::Projection(_)
@@ -42,14 +42,14 @@ pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
         | LogicalPlan::Union(_)
         | LogicalPlan::Aggregate(_)
         | LogicalPlan::SubqueryAlias(_)
-        | LogicalPlan::Filter(_) => Ok(Arc::unwrap_or_clone(headed(Arc::new(plan))?)),
+        | LogicalPlan::Filter(_) => Ok(Arc::unwrap_or_clone(add_headings(Arc::new(plan))?)),
         other => Ok(other),
     }
 }
 
-fn headed(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
+fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     let old: Vec<String> = plan.schema().fields().iter().map(|f| f.name().clone()).collect();
-    let mut new: Vec<String> = (0..old.len()).map(|at| heading(&plan, at)).collect();
+    let mut new: Vec<String> = (0..old.len()).map(|at| column_heading(&plan, at)).collect();
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for name in &new {
         *counts.entry(name).or_default() += 1;
@@ -63,11 +63,11 @@ fn headed(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     if new == old {
         return Ok(plan);
     }
-    renamed(Arc::unwrap_or_clone(plan), &old, &new).map(Arc::new)
+    rename_columns(Arc::unwrap_or_clone(plan), &old, &new).map(Arc::new)
 }
 
-/// A plan whose columns have other names, without a node more where that can be.
-fn renamed(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
+/// Renames the columns of a plan, if possible without another node.
+fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(projection) => {
             let columns = projection.expr.into_iter().zip(old.iter().zip(new));
@@ -78,12 +78,12 @@ fn renamed(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalP
             Projection::try_new(columns.collect(), projection.input).map(LogicalPlan::Projection)
         }
         LogicalPlan::Limit(limit) => {
-            let input = renamed(Arc::unwrap_or_clone(limit.input), old, new)?;
+            let input = rename_columns(Arc::unwrap_or_clone(limit.input), old, new)?;
             Ok(LogicalPlan::Limit(Limit { input: Arc::new(input), ..limit }))
         }
         LogicalPlan::Sort(sort) if matches!(*sort.input, LogicalPlan::Projection(_)) => {
             let before = Arc::clone(sort.input.schema());
-            let input = renamed(Arc::unwrap_or_clone(sort.input), old, new)?;
+            let input = rename_columns(Arc::unwrap_or_clone(sort.input), old, new)?;
             let by = sort.expr.into_iter().map(|by| {
                 let expr = by.expr.clone().transform(|e| match e {
                     Expr::Column(column) => Ok(match before.maybe_index_of_column(&column) {
@@ -110,8 +110,8 @@ fn renamed(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalP
     }
 }
 
-/// The name of a column of a plan, without tables.
-fn heading(plan: &LogicalPlan, at: usize) -> String {
+/// Returns the name of a column of a plan, without tables.
+fn column_heading(plan: &LogicalPlan, at: usize) -> String {
     let made = match plan {
         LogicalPlan::Projection(projection) => {
             projection.expr.get(at).map(|expr| of_expr(expr, &projection.input))
@@ -126,27 +126,27 @@ fn heading(plan: &LogicalPlan, at: usize) -> String {
         LogicalPlan::Window(window) => {
             let before = window.input.schema().fields().len();
             match at.checked_sub(before) {
-                None => Some(heading(&window.input, at)),
+                None => Some(column_heading(&window.input, at)),
                 Some(at) => window.window_expr.get(at).map(|e| of_expr(e, &window.input)),
             }
         }
-        LogicalPlan::Filter(filter) => Some(heading(&filter.input, at)),
-        LogicalPlan::Sort(sort) => Some(heading(&sort.input, at)),
-        LogicalPlan::Limit(limit) => Some(heading(&limit.input, at)),
-        LogicalPlan::SubqueryAlias(alias) => Some(heading(&alias.input, at)),
-        LogicalPlan::Distinct(Distinct::All(input)) => Some(heading(input, at)),
+        LogicalPlan::Filter(filter) => Some(column_heading(&filter.input, at)),
+        LogicalPlan::Sort(sort) => Some(column_heading(&sort.input, at)),
+        LogicalPlan::Limit(limit) => Some(column_heading(&limit.input, at)),
+        LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at)),
+        LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // Where inputs call a column differently, the union has a name of its own.
+            // If the inputs of a union name a column differently, the union has a name of its own.
             let own = plan.schema().field(at).name();
-            (input.schema().field(at).name() == own).then(|| heading(input, at))
+            (input.schema().field(at).name() == own).then(|| column_heading(input, at))
         }),
         LogicalPlan::Join(join) => {
             let left = join.left.schema().fields().len();
             match join.join_type {
                 JoinType::Inner | JoinType::Left | JoinType::Right | JoinType::Full => {
                     Some(match at.checked_sub(left) {
-                        None => heading(&join.left, at),
-                        Some(at) => heading(&join.right, at),
+                        None => column_heading(&join.left, at),
+                        Some(at) => column_heading(&join.right, at),
                     })
                 }
                 _ => None,
@@ -157,12 +157,12 @@ fn heading(plan: &LogicalPlan, at: usize) -> String {
     made.unwrap_or_else(|| plan.schema().field(at).name().clone())
 }
 
-/// The name of an expression over a plan, without tables.
+/// Returns the name of an expression over a plan, without tables.
 fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
     match expr {
         // `count(*)` is an alias of count(1), with its FILTER.
         Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
-            let plain = unqualified((*alias.expr).clone(), input);
+            let plain = displayed_expr((*alias.expr).clone(), input);
             let name = plain.map(|e| e.schema_name().to_string());
             match name.as_deref().and_then(|name| name.strip_prefix("count(1)")) {
                 Some(rest) => format!("count(*){rest}"),
@@ -174,7 +174,7 @@ fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
         }
         Expr::Column(column) => of_column(column, input.schema(), input),
         other => {
-            let plain = unqualified(other.clone(), input);
+            let plain = displayed_expr(other.clone(), input);
             plain.map_or_else(|| other.schema_name().to_string(), |e| e.schema_name().to_string())
         }
     }
@@ -182,13 +182,13 @@ fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
 
 fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan) -> String {
     match schema.maybe_index_of_column(column) {
-        Some(at) => heading(input, at),
+        Some(at) => column_heading(input, at),
         None => column.name.clone(),
     }
 }
 
-/// An expression whose columns are named as they are shown, and literals as SQL writes them.
-fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
+/// Returns an expression whose columns have the displayed names, with literals as SQL writes them.
+fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
         let e = match &e {
@@ -196,10 +196,11 @@ fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
             _ => e,
         };
         Ok(match e {
-            // Literals among their arguments write themselves; the operators of a chain are no literal.
+            // These functions write their literal arguments themselves; the encoded operators of a
+            // chain are not a literal.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
-                    if let Some(plain) = unqualified(operand.clone(), input) {
+                    if let Some(plain) = displayed_expr(operand.clone(), input) {
                         *operand = plain;
                     }
                 }
@@ -213,7 +214,7 @@ fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
                 let plain = Column::new_unqualified(column.name);
                 Transformed::yes(Expr::OuterReferenceColumn(field, plain))
             }
-            // `Int64(1)` is what DataFusion calls 1.
+            // DataFusion displays 1 as `Int64(1)`.
             Expr::Literal(value, _) => {
                 Transformed::yes(Expr::Column(Column::new_unqualified(literal(&value))))
             }
@@ -224,13 +225,13 @@ fn unqualified(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     plain.ok().map(|plain| plain.data)
 }
 
-/// An expression whose operands are in parentheses where they bind less than what is around them; the names
-/// that DataFusion gives have none.
+/// Adds parentheses around operands that bind looser than the operator around them; the names that
+/// DataFusion gives have none.
 fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     let loose = |binds: Option<u8>, outer: u8| binds.is_some_and(|own| own < outer);
     let mut changed = false;
     let mut enclose = |operand: &mut Expr, outer: u8| {
-        if loose(binding(operand), outer) {
+        if loose(expr_precedence(operand), outer) {
             let name = format!("({})", operand.schema_name());
             *operand = Expr::Column(Column::new_unqualified(name));
             changed = true;
@@ -270,15 +271,16 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// How tight NOT binds.
+/// Precedence of NOT.
 const NOT: u8 = 3;
 
 fn operator_binding(op: Operator) -> u8 {
     precedence(&op.to_string()).unwrap_or(COMPARISON)
 }
 
-/// How tight the operator of an expression binds that binds least in its name, outside of parentheses.
-fn binding(expr: &Expr) -> Option<u8> {
+/// Returns the precedence of the loosest operator in the name of an expression, outside
+/// parentheses.
+fn expr_precedence(expr: &Expr) -> Option<u8> {
     match expr {
         Expr::BinaryExpr(binary) => Some(operator_binding(binary.op)),
         Expr::Not(_) => Some(NOT),
@@ -294,26 +296,31 @@ fn binding(expr: &Expr) -> Option<u8> {
         | Expr::IsNotFalse(_)
         | Expr::IsUnknown(_)
         | Expr::IsNotUnknown(_) => Some(COMPARISON),
-        // A cast is named as what it is of.
-        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => binding(expr),
-        // A function of ours may be named as an operator, and a column as what it was made of.
-        Expr::Column(_) | Expr::ScalarFunction(_) => loosest(&expr.schema_name().to_string()),
+        // A cast has the name of its operand.
+        Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => {
+            expr_precedence(expr)
+        }
+        // One of our functions may be displayed as an operator, and a column as the expression that
+        // defines it.
+        Expr::Column(_) | Expr::ScalarFunction(_) => {
+            loosest_operator(&expr.schema_name().to_string())
+        }
         _ => None,
     }
 }
 
-/// Whether a function names its columns as they are written.
+/// Whether a function names its columns itself.
 fn is_ours(call: &ScalarFunction) -> bool {
     definition(&call.func).is_some()
 }
 
-/// The name of a call of a function by another of its names, for which DataFusion gives an alias:
+/// Returns the name of a call by an alias of its function, for which DataFusion adds an alias:
 /// `mean(t.x)` for `avg`.
 fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<String> {
     let (name, _) = alias.split_once('(')?;
     let (made, below) = match expr {
-        // An aggregate or a window is below by now.
-        Expr::Column(column) => maker(column, input)?,
+        // The aggregate or window function is in a node below.
+        Expr::Column(column) => defining_expr(column, input)?,
         other => (other, input),
     };
     let args = match made {
@@ -327,12 +334,15 @@ fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<Str
     if alias != format!("{name}({})", listed(args)) {
         return None;
     }
-    let args: Option<Vec<Expr>> = args.iter().map(|e| unqualified(e.clone(), below)).collect();
+    let args: Option<Vec<Expr>> = args.iter().map(|e| displayed_expr(e.clone(), below)).collect();
     Some(format!("{name}({})", listed(&args?)))
 }
 
-/// The aggregate or window function that a column is, and what it is over.
-fn maker<'a>(column: &Column, plan: &'a LogicalPlan) -> Option<(&'a Expr, &'a LogicalPlan)> {
+/// Returns the aggregate or window function that defines a column, and its input.
+fn defining_expr<'a>(
+    column: &Column,
+    plan: &'a LogicalPlan,
+) -> Option<(&'a Expr, &'a LogicalPlan)> {
     let at = plan.schema().maybe_index_of_column(column)?;
     match plan {
         LogicalPlan::Aggregate(aggregate) => {
@@ -344,10 +354,10 @@ fn maker<'a>(column: &Column, plan: &'a LogicalPlan) -> Option<(&'a Expr, &'a Lo
             let before = window.input.schema().fields().len();
             match at.checked_sub(before) {
                 Some(at) => window.window_expr.get(at).map(|e| (e, window.input.as_ref())),
-                None => maker(column, &window.input),
+                None => defining_expr(column, &window.input),
             }
         }
-        LogicalPlan::Filter(filter) => maker(column, &filter.input),
+        LogicalPlan::Filter(filter) => defining_expr(column, &filter.input),
         _ => None,
     }
 }

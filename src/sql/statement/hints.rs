@@ -1,4 +1,4 @@
-//! Operators that DataFusion's planner gives no hook for, used on lists: said in the words of SQL, with
+//! Errors for operators on lists for which DataFusion's planner has no hook, in terms of SQL, with
 //! what to write instead.
 
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 use crate::array::{leaf_type, list_depth};
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
 
-/// Analyzer rule, before types are coerced: [`check`].
+/// Analyzer rule, before type coercion: [`check`].
 #[derive(Debug)]
 pub(in crate::sql) struct ListHints;
 
@@ -32,8 +32,8 @@ impl AnalyzerRule for ListHints {
     }
 }
 
-/// Refuses BETWEEN, and LIKE and IN as DataFusion plans them, that compare a list with single values, and
-/// lists of truth values where one is needed.
+/// Refuses BETWEEN, and LIKE and IN as DataFusion plans them, between a list and scalars, and lists
+/// of booleans where one boolean is needed.
 pub(in crate::sql) fn check(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
@@ -41,7 +41,7 @@ pub(in crate::sql) fn check(plan: &LogicalPlan) -> Result<()> {
             && of_another(&unnest.input)?
         {
             return plan_err!(
-                "unnest in FROM of a column of the table beside it: write it in SELECT, as in SELECT id, unnest(x) FROM t"
+                "unnest in FROM of a column of another table in FROM is not supported; write it in SELECT, as in SELECT id, unnest(x) FROM t"
             );
         }
         if let LogicalPlan::Join(join) = node
@@ -59,7 +59,7 @@ pub(in crate::sql) fn check(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// Whether a plan needs columns of the row that it is made for.
+/// Whether a plan refers to columns of an outer row.
 fn of_another(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply(|node| {
@@ -73,9 +73,9 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
     match expr {
         Expr::Between(between) => {
             let e = &between.expr;
-            if differ(e, [between.low.as_ref(), between.high.as_ref()], schema) {
+            if differs_in_depth(e, [between.low.as_ref(), between.high.as_ref()], schema) {
                 return plan_err!(
-                    "BETWEEN compares one value, and {e} is a list: ragged_between({e}, {}, {}) is the mask of its values{AS_A_WHOLE}",
+                    "BETWEEN compares a scalar, but {e} is a list; ragged_between({e}, {}, {}) returns the mask of its values{AS_A_WHOLE}",
                     between.low,
                     between.high
                 );
@@ -83,17 +83,17 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
         }
         Expr::InList(list) => {
             let e = &list.expr;
-            if differ(e, &list.list, schema) {
+            if differs_in_depth(e, &list.list, schema) {
                 return plan_err!(
-                    "IN looks for one value, and {e} is a list: ragged_isin({e}, [1, 2]) is the mask of its values, array_has_any({e}, [1, 2]) says whether any of them is one of these"
+                    "IN tests a scalar, but {e} is a list; ragged_isin({e}, [1, 2]) returns the mask of its values, array_has_any({e}, [1, 2]) whether any of them is in the list"
                 );
             }
         }
         Expr::Like(like) | Expr::SimilarTo(like) => {
             let e = &like.expr;
-            if differ(e, [like.pattern.as_ref()], schema) {
+            if differs_in_depth(e, [like.pattern.as_ref()], schema) {
                 return plan_err!(
-                    "LIKE looks at one text, and {e} is a list of them: {}({e}, {}) is the mask of its values{AS_A_WHOLE}",
+                    "LIKE tests one string, but {e} is a list of strings; {}({e}, {}) returns the mask of its values{AS_A_WHOLE}",
                     match (expr, like.case_insensitive) {
                         (Expr::SimilarTo(_), _) => "ragged_matches",
                         (_, true) => "ragged_ilike",
@@ -108,7 +108,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             cast_of_list("TRY_CAST", &cast.expr, cast.field.data_type(), schema)?;
         }
         Expr::ScalarFunction(call) => {
-            // Type coercion has nothing to say but the types.
+            // Type coercion would report only the types.
             if let ("array_has", [list, value]) = (call.name(), call.args.as_slice())
                 && let (Ok(list), Ok(value)) = (list.get_type(schema), value.get_type(schema))
                 && !value.is_null()
@@ -116,14 +116,14 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             {
                 return plan_err!("{said}");
             }
-            // Lists become texts for these, which nobody means.
+            // Lists would be cast to strings for these functions, which is never intended.
             let of_text = ["character_length", "octet_length", "bit_length"];
             if of_text.contains(&call.name())
                 && let [e] = call.args.as_slice()
                 && e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
             {
                 return plan_err!(
-                    "{} is that of a text, and {e} is a list: array_length({e}) counts its elements, ragged_count({e}) the values at any depth",
+                    "{} needs a string, but {e} is a list; array_length({e}) returns the number of its elements, ragged_count({e}) the number of values at any depth",
                     call.name()
                 );
             }
@@ -146,14 +146,14 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 && e.get_type(schema).is_ok_and(|t| list_depth(&t) > 1)
             {
                 return plan_err!(
-                    "{name} compares lists of one level, and {e} is a list of lists: {name}(ragged_{name}({e})) is that of all values, ragged_{name}_agg({e}) that of each place"
+                    "{name} compares lists of one level, but {e} is a list of lists; {name}(ragged_{name}({e})) compares all values, ragged_{name}_agg({e}) the values at each position"
                 );
             }
             if matches!(name, "min" | "max")
                 && let [e] = call.params.args.as_slice()
                 && let Ok(t @ (DataType::Map(..) | DataType::Union(..))) = e.get_type(schema)
             {
-                return plan_err!("{name} compares values, and {e} is {t}, which has no order");
+                return plan_err!("{name} compares values, but {e} is {t}, which has no order");
             }
             if let Some(filter) = &call.params.filter {
                 one_truth("FILTER (WHERE ..)", filter, schema)?;
@@ -164,7 +164,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a list as a single value other than a text.
+/// Refuses a cast of a list to a scalar other than a string.
 fn cast_of_list(what: &str, expr: &Expr, to: &DataType, schema: &DFSchema) -> Result<()> {
     let from = match expr.get_type(schema) {
         Ok(t) if list_depth(&t) > 0 => t,
@@ -175,25 +175,29 @@ fn cast_of_list(what: &str, expr: &Expr, to: &DataType, schema: &DFSchema) -> Re
     }
     let ours = if what == "CAST" { "ragged_cast" } else { "ragged_try_cast" };
     plan_err!(
-        "{what} to {to} makes one value, and {expr} is a list ({from}): {ours}({expr}, '{to}') makes every value of it one"
+        "{what} to {to} returns a scalar, but {expr} is a list ({from}); {ours}({expr}, '{to}') casts each of its values"
     )
 }
 
-/// How a mask becomes a condition.
-const AS_A_WHOLE: &str = " (one truth value of it: ragged_any(..) or ragged_all(..))";
+/// A hint how a mask becomes a condition.
+const AS_A_WHOLE: &str = " (for one boolean per row: ragged_any(..) or ragged_all(..))";
 
-/// Whether an expression is a list and something it is compared with is none.
-fn differ<'a>(expr: &Expr, others: impl IntoIterator<Item = &'a Expr>, schema: &DFSchema) -> bool {
+/// Whether an expression is a list and something it is compared with is not.
+fn differs_in_depth<'a>(
+    expr: &Expr,
+    others: impl IntoIterator<Item = &'a Expr>,
+    schema: &DFSchema,
+) -> bool {
     let is_value = |t: DataType| list_depth(&t) == 0 && !t.is_null();
     expr.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
         && others.into_iter().any(|e| e.get_type(schema).is_ok_and(is_value))
 }
 
-/// Refuses a list of truth values where one is needed.
+/// Refuses a list of booleans where one boolean is needed.
 fn one_truth(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
     match expr.get_type(schema) {
         Ok(t) if list_depth(&t) > 0 && *leaf_type(&t) == DataType::Boolean => plan_err!(
-            "{place} needs one truth value for each row, and {} is a list of booleans; use ragged_any({}) or ragged_all(..)",
+            "{place} needs one boolean per row, but {} is a list of booleans; use ragged_any({}) or ragged_all(..)",
             expr.schema_name(),
             expr.schema_name()
         ),
@@ -201,16 +205,17 @@ fn one_truth(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
     }
 }
 
-/// An error of DataFusion's planner about a list, in the words of [`check`]; others as they are.
+/// Rewrites an error of DataFusion's planner about a list in terms of [`check`]; other errors are
+/// unchanged.
 ///
-/// `conditions` are those of the statement as it was written.
+/// `conditions` are those of the original statement.
 pub(in crate::sql) fn explained(e: DataFusionError, conditions: &[String]) -> DataFusionError {
     match e {
         DataFusionError::Diagnostic(diagnostic, inner) => {
             DataFusionError::Diagnostic(diagnostic, Box::new(explained(*inner, conditions)))
         }
         DataFusionError::Plan(message) => {
-            DataFusionError::Plan(reworded(&message, conditions).unwrap_or(message))
+            DataFusionError::Plan(reword_error(&message, conditions).unwrap_or(message))
         }
         DataFusionError::SchemaError(error, backtrace) => {
             DataFusionError::SchemaError(Box::new(without_calls(*error)), backtrace)
@@ -219,7 +224,7 @@ pub(in crate::sql) fn explained(e: DataFusionError, conditions: &[String]) -> Da
     }
 }
 
-/// Columns of calls in FROM without the name that the call has as a table, such as `"meds()".code`.
+/// Removes the table name of a call in FROM, such as `"meds()".code`, from columns.
 fn without_calls(error: SchemaError) -> SchemaError {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
@@ -236,7 +241,7 @@ fn without_calls(error: SchemaError) -> SchemaError {
     }
 }
 
-/// What stands in WHERE, HAVING and QUALIFY.
+/// Returns the conditions of WHERE, HAVING and QUALIFY.
 pub(in crate::sql) fn conditions(statement: &Statement) -> Vec<String> {
     struct Conditions(Vec<String>);
     impl Visitor for Conditions {
@@ -270,7 +275,7 @@ pub(in crate::sql) fn conditions(statement: &Statement) -> Vec<String> {
     }
 }
 
-fn reworded(message: &str, conditions: &[String]) -> Option<String> {
+fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
     let is_list = |t: &str| {
         ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| t.starts_with(l))
             && t.contains("Boolean")
@@ -278,13 +283,13 @@ fn reworded(message: &str, conditions: &[String]) -> Option<String> {
     if let Some(rest) = message.strip_prefix("Cannot create filter with non-boolean predicate '") {
         let (predicate, found) = rest.rsplit_once("' returning ")?;
         return is_list(found).then(|| {
-            // The planner's words for it are those of the functions that operators stand for.
+            // The planner's message shows the functions that operators stand for.
             let written = match conditions {
                 [one] => one.as_str(),
                 _ => predicate,
             };
             format!(
-                "WHERE, HAVING and QUALIFY need one truth value for each row, and {written} is a list of booleans; use ragged_any({written}) or ragged_all(..)"
+                "WHERE, HAVING and QUALIFY need one boolean per row, but {written} is a list of booleans; use ragged_any({written}) or ragged_all(..)"
             )
         });
     }
@@ -294,16 +299,16 @@ fn reworded(message: &str, conditions: &[String]) -> Option<String> {
     let not = "Unary operator 'NOT' requires a boolean expression, got ";
     if let Some(found) = message.strip_prefix(not) {
         return is_list(found).then(|| {
-            "NOT negates one truth value, and this is a list of them: ragged_not(..) negates each, NOT ragged_any(..) says that none is true".into()
+            "NOT negates one boolean, but its operand is a list of booleans; ragged_not(..) negates each value, NOT ragged_any(..) tests that none is true".into()
         });
     }
     message
         .starts_with("Unary operator '-' only supports")
-        .then(|| format!("{message}; ragged_neg(..) negates every value of a list"))
+        .then(|| format!("{message}; ragged_neg(..) negates each value of a list"))
 }
 
-/// Functions of single values, or of rows, and ours that do the same for the values of lists, where it is
-/// not called alike.
+/// Functions of scalars, or aggregates, and our functions that do the same for the values of lists,
+/// if the names differ.
 const OURS: [(&str, &str); 31] = [
     ("avg", "ragged_mean"),
     ("mean", "ragged_mean"),
@@ -338,7 +343,8 @@ const OURS: [(&str, &str); 31] = [
     ("approx_percentile_cont", "ragged_quantile"),
 ];
 
-/// Our function that does for the values of a list what another does for single values or rows.
+/// Returns our function that does for the values of a list what a scalar function or an aggregate
+/// does.
 pub(in crate::sql) fn ours(name: &str) -> Option<String> {
     let alike = format!("ragged_{name}");
     let known = |name: &str| crate::functions::all_scalar().iter().any(|f| f.name() == name);
@@ -348,7 +354,7 @@ pub(in crate::sql) fn ours(name: &str) -> Option<String> {
     }
 }
 
-/// The types between commas that stand in no parentheses.
+/// Splits types at the commas outside parentheses.
 fn top_level(types: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0usize, 0usize, Vec::new());
     for (at, c) in types.char_indices() {
@@ -366,7 +372,7 @@ fn top_level(types: &str) -> Vec<&str> {
     parts
 }
 
-/// A call of a function of single values, with a list.
+/// Explains a call of a scalar function with a list.
 fn about_call(message: &str) -> Option<String> {
     let Some((_, call)) =
         message.split_once("No function matches the given name and argument types '")
@@ -384,15 +390,15 @@ fn about_call(message: &str) -> Option<String> {
     }
     Some(match ours(name) {
         Some(ours) => format!(
-            "{name} takes single values, and here it is given a list ({call}): {ours}(..) is the function for lists"
+            "{name} takes scalars, but its argument is a list ({call}); {ours}(..) is the function for lists"
         ),
         None => format!(
-            "{name} takes neither these lists nor their values ({call}); cast the values first, as ragged_cast(x, 'DOUBLE') does"
+            "{name} accepts neither these lists nor their values ({call}); cast the values first, as in ragged_cast(x, 'DOUBLE')"
         ),
     })
 }
 
-/// Arguments that do not go together, in the other words that DataFusion has for it.
+/// Explains arguments of incompatible types in DataFusion's other message.
 fn about_coercion(message: &str) -> Option<String> {
     let (_, call) = message.split_once("to satisfy a call to '")?;
     let (name, rest) = call.split_once("' function: coercion from ")?;
@@ -400,7 +406,7 @@ fn about_coercion(message: &str) -> Option<String> {
     about_element(name, types)
 }
 
-/// A list of lists with one of its values, where a list has to stand.
+/// Explains a list of lists with one of its values where a list is needed.
 fn about_element(name: &str, types: &str) -> Option<String> {
     let types = top_level(types);
     let depth = |t: &&str| t.matches("List(").count();
@@ -416,23 +422,25 @@ fn about_element(name: &str, types: &str) -> Option<String> {
     }
     Some(match name {
         "array_has" => format!(
-            "list_contains and = ANY look for an element, and the elements of {list} are lists: list_contains(x, [1]) looks for a list, ragged_any(x == 1) for a value at any depth"
+            "list_contains and = ANY search for an element, but the elements of {list} are lists; list_contains(x, [1]) searches for a list, ragged_any(x == 1) for a value at any depth"
         ),
         "array_append" | "array_prepend" => format!(
-            "|| puts an element into a list, and the elements of {list} are lists: x || [2] puts a list into it"
+            "|| appends an element to a list, but the elements of {list} are lists; x || [2] appends a list"
         ),
         _ => {
-            format!("{name} takes an element, and the elements of {list} are lists: {name}(x, [1])")
+            format!(
+                "{name} takes an element, but the elements of {list} are lists; write {name}(x, [1])"
+            )
         }
     })
 }
 
-/// An operator on bits, with a list.
+/// Explains a bitwise operator on a list.
 fn about_bits(message: &str) -> Option<String> {
     let types = message.strip_prefix("Cannot infer common type for bitwise operation ")?;
     let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
     is_list.then(|| match types.contains("BIT_XOR") {
-        true => "^ is the exclusive or of two integers, and this is of a list: ragged_pow(x, 2) is the power of every value, ragged_xor(a, b) the exclusive or of two masks".to_owned(),
-        false => format!("operators on bits take single integers, and this is of a list ({types}): ragged_map(x, lambda v: v & 1) does it for every value"),
+        true => "^ is the exclusive or of two integers, but an operand is a list; ragged_pow(x, 2) returns the power of each value, ragged_xor(a, b) the exclusive or of two masks".to_owned(),
+        false => format!("bitwise operators take scalar integers, but an operand is a list ({types}); ragged_map(x, lambda v: v & 1) applies them to each value"),
     })
 }

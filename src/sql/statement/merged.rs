@@ -1,10 +1,11 @@
-//! Columns that USING and NATURAL make one of two.
+//! Columns that USING and NATURAL merge.
 //!
-//! Such a column is the left one of an inner or left join, the right one of a right join, and of a full
-//! join the first that is not NULL. DataFusion takes one of the two by their qualified names for `*` (the
-//! smaller), and by their place for a bare name (the first), whatever the join: rows of the other side are
-//! NULL then, in groups and later joins too. So a SELECT over such joins is written out before it is planned:
-//! `*` table by table, with the merged column in the place of the left one, and bare names as what they are.
+//! Such a column is the left one of an inner or left join, the right one of a right join, and the
+//! first that is not NULL in a full join. DataFusion chooses by qualified name for `*` (the smaller
+//! one), and by position for an unqualified name (the first one), whatever the join: it is NULL in
+//! rows without a partner, also in groups and later joins. A SELECT over such joins is therefore
+//! expanded before it is planned: `*` table by table, with the merged column at the position of the
+//! left one, and unqualified names as the merged expressions.
 
 use std::ops::ControlFlow;
 
@@ -24,7 +25,7 @@ use datafusion::sql::parser::Statement;
 use crate::sql::statement::positions::position;
 use crate::sql::statement::scopes::Scopes;
 
-/// Writes out the merged columns of a statement.
+/// Expands the merged columns of a statement.
 pub(in crate::sql) async fn write_out<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -40,7 +41,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
                 (Some(left), Some(right)) => {
                     Some(right.into_iter().filter(|name| left.contains(name)).collect())
                 }
-                // What cannot be planned is an error when the statement is.
+                // A query that cannot be planned fails when the statement is planned.
                 _ => None,
             });
         }
@@ -52,7 +53,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     Ok(())
 }
 
-/// The names of the columns that a query has.
+/// The names of the columns of a query.
 pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
     let plan = state.statement_to_plan(statement).await.ok()?;
@@ -102,19 +103,19 @@ impl VisitorMut for AnyNatural {
     }
 }
 
-/// NATURAL joins, found in one pass and written with USING in another.
+/// NATURAL joins, which one pass collects and another rewrites with USING.
 struct Natural {
     scopes: Scopes<Cte>,
-    /// Both sides of each join, as queries of their own.
+    /// Both sides of each join as queries of their own.
     found: Vec<[Query; 2]>,
-    /// The columns that both sides have, join by join.
+    /// The common columns of both sides, join by join.
     known: Option<std::vec::IntoIter<Option<Vec<String>>>>,
 }
 
 impl Natural {
-    /// `SELECT * FROM ..` with the names of WITH in sight.
+    /// Returns `SELECT * FROM ..` with the visible CTEs.
     fn query(&self, from: TableWithJoins) -> Option<Query> {
-        let mut query = crate::sql::sources::from::parsed("SELECT * FROM t").ok()?;
+        let mut query = crate::sql::sources::from::parse_query("SELECT * FROM t").ok()?;
         let SetExpr::Select(select) = query.body.as_mut() else { return None };
         select.from = vec![from];
         Some(with_queries(query, &self.scopes))
@@ -179,25 +180,24 @@ impl VisitorMut for Natural {
     }
 }
 
-/// A table of a FROM: what its columns are qualified with.
+/// A table in FROM: the qualifier of its columns.
 struct Table {
     name: ObjectName,
-    /// Merged columns whose place this is, and what they are.
+    /// Merged columns at a position of this table, with their expressions.
     own: Vec<(Ident, Expr)>,
-    /// Merged columns that stand with a table before.
+    /// Merged columns that are at a position of an earlier table.
     merged: Vec<ObjectName>,
-    /// Those of `own` that more than one join merges: their bare name is ambiguous to the planner.
+    /// Those of `own` that several joins merge: their unqualified name is ambiguous to the planner.
     repeated: Vec<Ident>,
 }
 
-/// Merged columns, written out.
 struct Merge;
 
 impl VisitorMut for Merge {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // ORDER BY belongs to the query, the tables to its SELECT.
+        // ORDER BY belongs to the query, but the tables belong to its SELECT.
         let Query { body, order_by, .. } = query;
         if let SetExpr::Select(select) = body.as_mut() {
             merge(select, order_by.as_mut());
@@ -206,7 +206,8 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // Those of queries are done by now, and have no plain star and no such name any more.
+        // The SELECT of a query is already expanded, and has neither a plain star nor such names
+        // any more.
         merge(select, None);
         ControlFlow::Continue(())
     }
@@ -218,14 +219,15 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     }
     let mut unnamed = 0;
     let mut tables = Vec::new();
-    // `* EXCLUDE (..)` has the columns of USING once, and those of a condition twice.
+    // `* EXCLUDE (..)` excludes a column of USING once, and one of an ON condition from both
+    // tables.
     let by_conditions = select.projection.iter().all(|item| match item {
         SelectItem::Wildcard(options) => is_bare(options),
         _ => true,
     });
     let mut written = select.from.clone();
     for from in &mut written {
-        if spread(from, by_conditions, &mut unnamed, &mut tables).is_none() {
+        if merge_tables(from, by_conditions, &mut unnamed, &mut tables).is_none() {
             return;
         }
     }
@@ -233,9 +235,10 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     let star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
     let has_star = select.projection.iter().any(star);
     let is_plain = |table: &Table, name: &Ident, expr: &Expr| {
-        *expr == qualified(&table.name, name) && !table.repeated.iter().any(|n| same(n, name))
+        *expr == qualify(&table.name, name) && !table.repeated.iter().any(|n| same_name(n, name))
     };
-    // Bare names of columns that are not the first of their name, or that the planner finds several of.
+    // Unqualified names of columns that are not the first of their name, or that are ambiguous to
+    // the planner.
     let others: Vec<(Ident, Expr)> = tables
         .iter()
         .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
@@ -266,15 +269,17 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                     let replaced = options
                         .opt_replace
                         .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
-                    // `*` takes a merged column from whichever table has the smaller name.
+                    // For `*`, DataFusion takes a merged column from the table with the smaller
+                    // name.
                     let is_merged = |name: &Ident| {
                         let mut merged = tables.iter().flat_map(|table| &table.merged);
-                        merged.any(|m| last_ident(m).is_some_and(|m| same(&m, name)))
+                        merged.any(|m| last_ident(m).is_some_and(|m| same_name(&m, name)))
                     };
                     let merged = plain.iter().filter(|(name, _)| is_merged(name));
                     for (name, expr) in others.iter().chain(merged) {
-                        let known = replaced.items.iter().any(|item| same(&item.column_name, name));
-                        if !known && !excluded.iter().any(|e| same(e, name)) {
+                        let known =
+                            replaced.items.iter().any(|item| same_name(&item.column_name, name));
+                        if !known && !excluded.iter().any(|e| same_name(e, name)) {
                             replaced.items.push(Box::new(replacement(name, expr)));
                         }
                     }
@@ -293,7 +298,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                     let items: Vec<_> = table
                         .own
                         .iter()
-                        .filter(|(name, expr)| *expr != qualified(&table.name, name))
+                        .filter(|(name, expr)| *expr != qualify(&table.name, name))
                         .map(|(name, expr)| Box::new(replacement(name, expr)))
                         .collect();
                     if !items.is_empty() {
@@ -304,26 +309,30 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                 }
             }
             SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
-                output.push(folded(&name));
+                output.push(fold_name(&name));
                 let alias = name.clone();
-                select.projection.push(match others.iter().find(|(other, _)| same(other, &name)) {
-                    Some((_, expr)) => SelectItem::ExprWithAlias { expr: expr.clone(), alias },
-                    None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
-                });
+                select.projection.push(
+                    match others.iter().find(|(other, _)| same_name(other, &name)) {
+                        Some((_, expr)) => SelectItem::ExprWithAlias { expr: expr.clone(), alias },
+                        None => SelectItem::UnnamedExpr(Expr::Identifier(name)),
+                    },
+                );
             }
             SelectItem::ExprWithAlias { expr, alias } => {
-                output.push(folded(&alias));
-                aliased.push(folded(&alias));
+                output.push(fold_name(&alias));
+                aliased.push(fold_name(&alias));
                 select.projection.push(SelectItem::ExprWithAlias { expr, alias });
             }
             other => select.projection.push(other),
         }
     }
     if let Some(order) = order {
-        // A name of the result is that of the result, which is the merged column. The left one is said with
-        // its table: the planner takes its bare name for ambiguous behind a condition.
-        let others = others.iter().filter(|(name, _)| !has_star && !output.contains(&folded(name)));
-        let plain = plain.iter().filter(|(name, _)| !aliased.contains(&folded(name)));
+        // A name of the result refers to the result, which is the merged column. The left one is
+        // qualified, because the planner takes its unqualified name for ambiguous after a
+        // condition.
+        let others =
+            others.iter().filter(|(name, _)| !has_star && !output.contains(&fold_name(name)));
+        let plain = plain.iter().filter(|(name, _)| !aliased.contains(&fold_name(name)));
         let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
         let _ = order.visit(&mut BareNames { names: &names, queries: 0, parameters: Vec::new() });
     }
@@ -349,7 +358,7 @@ fn has_using(from: &TableWithJoins) -> bool {
     within(&from.relation) || from.joins.iter().any(of_join)
 }
 
-/// Whether a `*` is nothing but that.
+/// Whether a `*` has no options.
 fn is_bare(options: &WildcardAdditionalOptions) -> bool {
     options.opt_ilike.is_none()
         && options.opt_except.is_none()
@@ -362,8 +371,8 @@ fn replacement(name: &Ident, expr: &Expr) -> ReplaceSelectElement {
     ReplaceSelectElement { expr: expr.clone(), column_name: name.clone(), as_keyword: true }
 }
 
-/// The tables of a FROM with what USING merges; `None` where a side has no name to say it by.
-fn spread(
+/// Returns the tables of a FROM with the columns that USING merges; `None` if a side has no name.
+fn merge_tables(
     from: &mut TableWithJoins,
     by_conditions: bool,
     unnamed: &mut usize,
@@ -381,7 +390,7 @@ fn spread(
         let before = out.len();
         let columns = using(&join.join_operator).to_vec();
         match &join.join_operator {
-            // Only the left side is seen.
+            // Only the left side is visible.
             J::LeftSemi(_) | J::LeftAnti(_) | J::Semi(_) | J::Anti(_) => continue,
             J::RightSemi(_) | J::RightAnti(_) => return None,
             operator if matches!(constraint(operator), Some(JoinConstraint::Natural)) => {
@@ -397,28 +406,29 @@ fn spread(
                 by_position = true;
                 continue;
             }
-            // The table before whose place it is: one that merges it already, or the only one.
-            let merges = |table: &Table| table.own.iter().any(|(own, _)| same(own, &name));
+            // The column is at the position of an earlier table: one that merges it already, or the
+            // only one.
+            let merges = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, &name));
             let right_at = match out[before..].iter().position(merges) {
                 Some(at) => before + at,
                 None if out.len() - before == 1 => before,
                 None => return None,
             };
             let right_table = &mut out[right_at];
-            let plain = qualified(&right_table.name, &name);
+            let plain = qualify(&right_table.name, &name);
             // A column that joins in parentheses merge goes into the column of this join.
-            let own = right_table.own.iter().position(|(own, _)| same(own, &name));
+            let own = right_table.own.iter().position(|(own, _)| same_name(own, &name));
             let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
             changed |= right != plain;
             let holder = match out[first..before].iter().position(merges) {
                 Some(at) => first + at,
                 None if before - first == 1 => first,
-                // Which of them has it only a plan knows.
+                // Only a plan knows which of them has the column.
                 None => return None,
             };
             let left_table = &out[holder];
-            let known = left_table.own.iter().position(|(own, _)| same(own, &name));
-            let plain = qualified(&left_table.name, &name);
+            let known = left_table.own.iter().position(|(own, _)| same_name(own, &name));
+            let plain = qualify(&left_table.name, &name);
             let left = known.map_or_else(|| plain.clone(), |at| left_table.own[at].1.clone());
             changed |= left != plain;
             let equal = Expr::BinaryOp {
@@ -436,15 +446,15 @@ fn spread(
             });
             let merged = match &join.join_operator {
                 J::Right(_) | J::RightOuter(_) => right,
-                J::FullOuter(_) => coalesce(left, right),
+                J::FullOuter(_) => coalesce_of(left, right),
                 _ => left,
             };
             let holder = &mut out[holder];
             match known {
                 Some(at) => {
                     holder.own[at].1 = merged;
-                    // The planner knows a column of USING among two, not among three.
-                    changed |= by_conditions && holder.repeated.iter().any(|n| same(n, &name));
+                    // The planner resolves a column of USING between two tables, not among three.
+                    changed |= by_conditions && holder.repeated.iter().any(|n| same_name(n, &name));
                     holder.repeated.push(name.clone());
                 }
                 None => holder.own.push((name.clone(), merged)),
@@ -458,7 +468,7 @@ fn spread(
                 let _ = on.visit(&mut bare);
             }
         }
-        // A join by what is merged already is one by an expression.
+        // A join by an already merged column becomes a join by an expression.
         if changed
             && !by_position
             && let Some(condition) = condition
@@ -478,7 +488,7 @@ fn add(
     out: &mut Vec<Table>,
 ) -> Option<()> {
     if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
-        return spread(table_with_joins, by_conditions, unnamed, out);
+        return merge_tables(table_with_joins, by_conditions, unnamed, out);
     }
     if let TableFactor::Derived { alias: alias @ None, .. } = factor
         && outer
@@ -501,11 +511,11 @@ fn add(
     Some(())
 }
 
-/// Bare names of merged columns, made what they are. Queries within have tables of their own.
+/// Replaces unqualified names of merged columns by their expressions. Subqueries have tables of
+/// their own.
 struct BareNames<'a> {
     names: &'a [(Ident, Expr)],
     queries: usize,
-    /// Parameters of the lambdas around this place.
     parameters: Vec<String>,
 }
 
@@ -524,7 +534,7 @@ impl VisitorMut for BareNames<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::Lambda(lambda) = expr {
-            self.parameters.extend(lambda.params.iter().map(|p| folded(&p.name)));
+            self.parameters.extend(lambda.params.iter().map(|p| fold_name(&p.name)));
         }
         ControlFlow::Continue(())
     }
@@ -536,8 +546,8 @@ impl VisitorMut for BareNames<'_> {
         }
         if self.queries == 0
             && let Expr::Identifier(name) = expr
-            && !self.parameters.contains(&folded(name))
-            && let Some((_, merged)) = self.names.iter().find(|(other, _)| same(other, name))
+            && !self.parameters.contains(&fold_name(name))
+            && let Some((_, merged)) = self.names.iter().find(|(other, _)| same_name(other, name))
         {
             *expr = merged.clone();
         }
@@ -545,7 +555,7 @@ impl VisitorMut for BareNames<'_> {
     }
 }
 
-fn coalesce(left: Expr, right: Expr) -> Expr {
+fn coalesce_of(left: Expr, right: Expr) -> Expr {
     let args = [left, right].map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new("coalesce")]),
@@ -563,31 +573,29 @@ fn coalesce(left: Expr, right: Expr) -> Expr {
     })
 }
 
-fn qualified(table: &ObjectName, column: &Ident) -> Expr {
+fn qualify(table: &ObjectName, column: &Ident) -> Expr {
     let parts = table.0.iter().filter_map(|part| part.as_ident().cloned());
     let mut column = column.clone();
     column.span = Span::empty();
     Expr::CompoundIdentifier(parts.chain([column]).collect())
 }
 
-/// A name as tables are looked up by it.
-fn folded(name: &Ident) -> String {
+/// Returns a name in the form in which tables are looked up by it.
+fn fold_name(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),
         None => name.value.to_lowercase(),
     }
 }
 
-/// The column that a name ends with.
 fn last_ident(name: &ObjectName) -> Option<Ident> {
     name.0.last().and_then(|part| part.as_ident()).cloned()
 }
 
-fn same(a: &Ident, b: &Ident) -> bool {
-    folded(a) == folded(b)
+fn same_name(a: &Ident, b: &Ident) -> bool {
+    fold_name(a) == fold_name(b)
 }
 
-/// What a join joins by.
 pub(in crate::sql) fn constraint(join: &JoinOperator) -> Option<&JoinConstraint> {
     use JoinOperator as J;
     match join {
@@ -623,7 +631,6 @@ fn constraint_mut(join: &mut JoinOperator) -> Option<&mut JoinConstraint> {
     }
 }
 
-/// The columns of USING.
 pub(in crate::sql) fn using(join: &JoinOperator) -> &[ObjectName] {
     match constraint(join) {
         Some(JoinConstraint::Using(columns)) => columns,

@@ -1,4 +1,4 @@
-//! SQL text to statements, with what no hook of DataFusion's planner sees.
+//! Parses SQL text to statements, with rewrites that no hook of DataFusion's planner supports.
 
 pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod columns;
@@ -73,34 +73,39 @@ use crate::sql::statement::unnest_names::separate_names;
 use crate::sql::statement::windows::write_out_windows;
 use crate::sql::statement::written::rewrite_expr;
 
-/// Runs one SQL statement. This, and [`parse`] with [`plan`] or [`execute`], is the entry to use: `ctx.sql` on
-/// the same session is DataFusion's own, which plans the statement as its parser gives it. It has the functions,
-/// operators, formats and rules of the session, but nothing of the following, which changes the statement before
-/// it is planned:
+/// Runs one SQL statement. This function, and [`parse`] with [`plan`] or [`execute`], is the entry
+/// to use. `ctx.sql` on the same session is DataFusion's own, which plans the statement as its
+/// parser returns it: it uses the functions, operators, formats and rules of the session, but lacks
+/// the following, which rewrite the statement before it is planned:
 ///
-/// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares with `b AND c`;
-/// * `TIMESTAMP` is in microseconds, of all years; `ctx.sql` plans nanoseconds, which end in 2262;
-/// * columns that USING and NATURAL merge are those of the side that has a value;
-/// * `LIKE`, `ILIKE`, `IN` and functions of single values are over the values of lists;
-/// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other names of DuckDB stand for what they mean;
-/// * `ragged_mean(x) FILTER (WHERE x > 3)`, and that of every reduction of a list, is the reduction of the
-///   values that the mask is true for;
-/// * clauses that DataFusion's planner reads and passes over (TABLESAMPLE, `upper(x) FILTER (..)`, FOR
-///   UPDATE and others) are refused by name;
-/// * `FROM t` alone is all columns wherever a query may stand (`ctx.sql` knows it at the top and in
-///   parentheses, not in WITH);
-/// * `x = ANY(list)` is NULL where a NULL among the elements may be `x`;
-/// * `f(a = 5)` compares, and is no argument by name; `len(x)` and `length(x)` count the elements of lists;
-/// * lists may be written in the bodies of lambdas: `lambda v: [v, 1]`;
-/// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them, and `*` is
-///   without them;
-/// * `SUMMARIZE t` has a row per column, `FROM ragged_nest('t', 'key')`, `ragged_explode`, `ragged_axes`
-///   take a query, a table or a file, and `read_parquet('file')` and the like files of a format;
-/// * `x[2:]` and `x[:2]` are slices of lists with one bound, in DuckDB's count: from 1, with their end;
-/// * `ragged_lookup` and `ragged_bin` look into tables, views and files of any format;
-/// * `STORED AS BATCHES (batch 64, ..)` needs no word OPTIONS;
-/// * `STORED AS` something unknown is refused with the list of formats (DataFusion's COPY falls back
-///   to the file's extension).
+/// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares with `b AND
+///   c`;
+/// * `TIMESTAMP` is in microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in
+///   2262;
+/// * columns that USING and NATURAL merge take the value of the side that has one;
+/// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists;
+/// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other names of DuckDB are accepted;
+/// * `ragged_mean(x) FILTER (WHERE x > 3)`, and likewise any reduction of a list, reduces the
+///   values for which the mask is true;
+/// * clauses that DataFusion's planner ignores (TABLESAMPLE, `upper(x) FILTER (..)`, FOR UPDATE and
+///   others) are refused by name;
+/// * `FROM t` alone selects all columns wherever a query is allowed (`ctx.sql` accepts it at the
+///   top and in parentheses, not in WITH);
+/// * `x = ANY(list)` is NULL if a NULL among the elements may equal `x`;
+/// * `f(a = 5)` compares, and does not name an argument; `len(x)` and `length(x)` return the number
+///   of elements of lists;
+/// * lambdas may contain list literals: `lambda v: [v, 1]`;
+/// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them, and `*`
+///   does not include them;
+/// * `SUMMARIZE t` returns a row per column; `FROM ragged_nest('t', 'key')`, `ragged_explode` and
+///   `ragged_axes` accept a query, a table or a file; `read_parquet('file')` and similar functions
+///   read files of a format;
+/// * `x[2:]` and `x[:2]` are slices of lists with one bound, with DuckDB's positions: from 1, the
+///   end included;
+/// * `ragged_lookup` and `ragged_bin` read tables, views and files of any format;
+/// * `STORED AS BATCHES (batch 64, ..)` works without the word OPTIONS;
+/// * an unknown format after `STORED AS` is refused with the list of formats (DataFusion's COPY
+///   falls back to the file's extension).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -117,9 +122,9 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
     let mut statements = parse(ctx, text)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(statement), true) => execute(ctx, statement).await,
-        (None, _) => plan_err!("there is no statement in the text"),
+        (None, _) => plan_err!("the text has no statement"),
         (Some(_), false) => plan_err!(
-            "the text has {} statements, one is expected",
+            "the text has {} statements; exactly one is expected",
             statements.len().saturating_add(1)
         ),
     }
@@ -128,9 +133,9 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
 /// Splits a text into its statements, ready for [`execute`].
 ///
 /// # Errors
-/// When the text is no SQL, or names a format that there is none of.
+/// When the text is not valid SQL, or names an unknown format.
 pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
-    // Read where it is: a copy has the names of all functions.
+    // The state is read in place, because a copy would contain the names of all functions.
     let state = ctx.state_ref();
     let state = state.read();
     let options = &state.config_options().sql_parser;
@@ -144,7 +149,8 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let parse = || {
         let parsed = DFParserBuilder::new(text.as_ref())
             .with_dialect(dialect.as_ref())
-            // What is nested less than that is parsed, whatever a level of it takes.
+            // Levels that passed the check of depth are parsed, whatever their number in the
+            // parser's terms.
             .with_recursion_limit(options.recursion_limit.get().saturating_mul(4))
             .build()?
             .parse_statements();
@@ -159,7 +165,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     deep(parse)
 }
 
-/// An error of the parser, with what to write instead of the options of COPY of other engines.
+/// Extends an error of the parser with what to write instead of other engines' options of COPY.
 fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
     let message = match e.find_root() {
         DataFusionError::SQL(e, _) => e.to_string(),
@@ -172,34 +178,33 @@ fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
     }
     let message = message.trim_start_matches("sql parser error: ");
     plan_datafusion_err!(
-        "{message}; options of COPY are written COPY .. TO 'x.csv' OPTIONS (format.has_header true), and a format is the ending of the name, or COPY .. TO 'x' STORED AS CSV"
+        "{message}; write options of COPY as COPY .. TO 'x.csv' OPTIONS (format.has_header true), and choose the format by the extension of the file or by COPY .. TO 'x' STORED AS CSV"
     )
 }
 
 /// Plans a statement of [`parse`]; statements that define something take effect.
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
-    let (plan, state) = planned(ctx, statement).await?;
+    let (plan, state) = plan_with_state(ctx, statement).await?;
     match plan {
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
-        // As the context does it, with another copy of its state.
+        // The context does the same with another copy of its state.
         plan => Ok(DataFrame::new(state, plan)),
     }
 }
 
-/// The plan of a statement of [`parse`], for `ctx.execute_logical_plan`.
+/// Returns the plan of a statement of [`parse`] for `ctx.execute_logical_plan`.
 ///
 /// # Errors
-/// Those of DataFusion's planner. Where a list stands for a single value, they say so and what to write
-/// instead.
+/// Errors of DataFusion's planner. If a list is used as a scalar, they name what to write instead.
 pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalPlan> {
-    Ok(planned(ctx, statement).await?.0)
+    Ok(plan_with_state(ctx, statement).await?.0)
 }
 
-/// The plan of a statement, and the state of the session in which it was planned.
+/// Returns the plan of a statement, and the session state with which it was planned.
 ///
-/// DataFusion's planner goes as deep as a statement is, and writes names down without looking at its stack: where
-/// little is left, each step of it has a stack of its own.
-async fn planned(
+/// DataFusion's planner recurses as deep as a statement is, and converts names without a check of
+/// its stack: if little stack remains, each of its steps runs on a stack of its own.
+async fn plan_with_state(
     ctx: &SessionContext,
     statement: Statement,
 ) -> Result<(LogicalPlan, SessionState)> {
@@ -210,7 +215,7 @@ async fn plan_here(
     ctx: &SessionContext,
     mut statement: Statement,
 ) -> Result<(LogicalPlan, SessionState)> {
-    // A view is remembered as it was written.
+    // A view stores its original text.
     let written = match &statement {
         Statement::Statement(inner) if matches!(**inner, SqlStatement::CreateView(_)) => {
             Some(inner.to_string())
@@ -234,7 +239,7 @@ async fn plan_here(
     Ok((with_headings(plan)?, state))
 }
 
-/// Bodies of lambdas as DataFusion can plan them.
+/// Rewrites the bodies of lambdas so that DataFusion can plan them.
 fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
     loop {
         match statement {
@@ -251,7 +256,7 @@ fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Resul
     }
 }
 
-/// Predicates and casts that planners are not asked about become operators, which they are.
+/// Rewrites predicates and casts for which planners have no hook to operators, for which they do.
 fn as_operators(state: &SessionState, mut statement: &mut Statement) {
     loop {
         match statement {
@@ -279,7 +284,7 @@ fn as_operators(state: &SessionState, mut statement: &mut Statement) {
     }
 }
 
-/// Columns that USING and NATURAL make one of two, as what they are.
+/// Expands columns that USING and NATURAL merge.
 async fn write_out_merged(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
     loop {
         match statement {
@@ -317,7 +322,7 @@ async fn name_stars_apart(state: &SessionState, mut statement: &mut Statement) -
     }
 }
 
-/// `_file` and `_row` for the tables of `.nrt` files, where a statement names them.
+/// Adds `_file` and `_row` to the tables of `.nrt` files if a statement names them.
 async fn add_positions(ctx: &SessionContext, mut statement: &mut Statement) -> Result<()> {
     loop {
         match statement {
@@ -337,7 +342,7 @@ async fn add_positions(ctx: &SessionContext, mut statement: &mut Statement) -> R
 fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
     match statement {
         Statement::Statement(statement) => {
-            rewritten(statement)?;
+            rewrite_statement(statement)?;
         }
         Statement::CopyTo(copy) => {
             if let Some(format) = &copy.stored_as {
@@ -345,19 +350,19 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
             }
             keep_existing(state, copy)?;
             if let CopyToSource::Query(query) = &mut copy.source {
-                rewritten(query)?;
+                rewrite_statement(query)?;
             }
         }
         Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
         Statement::Explain(explain) => {
-            // Tables in memory change as soon as such a plan is made, explained or not.
+            // Tables in memory change when such a plan is created, even by EXPLAIN.
             if let Statement::Statement(inner) = explain.statement.as_ref()
                 && matches!(
                     inner.as_ref(),
                     SqlStatement::Delete(_) | SqlStatement::Update(_) | SqlStatement::Truncate(_)
                 )
             {
-                return plan_err!("a statement that deletes or updates rows cannot be explained");
+                return plan_err!("EXPLAIN does not support statements that delete or update rows");
             }
             prepare(state, &mut explain.statement)?;
         }
@@ -366,7 +371,7 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
     Ok(())
 }
 
-/// Whether a format's own writer looks after files that exist.
+/// Whether a format's own writer protects existing files.
 fn is_careful(state: &SessionState, format: &str) -> bool {
     let Some(factory) = state.get_file_format_factory(format) else { return false };
     let factory: &dyn Any = factory.as_ref();
@@ -377,21 +382,21 @@ fn is_careful(state: &SessionState, format: &str) -> bool {
         || factory.is::<WholeFileFormatFactory>()
 }
 
-/// Refuses to replace a file with another format of DataFusion's unless `OPTIONS (overwrite true)` says so,
-/// and takes that option away, which those formats do not know.
+/// Refuses to replace a file in another format of DataFusion unless `OPTIONS (overwrite true)` is
+/// given, and removes that option, which these formats do not know.
 fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()> {
     let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
     let path = std::path::Path::new(path);
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
     if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
-        // A folder is written, whatever the name.
+        // A name with a trailing slash is a folder.
         return Ok(());
     }
     let format = copy.stored_as.clone().or(extension).unwrap_or_default().to_ascii_lowercase();
     let is_ours = |key: &str| {
         key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
     };
-    // Parquet with options of its own is DataFusion's.
+    // Parquet with options of DataFusion's writer is written by DataFusion.
     let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
     if is_careful(state, &format) && !path.is_dir() && !stock {
         return Ok(());
@@ -421,15 +426,15 @@ fn check_format(state: &SessionState, format: &str) -> Result<()> {
         .filter(|name| state.get_file_format_factory(name).is_some())
         .collect();
     known.sort_unstable();
-    plan_err!("there is no format {format}; STORED AS takes {}", known.join(", "))
+    plan_err!("there is no format {format}; STORED AS accepts {}", known.join(", "))
 }
 
-/// Puts OPTIONS between `STORED AS BATCHES` and a parenthesis.
+/// Inserts OPTIONS between `STORED AS BATCHES` and a parenthesis.
 fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> {
     if !text.to_ascii_lowercase().contains(BATCHES) {
         return Cow::Borrowed(text);
     }
-    // What is no SQL is for the parser to say.
+    // The parser reports invalid SQL.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
         return Cow::Borrowed(text);
     };
@@ -462,9 +467,9 @@ fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> 
     Cow::Owned(out)
 }
 
-/// Turns `FROM t` into `SELECT * FROM t`, and what parser or planner do not know into what they do:
-/// `unnest(..)` in FROM, functions over queries, files by the name of a function, slices with one bound,
-/// look-ups in tables.
+/// Rewrites `FROM t` to `SELECT * FROM t`, and forms that the parser or planner lacks to ones that
+/// they have: `unnest(..)` in FROM, functions over queries, files by a function, slices with one
+/// bound, look-ups in tables.
 struct Rewrite;
 
 impl VisitorMut for Rewrite {
@@ -540,21 +545,22 @@ fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
     }
 }
 
-fn rewritten<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
+fn rewrite_statement<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
     match statement.visit(&mut Rewrite) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(e) => Err(e),
     }
 }
 
-/// As [`Rewrite`], for a query that a relation planner meets.
+/// Like [`Rewrite`], for a query that a relation planner receives.
 pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
-    rewritten(query)
+    rewrite_statement(query)
 }
 
-/// Analyzer rule for text that came through `ctx.sql`: `FROM t` is all columns.
+/// Analyzer rule for text that came through `ctx.sql`: `FROM t` selects all columns.
 ///
-/// The planner makes a projection without expressions of it, which nothing else in this dialect does.
+/// The planner turns it into a projection without expressions, which has no other cause in this
+/// dialect.
 #[derive(Debug)]
 pub(in crate::sql) struct FromAlone;
 

@@ -1,14 +1,15 @@
-//! DISTINCT, IGNORE NULLS and the like beside aggregates and window functions that pass over them.
+//! DISTINCT, IGNORE NULLS and similar modifiers of aggregates and window functions that ignore
+//! them.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{Expr, WindowFunctionDefinition};
 
-/// Aggregates of DataFusion's whose accumulators do not look at DISTINCT, and give a different answer for it.
+/// Aggregates of DataFusion whose accumulators ignore DISTINCT although it would change the result.
 ///
-/// `distinct_aggregates_are_what_they_say` in the tests of SQL goes through all aggregates of a session, and
-/// fails for one that belongs here as well as for one that no longer does.
+/// `distinct_aggregates_are_what_they_say` in the SQL tests checks all aggregates of a session, and
+/// fails for one that is missing here as well as for one that should be removed.
 const ALL_ROWS: [&str; 16] = [
     "approx_percentile_cont",
     "corr",
@@ -28,10 +29,10 @@ const ALL_ROWS: [&str; 16] = [
     "ragged_nest_agg",
 ];
 
-/// Aggregates of several arguments for which DISTINCT is about the first.
+/// Aggregates of several arguments for which DISTINCT applies to the first.
 const ABOUT_THE_FIRST: [&str; 3] = ["string_agg", "percentile_cont", "approx_percentile_cont"];
 
-/// Refuses what stands beside an aggregate without effect.
+/// Refuses modifiers of an aggregate that have no effect.
 pub(in crate::sql) fn check_aggregate(call: &AggregateFunction) -> Result<()> {
     if call.params.distinct {
         check_distinct(call.func.name(), &call.params.args)?;
@@ -39,7 +40,6 @@ pub(in crate::sql) fn check_aggregate(call: &AggregateFunction) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what stands beside a window function without effect.
 pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
     let params = &call.params;
     match &call.fun {
@@ -50,7 +50,7 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
             }
             if params.null_treatment.is_some() && !aggregate.supports_null_handling_clause() {
                 return plan_err!(
-                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported: {name} has one way with NULL; first_value, last_value, nth_value, lag and lead have two"
+                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} has only one treatment of NULL; first_value, last_value, nth_value, lag and lead support it"
                 );
             }
         }
@@ -58,13 +58,13 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
             let name = function.name();
             if params.distinct {
                 return plan_err!(
-                    "{name}(DISTINCT ..) OVER (..) is not supported: {name} is about every row; select distinct rows first, FROM (SELECT DISTINCT ..)"
+                    "{name}(DISTINCT ..) OVER (..) is not supported, because {name} uses every row; select distinct rows first, FROM (SELECT DISTINCT ..)"
                 );
             }
             let two_ways = ["first_value", "last_value", "nth_value", "lag", "lead"];
             if params.null_treatment.is_some() && !two_ways.contains(&name) {
                 return plan_err!(
-                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported: {name} counts rows and looks at no values; {} do",
+                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} counts rows and reads no values; {} support it",
                     two_ways.join(", ")
                 );
             }
@@ -76,12 +76,12 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
 fn check_distinct(name: &str, args: &[Expr]) -> Result<()> {
     if ALL_ROWS.contains(&name) {
         return plan_err!(
-            "{name}(DISTINCT ..) is not supported: {name} takes every row; select distinct rows first, FROM (SELECT DISTINCT ..)"
+            "{name}(DISTINCT ..) is not supported, because {name} uses every row; select distinct rows first, FROM (SELECT DISTINCT ..)"
         );
     }
     if args.len() > 1 && !ABOUT_THE_FIRST.contains(&name) {
         return plan_err!(
-            "{name}(DISTINCT a, b) is not supported: DISTINCT is about one value; count(DISTINCT named_struct('a', a, 'b', b)) counts pairs"
+            "{name}(DISTINCT a, b) is not supported, because DISTINCT applies to one value; count(DISTINCT named_struct('a', a, 'b', b)) counts pairs"
         );
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `ORDER BY ALL` by what stands in SELECT, whatever it is.
+//! `ORDER BY ALL` by any expressions of SELECT.
 
 use std::ops::ControlFlow;
 
@@ -6,8 +6,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
 };
 
-/// Writes `ORDER BY ALL` as `ORDER BY 1, 2, ..`, which DataFusion plans for expressions, too. Beside `*`,
-/// whose columns are not known here, it stays as it is.
+/// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`, which DataFusion plans for expressions, too.
+/// It stays unchanged for `*`, whose columns are not known here.
 pub(in crate::sql) fn write_out<S: VisitMut>(statement: &mut S) {
     struct OrderAll;
     impl VisitorMut for OrderAll {

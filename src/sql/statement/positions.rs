@@ -1,9 +1,9 @@
-//! `_file` and `_row` by name: columns that are there when a statement names them.
+//! `_file` and `_row`: columns that exist if a statement names them.
 //!
-//! DataFusion has no columns that `*` leaves out. So a statement that names one of them is looked
-//! through before it is planned: the tables of `.nrt` files among those that the name may be about get
-//! a mark, `*` beside them gets an EXCLUDE (and is said table by table where there
-//! are several), and a relation planner gives marked tables the columns.
+//! DataFusion has no columns that `*` omits. A statement that names one of these is therefore
+//! rewritten before it is planned: among the tables that the name may belong to, those of `.nrt`
+//! files are marked, `*` gets an EXCLUDE (and is expanded table by table if there are several), and
+//! a relation planner adds the columns to marked tables.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -27,16 +27,16 @@ use crate::sql::sources::nrt::positions::{FILE, ROW};
 use crate::sql::statement::merged::{constraint, using};
 use crate::sql::statement::scopes::Scopes;
 
-/// Marks a table that is to have position columns: a partition of this name, which no other syntax
-/// makes.
+/// Marks a table that needs position columns: a partition of this name, which no other syntax
+/// creates.
 const MARK: &str = "serrate positions";
 
-/// Whether what stands as partitions of a table is the mark of this module.
+/// Whether the partitions of a table are the mark of this module.
 pub(in crate::sql) fn is_marked(partitions: &[Ident]) -> bool {
     partitions.first().is_some_and(|mark| mark.value == MARK)
 }
 
-/// Gives the tables of a statement the position columns that it names.
+/// Adds the position columns that a statement names to its tables.
 pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     ctx: &SessionContext,
     statement: &mut S,
@@ -49,7 +49,7 @@ pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     let mut offered: HashMap<ObjectName, Vec<&'static str>> = HashMap::new();
     for (name, positions) in found.tables {
         let Some(reference) = reference(&name) else { continue };
-        // A table that does not exist is an error when the statement is planned.
+        // A missing table is an error when the statement is planned.
         let Ok(provider) = ctx.table_provider(reference).await else { continue };
         let Some(files) = provider.downcast_ref::<FilesTable>() else { continue };
         let names: Vec<&'static str> = positions
@@ -91,7 +91,7 @@ fn reference(name: &ObjectName) -> Option<TableReference> {
     }
 }
 
-/// The position columns that are named, each with the table it is said to be of.
+/// The position columns that are named, each with its qualifier.
 #[derive(Default)]
 struct Named(Vec<(Option<String>, &'static str)>);
 
@@ -119,8 +119,9 @@ impl Visitor for Named {
     }
 }
 
-/// The position columns that a SELECT names itself, not in what its FROM has of its own.
-fn named(select: &Select, order: Option<&OrderBy>) -> Named {
+/// Returns the position columns that a SELECT itself names, without those in subqueries of its
+/// FROM.
+fn named_positions(select: &Select, order: Option<&OrderBy>) -> Named {
     let mut named = Named::default();
     let _ = select.projection.visit(&mut named);
     let _ = select.distinct.visit(&mut named);
@@ -147,9 +148,12 @@ fn column(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(|part| part.as_ident())
 }
 
-/// What `*` of a FROM is, said table by table, without the columns that USING has of the tables
-/// before; `None` where a table has no name or a join gives only one of its sides.
-fn spread(from: &[TableWithJoins], out: &mut Vec<(ObjectName, Vec<ObjectName>)>) -> Option<()> {
+/// Expands `*` of a FROM table by table, without the columns of USING that earlier tables have;
+/// `None` if a table has no name or a join returns only one of its sides.
+fn expand_star(
+    from: &[TableWithJoins],
+    out: &mut Vec<(ObjectName, Vec<ObjectName>)>,
+) -> Option<()> {
     fn add(
         factor: &TableFactor,
         merged: &[ObjectName],
@@ -157,7 +161,7 @@ fn spread(from: &[TableWithJoins], out: &mut Vec<(ObjectName, Vec<ObjectName>)>)
     ) -> Option<()> {
         let alias = match factor {
             TableFactor::NestedJoin { table_with_joins, alias: None } if merged.is_empty() => {
-                return spread(std::slice::from_ref(table_with_joins.as_ref()), out);
+                return expand_star(std::slice::from_ref(table_with_joins.as_ref()), out);
             }
             TableFactor::Table { alias, .. }
             | TableFactor::Derived { alias, .. }
@@ -190,7 +194,7 @@ fn spread(from: &[TableWithJoins], out: &mut Vec<(ObjectName, Vec<ObjectName>)>)
     Some(())
 }
 
-/// The tables of a FROM: what they are called there, and their names.
+/// Collects the tables of a FROM: their qualifiers and their names.
 fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)>) {
     for item in from {
         let factors = std::iter::once(&item.relation).chain(item.joins.iter().map(|j| &j.relation));
@@ -210,13 +214,13 @@ fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)
     }
 }
 
-/// The position columns that each table of a SELECT is to have.
-fn wanted(
+/// Returns the position columns that each table of a SELECT needs.
+fn wanted_positions(
     select: &Select,
     order: Option<&OrderBy>,
     scopes: &Scopes<String>,
 ) -> Vec<(ObjectName, String, Vec<&'static str>)> {
-    let Named(named) = named(select, order);
+    let Named(named) = named_positions(select, order);
     if named.is_empty() {
         return Vec::new();
     }
@@ -246,14 +250,14 @@ fn is_cte(name: &ObjectName, scopes: &Scopes<String>) -> bool {
     }))
 }
 
-/// Goes into a query with the names of its WITH.
-fn enter(scopes: &mut Scopes<String>, query: &Query) {
+/// Enters a query with the names of its CTEs.
+fn enter_query(scopes: &mut Scopes<String>, query: &Query) {
     let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
     let names = ctes.map(|cte: &Cte| cte.alias.name.value.to_lowercase()).collect();
     scopes.enter(names, query.with.as_ref().is_some_and(|with| with.recursive));
 }
 
-/// First pass: tables that might be asked for positions.
+/// First pass: collects tables that may need positions.
 #[derive(Default)]
 struct Found {
     tables: Vec<(ObjectName, BTreeSet<&'static str>)>,
@@ -262,7 +266,7 @@ struct Found {
 
 impl Found {
     fn add(&mut self, select: &Select, order: Option<&OrderBy>) {
-        for (name, _, positions) in wanted(select, order, &self.scopes) {
+        for (name, _, positions) in wanted_positions(select, order, &self.scopes) {
             match self.tables.iter_mut().find(|(n, _)| *n == name) {
                 Some((_, known)) => known.extend(positions),
                 None => self.tables.push((name, positions.into_iter().collect())),
@@ -275,12 +279,12 @@ impl Visitor for Found {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        enter(&mut self.scopes, query);
+        enter_query(&mut self.scopes, query);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        // The queries of WITH are behind: all of them are in sight.
+        // All CTEs of the query have been visited, so all of them are visible.
         if let Some(select) = query.body.as_select() {
             self.add(select, query.order_by.as_ref());
         }
@@ -294,18 +298,18 @@ impl Visitor for Found {
     }
 }
 
-/// Second pass: marks the tables, and keeps `*` what it was.
+/// Second pass: marks the tables, and keeps the meaning of `*`.
 struct Marker<'a> {
     offered: &'a HashMap<ObjectName, Vec<&'static str>>,
     scopes: Scopes<String>,
-    /// The ORDER BY of each query around this place, until its SELECT has come.
+    /// The ORDER BY of each enclosing query whose SELECT has not been visited yet.
     orders: Vec<Option<OrderBy>>,
 }
 
 impl Marker<'_> {
     fn mark(&self, select: &mut Select, order: Option<&OrderBy>) {
         let mut given: Vec<(String, Vec<&'static str>)> = Vec::new();
-        for (name, called, positions) in wanted(select, order, &self.scopes) {
+        for (name, called, positions) in wanted_positions(select, order, &self.scopes) {
             let Some(offered) = self.offered.get(&name) else { continue };
             let positions: Vec<_> = positions.into_iter().filter(|p| offered.contains(p)).collect();
             if !positions.is_empty() {
@@ -354,11 +358,11 @@ impl Marker<'_> {
     }
 }
 
-/// Says every plain `*` of several tables table by table, where that says the same: an EXCLUDE beside
-/// `*` cannot say which of them it is about.
+/// Expands every plain `*` over several tables table by table, if that means the same: an EXCLUDE
+/// of `*` cannot name the table.
 fn say_by_table(select: &mut Select) {
     let mut tables = Vec::new();
-    if spread(&select.from, &mut tables).is_none() || tables.len() < 2 {
+    if expand_star(&select.from, &mut tables).is_none() || tables.len() < 2 {
         return;
     }
     let items = std::mem::take(&mut select.projection);
@@ -425,8 +429,8 @@ impl VisitorMut for Marker<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        enter(&mut self.scopes, query);
-        // ORDER BY belongs to the query, the tables to its SELECT.
+        enter_query(&mut self.scopes, query);
+        // ORDER BY belongs to the query, but the tables belong to its SELECT.
         let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
         self.orders.push(query.order_by.clone().filter(|_| is_select));
         ControlFlow::Continue(())

@@ -1,13 +1,13 @@
-//! `IS DISTINCT FROM` binds stronger than AND and OR.
+//! Precedence of `IS DISTINCT FROM` over AND and OR.
 //!
-//! The parser reads all that follows `a IS DISTINCT FROM` as its right side: `a IS DISTINCT FROM b AND c`
-//! becomes `a IS DISTINCT FROM (b AND c)` in sqlparser 0.62. Parentheses that were written are a node of
-//! their own, so that the operators can be told apart and put in order again;
-//! `the_parser_still_reads_too_much` fails once this can go.
+//! The parser reads everything after `a IS DISTINCT FROM` as its right side: `a IS DISTINCT FROM b
+//! AND c` becomes `a IS DISTINCT FROM (b AND c)` in sqlparser 0.62. Parentheses in the text are a
+//! node of their own, so the operators can be identified and regrouped;
+//! `the_parser_still_reads_too_much` fails once this can be removed.
 
 use datafusion::logical_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
-/// Puts AND and OR around an `IS [NOT] DISTINCT FROM` whose right side has taken them.
+/// Moves AND and OR out of the right side of an `IS [NOT] DISTINCT FROM`.
 pub(in crate::sql) fn regroup_distinct(expr: &mut Expr) {
     if !takes_too_much(expr) {
         return;
@@ -23,7 +23,8 @@ fn is_logic(expr: &Expr) -> bool {
     matches!(expr, Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. })
 }
 
-/// Whether a right side has AND or OR without parentheses, in operands of AND, OR and NOT.
+/// Whether a right side contains AND or OR without parentheses, also in operands of AND, OR and
+/// NOT.
 fn takes_too_much(expr: &Expr) -> bool {
     let mut open = vec![expr];
     while let Some(expr) = open.pop() {
@@ -42,7 +43,7 @@ fn takes_too_much(expr: &Expr) -> bool {
     false
 }
 
-/// Operands with AND or OR between them, in the order in which they are written.
+/// Operands with AND or OR between them, in order.
 #[derive(Default)]
 struct Chain {
     operands: Vec<Expr>,
@@ -90,7 +91,7 @@ impl Chain {
         }
     }
 
-    /// The operands of an expression, the first of them within an operator.
+    /// Adds the operands of an expression; the first one becomes an operand of another operator.
     fn flatten_first(&mut self, expr: Expr, within: impl FnOnce(Box<Expr>) -> Expr) {
         let first = self.operands.len();
         self.flatten(expr);
@@ -100,7 +101,7 @@ impl Chain {
         }
     }
 
-    /// AND before OR, each from the left.
+    /// Combines AND before OR, each from the left.
     fn build(self) -> Option<Expr> {
         let join = |left: Option<Expr>, op: BinaryOperator, right: Expr| match left {
             Some(left) => Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) },
@@ -135,7 +136,7 @@ mod tests {
         Parser::new(&DuckDbDialect {}).try_with_sql(text).unwrap().parse_expr().unwrap()
     }
 
-    /// An expression without the parentheses that are written.
+    /// Removes the parentheses around an expression.
     fn bare(expr: Expr) -> Expr {
         match expr {
             Expr::Nested(inner) => bare(*inner),

@@ -1,9 +1,9 @@
-//! LIKE, ILIKE, IN and functions of single values on lists, FILTER beside reductions of lists, and unary
-//! minus of unsigned integers.
+//! LIKE, ILIKE, IN and functions of scalars on lists, FILTER on reductions of lists, and unary minus
+//! of unsigned integers.
 //!
-//! DataFusion plans them without asking a planner, and by then the type of the result is fixed: one truth
-//! value. So a statement has them as operators, which planners are asked about; where the left side is no
-//! list, ours gives back what DataFusion plans.
+//! DataFusion plans them without calling a planner, with the fixed result type boolean. Statements
+//! are therefore rewritten to operators, for which planners are called; if the left side is not a
+//! list, ours returns what DataFusion plans.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ use crate::functions::{
     FILTER, ON_LISTS, PREDICATES, SIGNED, is_ours, is_reduction, plans_predicates,
 };
 
-/// Makes the predicates of a statement operators, in sessions that have the operators on lists.
+/// Rewrites the predicates of a statement to operators, in sessions that have operators on lists.
 pub(in crate::sql) fn as_operators<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
         let _ = statement.visit(&mut Predicates { functions: state.scalar_functions() });
@@ -76,14 +76,14 @@ impl VisitorMut for Predicates<'_> {
             | Expr::Floor { .. } => (ON_LISTS, false),
             _ => return ControlFlow::Continue(()),
         };
-        // Put in its place while it is taken apart.
+        // A placeholder while the expression is taken apart.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
             Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => (expr, pattern),
             Expr::InList { expr, list, .. } => (expr, Box::new(make_array(list))),
             Expr::Function(mut call) => {
                 if let Some(mask) = call.filter.take() {
-                    *expr = filtered(call, mask);
+                    *expr = filter_operator(call, mask);
                     return ControlFlow::Continue(());
                 }
                 if is_length(&call) {
@@ -106,25 +106,26 @@ fn is_length(call: &Function) -> bool {
     ["len", "length"].iter().any(|length| length.eq_ignore_ascii_case(name))
 }
 
-/// Whether a call is `ragged_mean(x) FILTER (WHERE mask)`, or another reduction of a list.
+/// Whether a call is `ragged_mean(x) FILTER (WHERE mask)`, or another reduction of a list with
+/// FILTER.
 fn is_filtered(call: &Function) -> bool {
     let [name] = call.name.0.as_slice() else { return false };
     call.filter.is_some()
         && name.as_ident().is_some_and(|name| is_reduction(&name.value.to_lowercase()))
 }
 
-/// The call beside its mask: what it means depends on the type of the mask.
-fn filtered(call: Function, mask: Box<Expr>) -> Expr {
+/// Returns the call and its mask as operands: the meaning depends on the type of the mask.
+fn filter_operator(call: Function, mask: Box<Expr>) -> Expr {
     let left = Box::new(Expr::Function(call));
     Expr::BinaryOp { left, op: BinaryOperator::Custom(FILTER.to_owned()), right: mask }
 }
 
-/// `make_array(item, ..)`: what carries several expressions on one side of an operator.
+/// Returns `make_array(item, ..)`, which carries several expressions as one operand.
 pub(in crate::sql) fn make_array(items: Vec<Expr>) -> Expr {
     call_function("make_array", items)
 }
 
-/// `name(arg, ..)`.
+/// Returns `name(arg, ..)`.
 pub(in crate::sql) fn call_function(name: &str, args: Vec<Expr>) -> Expr {
     let args = args.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
     Expr::Function(Function {

@@ -1,9 +1,9 @@
-//! `x = ANY(list)`, NULL where SQL says so.
+//! `x = ANY(list)` is NULL where SQL requires it.
 //!
-//! DataFusion 55 plans ANY over a list as `array_has` and as comparisons with the least and the greatest
-//! element, which know no NULL among the elements: `7 = ANY([3, NULL])` is false. ALL is planned with NULL,
-//! and ANY is its negation. `stock_any_is_still_two_valued` in `tests/sql/quantified.rs` fails once this
-//! file can go.
+//! DataFusion 55 plans ANY over a list as `array_has` and as comparisons with the smallest and the
+//! largest element, which ignore NULL elements: `7 = ANY([3, NULL])` is false. ALL is planned with
+//! NULL, and ANY is its negation. `stock_any_is_still_two_valued` in `tests/sql/quantified.rs`
+//! fails once this file can be removed.
 
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Expr, Ident, SelectItem, UnaryOperator, Value,
@@ -11,15 +11,17 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::statement::predicates::call_function;
 
-/// Makes `x op ANY(list)` what it is the negation of; other expressions stay as they are.
+/// Rewrites `x op ANY(list)` to the negation of ALL; other expressions are unchanged.
 pub(in crate::sql) fn negate_all(expr: &mut Expr) {
-    let Some((left, op, right)) = take_any(expr, |op| opposite(op).is_some()) else { return };
-    let compare_op = opposite(&op).unwrap_or(op);
+    let Some((left, op, right)) = take_any(expr, |op| negate_comparison(op).is_some()) else {
+        return;
+    };
+    let compare_op = negate_comparison(&op).unwrap_or(op);
     let all = Expr::AllOp { left: Box::new(left), compare_op, right: Box::new(right) };
     *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) };
 }
 
-/// Names a column that is `x op ANY(list)` as it is written, before it becomes something else.
+/// Names a column `x op ANY(list)` as it is written, before it is rewritten.
 pub(in crate::sql) fn name_any(item: &mut SelectItem) {
     if let SelectItem::UnnamedExpr(expr @ Expr::AnyOp { .. }) = item {
         let alias = Ident::with_quote('"', expr.to_string());
@@ -28,8 +30,8 @@ pub(in crate::sql) fn name_any(item: &mut SelectItem) {
     }
 }
 
-/// Makes `x = ANY(list)` in WHERE a call of `array_has`, which files can be asked about, where FALSE and
-/// NULL are the same.
+/// Rewrites `x = ANY(list)` in WHERE, where FALSE and NULL are the same, to a call of `array_has`,
+/// which can be pushed into file scans.
 pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     let mut open = vec![condition];
     while let Some(expr) = open.pop() {
@@ -47,7 +49,7 @@ pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     }
 }
 
-/// The parts of `x op ANY(list)`, not of ANY over a query, where the operator is wanted.
+/// Splits `x op ANY(list)`, but not ANY over a query, if the operator is requested.
 fn take_any(
     expr: &mut Expr,
     wanted: impl Fn(&BinaryOperator) -> bool,
@@ -62,8 +64,8 @@ fn take_any(
     Some((left, compare_op.clone(), right))
 }
 
-/// The comparison that is true where another is false.
-fn opposite(op: &BinaryOperator) -> Option<BinaryOperator> {
+/// Returns the comparison that is true where another is false.
+fn negate_comparison(op: &BinaryOperator) -> Option<BinaryOperator> {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     match op {
         Eq => Some(NotEq),

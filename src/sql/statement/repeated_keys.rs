@@ -1,8 +1,8 @@
-//! ORDER BY keys that a key before them makes needless are left out.
+//! Removes redundant keys of ORDER BY.
 //!
-//! `DISTINCT ON (v) .. ORDER BY v, v` and `array_agg(x ORDER BY v, v)` panic in DataFusion 55, whose
-//! aggregates expect each key once; `stock_repeated_keys_still_panic` in `tests/sql/limits.rs` fails once
-//! that is mended.
+//! `DISTINCT ON (v) .. ORDER BY v, v` and `array_agg(x ORDER BY v, v)` panic in DataFusion 55,
+//! whose aggregates expect each key once; `stock_repeated_keys_still_panic` in
+//! `tests/sql/limits.rs` fails once this is fixed upstream.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, FunctionArgumentClause, FunctionArguments, OrderByExpr, OrderByKind, Query, WindowType,
 };
 
-/// Leaves repeated keys out of the ORDER BY of a query.
+/// Removes repeated keys from the ORDER BY of a query.
 pub(in crate::sql) fn drop_in_query(query: &mut Query) {
     if let Some(order) = &mut query.order_by
         && let OrderByKind::Expressions(keys) = &mut order.kind
@@ -19,7 +19,7 @@ pub(in crate::sql) fn drop_in_query(query: &mut Query) {
     }
 }
 
-/// Leaves repeated keys out of the ORDER BY within a call and its window.
+/// Removes repeated keys from the ORDER BY within a call and its window.
 pub(in crate::sql) fn drop_in_call(expr: &mut Expr) {
     let Expr::Function(call) = expr else { return };
     if let FunctionArguments::List(list) = &mut call.args {

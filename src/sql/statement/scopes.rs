@@ -1,15 +1,15 @@
-//! Which queries of WITH are in sight at a place of a statement.
+//! The CTEs that are visible at a position of a statement.
 
-/// What WITH clauses around a place define: `T` for each of their queries.
+/// The definitions of the WITH clauses around a position: `T` for each CTE.
 ///
-/// A visitor of a syntax tree meets the queries of WITH before all else that a query has, in their order. Each
-/// sees those before it, and itself where WITH is RECURSIVE; the query itself sees all.
+/// A visitor of a syntax tree visits the CTEs of a query before the rest, in their order. Each CTE
+/// sees those before it, and itself if WITH is RECURSIVE; the query itself sees all.
 pub(in crate::sql) struct Scopes<T>(Vec<Scope<T>>);
 
 struct Scope<T> {
     defined: Vec<T>,
     recursive: bool,
-    /// How many queries of WITH are behind.
+    /// Number of CTEs already visited.
     done: usize,
 }
 
@@ -20,12 +20,11 @@ impl<T> Default for Scopes<T> {
 }
 
 impl<T> Scopes<T> {
-    /// Goes into a query that defines these.
+    /// Enters a query that defines these CTEs.
     pub(in crate::sql) fn enter(&mut self, defined: Vec<T>, recursive: bool) {
         self.0.push(Scope { defined, recursive, done: 0 });
     }
 
-    /// Leaves the query that was gone into last.
     pub(in crate::sql) fn leave(&mut self) {
         self.0.pop();
         if let Some(around) = self.0.last_mut() {
@@ -33,7 +32,7 @@ impl<T> Scopes<T> {
         }
     }
 
-    /// What is in sight here, the outermost first.
+    /// Returns what is visible here, the outermost first.
     pub(in crate::sql) fn in_sight(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flat_map(|scope| {
             let own = usize::from(scope.recursive);
@@ -41,7 +40,6 @@ impl<T> Scopes<T> {
         })
     }
 
-    /// Whether a WITH around this place is RECURSIVE.
     pub(in crate::sql) fn recursive(&self) -> bool {
         self.0.iter().any(|scope| scope.recursive)
     }

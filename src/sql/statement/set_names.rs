@@ -1,4 +1,4 @@
-//! Columns of one name, in a SELECT and in the inputs of set operations.
+//! Columns of the same name, in a SELECT and in the inputs of set operations.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -7,9 +7,10 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, Ident, Select, SelectItem, SetExpr, visit_expressions,
 };
 
-/// Gives the second of two columns that would have one name another name, in the inputs of UNION, EXCEPT and
-/// INTERSECT: DataFusion finds their columns by name. Columns of a set operation go by place.
-/// `stock_set_operations_by_name_still_fail` in `tests/sql/set_operations.rs` fails once this can go.
+/// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and
+/// INTERSECT, because DataFusion looks their columns up by name, although set operations match
+/// columns by position. `stock_set_operations_by_name_still_fail` in `tests/sql/set_operations.rs`
+/// fails once this can be removed.
 pub(in crate::sql) fn name_apart(body: &mut SetExpr) {
     if let SetExpr::SetOperation { left, right, .. } = body {
         name_input(left);
@@ -21,7 +22,7 @@ fn name_input(input: &mut SetExpr) {
     match input {
         SetExpr::Select(select) => name_columns(select),
         SetExpr::Query(query) => name_input(query.body.as_mut()),
-        // Its inputs are named when it is visited itself.
+        // Its inputs are renamed when it is visited itself.
         _ => {}
     }
 }

@@ -15,7 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitMut, VisitorMut,
 };
 
-use crate::sql::sources::from::parsed;
+use crate::sql::sources::from::parse_query;
 use crate::sql::statement::merged::{names, with_queries};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::unused_name;
@@ -124,7 +124,7 @@ impl Stars {
 
     /// A query of its own, with the names of WITH in sight.
     fn build_query(&self, body: SetExpr) -> Option<Query> {
-        let mut query = parsed("SELECT 1").ok()?;
+        let mut query = parse_query("SELECT 1").ok()?;
         *query.body = body;
         Some(with_queries(query, &self.scopes))
     }
@@ -173,7 +173,9 @@ fn last_name(expr: &Expr) -> Option<&Ident> {
 
 /// `SELECT * FROM (input) AS i (names)`.
 fn name_input(input: &mut SetExpr, names: Vec<String>) {
-    let Ok(mut around) = parsed("SELECT * FROM (SELECT 1) AS __serrate_input (x)") else { return };
+    let Ok(mut around) = parse_query("SELECT * FROM (SELECT 1) AS __serrate_input (x)") else {
+        return;
+    };
     let SetExpr::Select(select) = around.body.as_mut() else { return };
     let from = select.from.first_mut().map(|from| &mut from.relation);
     let Some(TableFactor::Derived { subquery, alias: Some(alias), .. }) = from else { return };

@@ -11,10 +11,11 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::mends::rows_in::ROW_FIELD;
 use crate::sql::statement::predicates::call_function;
 
-/// Makes structs of tuples that are compared, and a test of rows of one that is looked for in a query.
+/// Rewrites compared tuples to structs, and a tuple before IN (query) to a test of rows.
 ///
-/// DataFusion plans tuples of names and literals alone, and none in front of IN (query). Structs are equal
-/// field by field, NULL to NULL, as in DuckDB; a row of a query is as equal as AND of its columns.
+/// DataFusion plans only tuples of names and literals, and none before IN (query). Structs are
+/// equal field by field, with NULL equal to NULL, as in DuckDB; a row of a query is equal if the
+/// conjunction over its columns is.
 pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, right, .. } => {
@@ -27,9 +28,9 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
         }
         Expr::InSubquery { expr: tuple, subquery, negated } => {
             if let Some(values) = values_of(tuple)
-                && !test_rows(&values, tuple, subquery)
+                && !compare_structs(&values, tuple, subquery)
             {
-                *expr = found(&values, subquery, *negated)?;
+                *expr = test_rows(&values, subquery, *negated)?;
             }
         }
         _ => {}
@@ -37,7 +38,8 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// As [`rewrite_tuples`], for the conjuncts of WHERE: FALSE and NULL are the same, and a join tells.
+/// Like [`rewrite_tuples`], for conjuncts of WHERE: FALSE and NULL are the same, so a join
+/// suffices.
 pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
@@ -47,7 +49,7 @@ pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
         Expr::Nested(inner) => rewrite_condition(inner),
         Expr::InSubquery { expr: tuple, subquery, negated: false } => {
             if let Some(values) = values_of(tuple)
-                && !test_rows(&values, tuple, subquery)
+                && !compare_structs(&values, tuple, subquery)
             {
                 *expr = rows_where(&values, subquery, |equal| equal)?;
             }
@@ -64,11 +66,12 @@ fn values_of(expr: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Makes structs of a tuple and of the columns of the query that it is looked for in, which a rule of the plan
-/// takes apart ([`RowsIn`](crate::sql::mends::rows_in::RowsIn)): the query may be about the query around it.
-/// Returns whether it could: the columns of a star, of a set operation and of VALUES are not written here, and
-/// names that are given to columns may be used in the query itself.
-fn test_rows(values: &[Expr], tuple: &mut Expr, query: &mut Query) -> bool {
+/// Rewrites a tuple and the columns of the query after IN to structs, which a rule of the plan
+/// takes apart ([`RowsIn`](crate::sql::mends::rows_in::RowsIn)): the query may be correlated.
+///
+/// Returns whether it could: the columns of a star, of a set operation and of VALUES are unknown
+/// here, and the query itself may use the aliases of its columns.
+fn compare_structs(values: &[Expr], tuple: &mut Expr, query: &mut Query) -> bool {
     let is_ordered = query.order_by.is_some();
     let SetExpr::Select(select) = query.body.as_mut() else { return false };
     let plain = !is_ordered
@@ -120,7 +123,7 @@ fn as_struct(expr: &mut Expr) {
 }
 
 /// `CASE WHEN EXISTS (equal) THEN true WHEN EXISTS (not unequal) THEN NULL ELSE false END`.
-fn found(values: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
+fn test_rows(values: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
     let truth = |of| Expr::value(Value::Boolean(of));
     let equal = rows_where(values, query, |equal| equal)?;
     let open = rows_where(values, query, |equal| {
@@ -140,7 +143,7 @@ fn found(values: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
 fn rows_where(values: &[Expr], query: &Query, test: impl FnOnce(Expr) -> Expr) -> Result<Expr> {
     let names: Vec<String> = (0..values.len()).map(|at| format!("__serrate_tuple_{at}")).collect();
     let text = format!("SELECT 1 FROM (SELECT 1) AS __serrate_tuples ({})", names.join(", "));
-    let mut rows = crate::sql::sources::from::parsed(&text)?;
+    let mut rows = crate::sql::sources::from::parse_query(&text)?;
     let equal = values.iter().zip(&names).map(|(value, name)| Expr::BinaryOp {
         left: Box::new(Expr::Identifier(Ident::new(name))),
         op: BinaryOperator::Eq,

@@ -1,9 +1,10 @@
-//! Names of columns beside `unnest`.
+//! Names of columns next to `unnest`.
 //!
-//! DataFusion 55 plans `SELECT r.d + 1 AS d, unnest(r.x) AS u FROM r` as a projection of `r.d`, `r.d + 1 AS
-//! d` and `r.x` below the `Unnest`, where `r.d` and `d` are refused as ambiguous. So such a SELECT has names
-//! of its own for its columns, within another SELECT that gives them the ones that were written.
-//! `stock_names_beside_unnest_still_clash` in `tests/sql/unnest.rs` fails once this file can go.
+//! DataFusion 55 plans `SELECT r.d + 1 AS d, unnest(r.x) AS u FROM r` as a projection of `r.d`,
+//! `r.d + 1 AS d` and `r.x` below the `Unnest`, where `r.d` and `d` are refused as ambiguous. Such
+//! a SELECT therefore gets generated column names, within another SELECT that restores the original
+//! ones. `stock_names_beside_unnest_still_clash` in `tests/sql/unnest.rs` fails once this file can
+//! be removed.
 
 use std::ops::ControlFlow;
 
@@ -12,14 +13,15 @@ use datafusion::logical_expr::sqlparser::ast::{
     Distinct, Expr, Function, Ident, Select, SelectItem, SetExpr, TableFactor, Visit, Visitor,
 };
 
-use crate::sql::sources::from::parsed;
+use crate::sql::sources::from::parse_query;
 
-/// Puts a SELECT with `unnest` into another one if a name that it gives is that of a column it uses.
+/// Wraps a SELECT with `unnest` in another one if one of its aliases is the name of a column that
+/// it uses.
 pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
-    if matches!(select.distinct, Some(Distinct::On(_))) || !clashes(&select.projection) {
+    if matches!(select.distinct, Some(Distinct::On(_))) || !has_clash(&select.projection) {
         return Ok(());
     }
-    let around = parsed("SELECT 1 FROM (SELECT 1) AS __serrate_unnested")?;
+    let around = parse_query("SELECT 1 FROM (SELECT 1) AS __serrate_unnested")?;
     let SetExpr::Select(mut around) = *around.body else { return Ok(()) };
     let Some(TableFactor::Derived { subquery, .. }) =
         around.from.first_mut().map(|from| &mut from.relation)
@@ -53,8 +55,8 @@ pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Whether a projection with `unnest` names an expression as a column that one of its expressions uses.
-fn clashes(projection: &[SelectItem]) -> bool {
+/// Whether a projection with `unnest` has an alias that is the name of a column in its expressions.
+fn has_clash(projection: &[SelectItem]) -> bool {
     let mut used = UsedColumns::default();
     let mut named = Vec::new();
     for item in projection {
@@ -73,12 +75,12 @@ fn clashes(projection: &[SelectItem]) -> bool {
     used.unnests && named.iter().any(|name| used.names.iter().any(|used| is_same_name(name, used)))
 }
 
-/// The columns of expressions outside of `unnest(..)`.
+/// The columns of expressions outside `unnest(..)`.
 #[derive(Default)]
 struct UsedColumns {
     names: Vec<Ident>,
     unnests: bool,
-    /// How many calls of `unnest` are around this place.
+    /// Number of enclosing calls of `unnest`.
     within: usize,
 }
 

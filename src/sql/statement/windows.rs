@@ -1,7 +1,7 @@
-//! Named windows, put where they are named.
+//! Replaces references to named windows by their definitions.
 //!
-//! DataFusion looks a window up for SELECT alone: in ORDER BY and QUALIFY `sum(x) OVER w` is an aggregate,
-//! and `OVER (w ROWS ..)` forgets what `w` says.
+//! DataFusion resolves named windows only in SELECT: in ORDER BY and QUALIFY `sum(x) OVER w` is an
+//! aggregate, and `OVER (w ROWS ..)` ignores the definition of `w`.
 
 use std::ops::ControlFlow;
 
@@ -12,18 +12,18 @@ use datafusion::logical_expr::sqlparser::ast::{
     visit_expressions_mut,
 };
 
-/// Writes out the windows of the SELECT of a query wherever it names them.
+/// Replaces the named windows of the SELECT of a query wherever it refers to them.
 ///
-/// Inner queries come first, so that a name is that of the innermost SELECT that defines it.
+/// Inner queries come first, so that a name refers to the innermost SELECT that defines it.
 ///
 /// # Errors
-/// When a window is not defined, or is changed in what it says itself.
+/// When a window is not defined, or a reference overrides a part of its definition.
 pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
     let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
     if select.named_window.is_empty() {
         return Ok(());
     }
-    let windows = defined(&select.named_window)?;
+    let windows = define_windows(&select.named_window)?;
     let written = |done: ControlFlow<DataFusionError>| match done {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(e) => Err(e),
@@ -36,30 +36,31 @@ pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
 
 type Windows = Vec<(String, WindowSpec)>;
 
-/// The windows of a WINDOW clause, each as a whole: one may name another before it.
-fn defined(clause: &[NamedWindowDefinition]) -> Result<Windows> {
+/// Returns the definitions of a WINDOW clause, each with the window that it extends, which must be
+/// defined before it.
+fn define_windows(clause: &[NamedWindowDefinition]) -> Result<Windows> {
     let mut windows: Windows = Vec::with_capacity(clause.len());
     for NamedWindowDefinition(name, window) in clause {
         let spec = match window {
-            NamedWindowExpr::NamedWindow(other) => found(&windows, &other.value)?.clone(),
-            NamedWindowExpr::WindowSpec(spec) => whole(spec.clone(), &windows)?,
+            NamedWindowExpr::NamedWindow(other) => find_window(&windows, &other.value)?.clone(),
+            NamedWindowExpr::WindowSpec(spec) => extend_window(spec.clone(), &windows)?,
         };
         windows.push((name.value.to_lowercase(), spec));
     }
     Ok(windows)
 }
 
-fn found<'a>(windows: &'a Windows, name: &str) -> Result<&'a WindowSpec> {
+fn find_window<'a>(windows: &'a Windows, name: &str) -> Result<&'a WindowSpec> {
     let known = windows.iter().find(|(window, _)| window.eq_ignore_ascii_case(name));
     known.map(|(_, spec)| spec).ok_or_else(|| {
-        plan_datafusion_err!("there is no window {name} in the WINDOW clause, or it comes later")
+        plan_datafusion_err!("the WINDOW clause does not define {name}, or defines it later")
     })
 }
 
-/// A window with what the window that it begins with says.
-fn whole(mut spec: WindowSpec, windows: &Windows) -> Result<WindowSpec> {
+/// Adds the definition of the window that a window extends.
+fn extend_window(mut spec: WindowSpec, windows: &Windows) -> Result<WindowSpec> {
     let Some(name) = spec.window_name.take() else { return Ok(spec) };
-    let base = found(windows, &name.value)?;
+    let base = find_window(windows, &name.value)?;
     let twice = match () {
         () if !spec.partition_by.is_empty() => Some("PARTITION BY"),
         () if !spec.order_by.is_empty() && !base.order_by.is_empty() => Some("ORDER BY"),
@@ -68,7 +69,7 @@ fn whole(mut spec: WindowSpec, windows: &Windows) -> Result<WindowSpec> {
     };
     if let Some(twice) = twice {
         return Err(plan_datafusion_err!(
-            "OVER ({name} ..): the window {name} has its own {twice}; write the window out"
+            "OVER ({name} ..): the window {name} already has its own {twice}; write the whole window in OVER (..)"
         ));
     }
     spec.partition_by = base.partition_by.clone();
@@ -82,8 +83,8 @@ fn write_out<V: VisitMut>(place: &mut V, windows: &Windows) -> ControlFlow<DataF
     visit_expressions_mut(place, |expr| {
         let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
         let spec = match call.over.take() {
-            Some(WindowType::NamedWindow(name)) => found(windows, &name.value).cloned(),
-            Some(WindowType::WindowSpec(spec)) => whole(spec, windows),
+            Some(WindowType::NamedWindow(name)) => find_window(windows, &name.value).cloned(),
+            Some(WindowType::WindowSpec(spec)) => extend_window(spec, windows),
             None => return ControlFlow::Continue(()),
         };
         match spec {

@@ -1,5 +1,5 @@
-//! Expressions as they are written, made what the planner knows: slices with one bound, comparisons as
-//! arguments, aggregates by other names, and calls that look into a table.
+//! Rewrites expressions to forms that the planner knows: slices with one bound, comparisons as
+//! arguments, aggregates by other names, and calls that read a table.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::functions::{BIN_COLUMNS, PAIR, TABLES};
 use crate::sql::sources::from::{one_name, query_text, text};
 
-/// Rewrites one expression; most stay as they are.
+/// Rewrites one expression; most are unchanged.
 ///
 /// # Errors
-/// When a table that a call looks into has no name.
+/// When the table that a call reads does not exist.
 pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::CompoundFieldAccess { access_chain, .. } => {
@@ -27,13 +27,13 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
                     stride,
                 }) = access
                 {
-                    bounded(lower_bound, upper_bound, stride.as_ref());
+                    add_bounds(lower_bound, upper_bound, stride.as_ref());
                 }
             }
             Ok(())
         }
         Expr::Function(call) => {
-            comparisons(call);
+            read_comparisons(call);
             as_called_here(call);
             with_table(call)
         }
@@ -41,9 +41,9 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
     }
 }
 
-/// `x[a:]` ends with the last element, `x[:b]` begins with the first; the other way round where steps
-/// go back.
-fn bounded(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&Expr>) {
+/// `x[a:]` ends with the last element, `x[:b]` begins with the first; for negative steps it is the
+/// other way round.
+fn add_bounds(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&Expr>) {
     let number = |n: u8| Expr::value(Value::Number(n.to_string(), false));
     let first = || number(1);
     let last = || Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(number(1)) };
@@ -52,8 +52,8 @@ fn bounded(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&E
     upper.get_or_insert_with(|| if back { first() } else { last() });
 }
 
-/// `f(a = 5)` compares, as in DuckDB: the parser takes it for an argument by the name `a`.
-fn comparisons(call: &mut Function) {
+/// `f(a = 5)` compares, as in DuckDB: the parser reads it as an argument named `a`.
+fn read_comparisons(call: &mut Function) {
     let FunctionArguments::List(list) = &mut call.args else { return };
     for arg in &mut list.args {
         let taken = std::mem::replace(arg, FunctionArg::Unnamed(FunctionArgExpr::Wildcard));
@@ -62,22 +62,22 @@ fn comparisons(call: &mut Function) {
                 name,
                 arg: FunctionArgExpr::Expr(e),
                 operator: FunctionArgOperator::Equals,
-            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equal(read_name(name), e))),
+            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equate(read_name(name), e))),
             FunctionArg::ExprNamed {
                 name,
                 arg: FunctionArgExpr::Expr(e),
                 operator: FunctionArgOperator::Equals,
-            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equal(name, e))),
+            } => FunctionArg::Unnamed(FunctionArgExpr::Expr(equate(name, e))),
             other => other,
         };
     }
 }
 
-/// Aggregates by DuckDB's names, and by those they have here.
+/// DuckDB's names of aggregates, with DataFusion's.
 const AGGREGATES: [(&str, &str); 3] =
     [("list", "array_agg"), ("first", "first_value"), ("last", "last_value")];
 
-/// Gives an aggregate the name that it has here.
+/// Renames an aggregate to its name in DataFusion.
 fn as_called_here(call: &mut Function) {
     let Some(name) = one_name(&call.name) else { return };
     if let Some((_, here)) = AGGREGATES.iter().find(|(theirs, _)| *theirs == name) {
@@ -85,7 +85,8 @@ fn as_called_here(call: &mut Function) {
     }
 }
 
-/// What stands before `=` in an argument. The parser takes a text there, as in `f('a' = x)`, for a name.
+/// Returns the left side of `=` in an argument as an expression. The parser reads a string there,
+/// as in `f('a' = x)`, as a name.
 fn read_name(name: Ident) -> Expr {
     match name.quote_style {
         Some('\'') => Expr::value(Value::SingleQuotedString(name.value)),
@@ -93,12 +94,13 @@ fn read_name(name: Ident) -> Expr {
     }
 }
 
-/// `left = right`, where `right` was read without what stands before it: operators that bind no stronger
-/// than `=` are around the comparison.
-fn equal(left: Expr, mut right: Expr) -> Expr {
+/// Returns `left = right`, where `right` was parsed without its left side: operators that bind no
+/// tighter than `=` enclose the comparison.
+fn equate(left: Expr, mut right: Expr) -> Expr {
     let mut first = &mut right;
     loop {
-        // Looked at twice: a borrow that is given back on one way only is not understood.
+        // The operand is looked up twice, because the borrow checker rejects a borrow that is
+        // returned on one branch only.
         if weak_operand(first).is_none() {
             break;
         }
@@ -113,7 +115,8 @@ fn equal(left: Expr, mut right: Expr) -> Expr {
     right
 }
 
-/// The left operand of an operator that binds no stronger than `=`, by the parser's table of precedences.
+/// Returns the left operand of an operator that binds no tighter than `=`, by the parser's
+/// precedences.
 fn weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::BinaryOp { left, op, .. } => (!binds_stronger(op)).then_some(left.as_mut()),
@@ -143,7 +146,7 @@ fn weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
     }
 }
 
-/// Whether an operator binds stronger than `=`.
+/// Whether an operator binds tighter than `=`.
 fn binds_stronger(op: &BinaryOperator) -> bool {
     use BinaryOperator as Op;
     matches!(
@@ -169,8 +172,9 @@ fn binds_stronger(op: &BinaryOperator) -> bool {
     )
 }
 
-/// `ragged_lookup(x, 't', 'key', 'column')` with the pairs of the two columns behind: a function cannot
-/// see the tables of a session. Parquet files in place it reads itself, and keeps.
+/// Appends the pairs of the two columns to `ragged_lookup(x, 't', 'key', 'column')`, because a
+/// function cannot access the tables of a session. Parquet files are left to the function, which
+/// reads and caches them.
 fn with_table(call: &mut Function) -> Result<()> {
     let Some(name) = one_name(&call.name) else { return Ok(()) };
     let Some((function, before)) = TABLES.iter().find(|(function, _)| *function == name) else {
@@ -186,7 +190,7 @@ fn with_table(call: &mut Function) -> Result<()> {
             _ => None,
         })
         .collect();
-    // What else is wrong the function says.
+    // The function reports other errors.
     let all_texts = texts.len() == args.len().saturating_sub(before);
     let [from, columns @ ..] = texts.as_slice() else { return Ok(()) };
     let own = Path::new(from);
@@ -208,11 +212,11 @@ fn with_table(call: &mut Function) -> Result<()> {
         quoted(&value),
         query_text(from)
     );
-    let query = match crate::sql::sources::from::parsed(&pairs) {
+    let query = match crate::sql::sources::from::parse_query(&pairs) {
         Ok(query) => query,
         Err(e) => {
             return plan_err!(
-                "{function}: {from:?} is no table, file or query: {}",
+                "{function}: {from:?} is not a table, file or query: {}",
                 e.strip_backtrace()
             );
         }

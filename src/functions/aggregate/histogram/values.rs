@@ -1,4 +1,5 @@
-//! Values as numbers: integers are their own, all others are numbered as they come.
+//! Maps values to numbers: integers map to themselves, other values are numbered in order of
+//! appearance.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -18,18 +19,17 @@ use arrow::datatypes::{
 use arrow::row::{RowConverter, SortField};
 use half::f16;
 
-use super::counts::Counts;
+use super::counts::ValueCounts;
 use crate::error::Result;
 
-/// What the numbers stand for.
 #[derive(Debug)]
-pub(super) struct Values {
+pub(super) struct ValueNumbers {
     data_type: DataType,
-    kind: Kind,
+    kind: Numbering,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum Numbering {
     Signed,
     Unsigned,
     Nothing,
@@ -40,7 +40,7 @@ enum Kind {
 #[derive(Debug)]
 struct Numbered {
     converter: RowConverter,
-    /// Each value in a form that sorts as bytes.
+    /// Each value in a byte form that sorts like the value.
     rows: Vec<Arc<[u8]>>,
     of: HashMap<Arc<[u8]>, u64>,
     bytes: usize,
@@ -48,7 +48,6 @@ struct Numbered {
 
 /// The numbers of a batch of values.
 pub(super) enum Ids<'a> {
-    /// There is no value.
     Nothing,
     I8(&'a PrimitiveArray<Int8Type>),
     I16(&'a PrimitiveArray<Int16Type>),
@@ -58,7 +57,7 @@ pub(super) enum Ids<'a> {
     U16(&'a PrimitiveArray<UInt16Type>),
     U32(&'a PrimitiveArray<UInt32Type>),
     U64(&'a PrimitiveArray<UInt64Type>),
-    /// Keys of a dictionary, and what its values are numbered.
+    /// Dictionary keys, and the number of each dictionary value.
     Keys {
         keys: Vec<usize>,
         nulls: Option<NullBuffer>,
@@ -66,13 +65,13 @@ pub(super) enum Ids<'a> {
     },
 }
 
-impl Values {
+impl ValueNumbers {
     pub(super) fn new(data_type: &DataType) -> Result<Self> {
         let kind = match data_type {
-            DataType::Null => Kind::Nothing,
-            t if t.is_signed_integer() => Kind::Signed,
-            t if t.is_unsigned_integer() => Kind::Unsigned,
-            t => Kind::Numbered(Numbered {
+            DataType::Null => Numbering::Nothing,
+            t if t.is_signed_integer() => Numbering::Signed,
+            t if t.is_unsigned_integer() => Numbering::Unsigned,
+            t => Numbering::Numbered(Numbered {
                 converter: RowConverter::new(vec![SortField::new(t.clone())])?,
                 rows: Vec::new(),
                 of: HashMap::new(),
@@ -82,8 +81,8 @@ impl Values {
         Ok(Self { data_type: data_type.clone(), kind })
     }
 
-    /// The numbers of values, or of a dictionary of such values.
-    pub(super) fn ids<'a>(&mut self, array: &'a ArrayRef) -> Result<Ids<'a>> {
+    /// Returns the numbers of values, or of a dictionary of such values.
+    pub(super) fn number_batch<'a>(&mut self, array: &'a ArrayRef) -> Result<Ids<'a>> {
         use DataType::{
             Dictionary, Int8, Int16, Int32, Int64, Null, UInt8, UInt16, UInt32, UInt64,
         };
@@ -99,7 +98,7 @@ impl Values {
             UInt64 => Ids::U64(array.as_primitive()),
             Dictionary(..) => {
                 let dictionary = array.as_any_dictionary();
-                let numbers = self.numbers(dictionary.values())?;
+                let numbers = self.number_values(dictionary.values())?;
                 let keys = match dictionary.values().is_empty() {
                     true => vec![0; array.len()],
                     false => dictionary.normalized_keys(),
@@ -109,20 +108,20 @@ impl Values {
             _ => Ids::Keys {
                 keys: (0..array.len()).collect(),
                 nulls: None,
-                numbers: self.numbers(array)?,
+                numbers: self.number_values(array)?,
             },
         })
     }
 
-    /// The number of every value; `None` for NULL.
-    fn numbers(&mut self, values: &ArrayRef) -> Result<Vec<Option<u64>>> {
+    /// Returns the number of each value; `None` for NULL.
+    fn number_values(&mut self, values: &ArrayRef) -> Result<Vec<Option<u64>>> {
         let nulls = values.logical_nulls();
         let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
-        if !matches!(self.kind, Kind::Numbered(_)) {
-            let ids = self.ids(values)?;
+        if !matches!(self.kind, Numbering::Numbered(_)) {
+            let ids = self.number_batch(values)?;
             return Ok((0..values.len()).map(|i| ids.at(i)).collect());
         }
-        let Kind::Numbered(seen) = &mut self.kind else { return Ok(Vec::new()) };
+        let Numbering::Numbered(seen) = &mut self.kind else { return Ok(Vec::new()) };
         let values = match values.data_type() == &self.data_type {
             true => Arc::clone(values),
             false => cast(values, &self.data_type)?,
@@ -145,27 +144,28 @@ impl Values {
         Ok((0..rows.num_rows()).map(|i| valid(i).then(|| number(i))).collect())
     }
 
-    /// Order of two values by their numbers.
+    /// Compares two values by their numbers.
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
     pub(super) fn compare(&self, a: u64, b: u64) -> Ordering {
         match &self.kind {
-            Kind::Signed => (a as i64).cmp(&(b as i64)),
-            Kind::Unsigned | Kind::Nothing => a.cmp(&b),
-            Kind::Numbered(seen) => {
+            Numbering::Signed => (a as i64).cmp(&(b as i64)),
+            Numbering::Unsigned | Numbering::Nothing => a.cmp(&b),
+            Numbering::Numbered(seen) => {
                 let row = |id: u64| usize::try_from(id).ok().and_then(|id| seen.rows.get(id));
                 row(a).cmp(&row(b))
             }
         }
     }
 
-    /// The values of numbers.
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
-    pub(super) fn array(&self, ids: &[u64]) -> Result<ArrayRef> {
+    pub(super) fn decode_values(&self, ids: &[u64]) -> Result<ArrayRef> {
         let all: ArrayRef = match &self.kind {
-            Kind::Nothing => return Ok(new_null_array(&DataType::Null, ids.len())),
-            Kind::Signed => Arc::new(Int64Array::from_iter_values(ids.iter().map(|id| *id as i64))),
-            Kind::Unsigned => Arc::new(UInt64Array::from_iter_values(ids.iter().copied())),
-            Kind::Numbered(seen) => {
+            Numbering::Nothing => return Ok(new_null_array(&DataType::Null, ids.len())),
+            Numbering::Signed => {
+                Arc::new(Int64Array::from_iter_values(ids.iter().map(|id| *id as i64)))
+            }
+            Numbering::Unsigned => Arc::new(UInt64Array::from_iter_values(ids.iter().copied())),
+            Numbering::Numbered(seen) => {
                 let parser = seen.converter.parser();
                 let row = |id: &u64| usize::try_from(*id).ok().and_then(|id| seen.rows.get(id));
                 let rows = ids.iter().filter_map(row).map(|bytes| parser.parse(bytes));
@@ -176,28 +176,30 @@ impl Values {
         if *all.data_type() == self.data_type { Ok(all) } else { Ok(cast(&all, &self.data_type)?) }
     }
 
-    /// Bytes in use.
+    /// Returns the number of bytes in use.
     pub(super) fn size(&self) -> usize {
         match &self.kind {
-            Kind::Numbered(seen) => seen.bytes + seen.rows.capacity() * 64,
+            Numbering::Numbered(seen) => seen.bytes + seen.rows.capacity() * 64,
             _ => 0,
         }
     }
 }
 
-/// Floats with one zero and one NaN; all else as it is.
+/// Replaces -0.0 by 0.0 and every NaN by one NaN; other values are unchanged.
 fn plain_floats(values: &ArrayRef) -> ArrayRef {
-    fn plain<T: ArrowPrimitiveType>(
+    fn normalize_floats<T: ArrowPrimitiveType>(
         values: &ArrayRef,
         one: impl Fn(T::Native) -> T::Native,
     ) -> Option<ArrayRef> {
         Some(Arc::new(values.as_primitive_opt::<T>()?.unary::<_, T>(one)))
     }
-    plain::<Float64Type>(values, |x| if x.is_nan() { f64::NAN } else { x + 0.0 })
-        .or_else(|| plain::<Float32Type>(values, |x| if x.is_nan() { f32::NAN } else { x + 0.0 }))
+    normalize_floats::<Float64Type>(values, |x| if x.is_nan() { f64::NAN } else { x + 0.0 })
+        .or_else(|| {
+            normalize_floats::<Float32Type>(values, |x| if x.is_nan() { f32::NAN } else { x + 0.0 })
+        })
         .or_else(|| {
             let zero = f16::from_f32(0.0);
-            plain::<Float16Type>(values, |x| match x {
+            normalize_floats::<Float16Type>(values, |x| match x {
                 x if x.is_nan() => f16::NAN,
                 x if x == zero => zero,
                 x => x,
@@ -206,14 +208,15 @@ fn plain_floats(values: &ArrayRef) -> ArrayRef {
         .unwrap_or_else(|| Arc::clone(values))
 }
 
-/// From how many values on all of a table of 2^16 is looked through instead of noting what is new.
+/// From this number of values on, scanning a table of 2^16 counts is faster than recording which
+/// are new.
 const MANY: usize = 1 << 15;
 
 impl Ids<'_> {
-    /// The number of one value; `None` for NULL.
+    /// Returns the number of one value; `None` for NULL.
     pub(super) fn at(&self, i: usize) -> Option<u64> {
         fn of<T: ArrowPrimitiveType<Native: Bits>>(a: &PrimitiveArray<T>, i: usize) -> Option<u64> {
-            a.is_valid(i).then(|| a.value(i).bits())
+            a.is_valid(i).then(|| a.value(i).to_bits())
         }
         match self {
             Self::Nothing => None,
@@ -233,18 +236,23 @@ impl Ids<'_> {
     }
 
     /// Counts the values of a range. `scratch` is a table that is all zeros between calls.
-    pub(super) fn count(&self, range: Range<usize>, counts: &mut Counts, scratch: &mut Vec<u32>) {
+    pub(super) fn count(
+        &self,
+        range: Range<usize>,
+        counts: &mut ValueCounts,
+        scratch: &mut Vec<u32>,
+    ) {
         match self {
             Self::Nothing => {}
-            Self::U8(a) => small(a, range, counts, scratch, usize::from, |v| v as u64),
-            Self::U16(a) => small(a, range, counts, scratch, usize::from, |v| v as u64),
+            Self::U8(a) => count_small(a, range, counts, scratch, usize::from, |v| v as u64),
+            Self::U16(a) => count_small(a, range, counts, scratch, usize::from, |v| v as u64),
             Self::I8(a) => {
                 let place = |v: i8| usize::from(v.cast_unsigned());
-                small(a, range, counts, scratch, place, byte);
+                count_small(a, range, counts, scratch, place, byte_value);
             }
             Self::I16(a) => {
                 let place = |v: i16| usize::from(v.cast_unsigned());
-                small(a, range, counts, scratch, place, short);
+                count_small(a, range, counts, scratch, place, short_value);
             }
             Self::Keys { keys, nulls, numbers } => {
                 scratch.resize(numbers.len().max(scratch.len()), 0);
@@ -270,32 +278,32 @@ impl Ids<'_> {
     }
 }
 
-/// The number of the value at a place of a table: the value itself.
-#[expect(clippy::cast_possible_truncation, reason = "the place came from 8 bits")]
+/// Returns the number of the value at an index of a table: the value itself.
+#[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
-fn byte(place: usize) -> u64 {
+fn byte_value(place: usize) -> u64 {
     i64::from((place as u8).cast_signed()) as u64
 }
 
-/// As [`byte`], of 16 bits.
-#[expect(clippy::cast_possible_truncation, reason = "the place came from 16 bits")]
+/// Like [`byte_value`], for 16 bits.
+#[expect(clippy::cast_possible_truncation, reason = "the index came from 16 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
-fn short(place: usize) -> u64 {
+fn short_value(place: usize) -> u64 {
     i64::from((place as u16).cast_signed()) as u64
 }
 
 /// Counts values of few bits in a table.
-fn small<T: ArrowPrimitiveType>(
+fn count_small<T: ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
     range: Range<usize>,
-    counts: &mut Counts,
+    counts: &mut ValueCounts,
     table: &mut Vec<u32>,
     place: impl Fn(T::Native) -> usize,
     id: impl Fn(usize) -> u64,
 ) {
     table.resize(table.len().max(1 << 16), 0);
     let values = &array.values()[range.clone()];
-    // No batch has as many values as a count of 32 bits holds.
+    // A batch has fewer values than fit a 32-bit count.
     if array.null_count() == 0 && values.len() >= MANY {
         for v in values {
             table[place(*v)] += 1;
@@ -320,20 +328,20 @@ fn small<T: ArrowPrimitiveType>(
     }
 }
 
-/// An integer as the bits of one of 64 bits.
+/// Converts an integer to the bits of a 64-bit integer.
 trait Bits: Copy {
-    fn bits(self) -> u64;
+    fn to_bits(self) -> u64;
 }
 
 macro_rules! bits {
     (signed $($t:ty),*; unsigned $($u:ty),*) => {
         $(impl Bits for $t {
-            fn bits(self) -> u64 {
+            fn to_bits(self) -> u64 {
                 i64::from(self).cast_unsigned()
             }
         })*
         $(impl Bits for $u {
-            fn bits(self) -> u64 {
+            fn to_bits(self) -> u64 {
                 u64::from(self)
             }
         })*
@@ -347,15 +355,16 @@ mod tests {
     use arrow::array::{DictionaryArray, Float64Array, Int16Array, StringArray};
 
     fn counted(array: ArrayRef, t: &DataType) -> Vec<(String, u64)> {
-        let mut values = Values::new(t).unwrap();
-        let mut counts = Counts::default();
+        let mut values = ValueNumbers::new(t).unwrap();
+        let mut counts = ValueCounts::default();
         let mut scratch = Vec::new();
-        let ids = values.ids(&array).unwrap();
+        let ids = values.number_batch(&array).unwrap();
         ids.count(0..array.len(), &mut counts, &mut scratch);
         assert!(scratch.iter().all(|n| *n == 0));
         let mut all: Vec<_> = counts.iter().collect();
         all.sort_by(|a, b| values.compare(a.0, b.0));
-        let shown = values.array(&all.iter().map(|(id, _)| *id).collect::<Vec<_>>()).unwrap();
+        let shown =
+            values.decode_values(&all.iter().map(|(id, _)| *id).collect::<Vec<_>>()).unwrap();
         assert_eq!(shown.data_type(), t);
         let text = cast(&shown, &DataType::Utf8).unwrap();
         let text = text.as_string::<i32>();
@@ -401,9 +410,9 @@ mod tests {
     #[test]
     fn ranges_are_taken_where_they_are() {
         let array: ArrayRef = Arc::new(UInt64Array::from(vec![9, u64::MAX, 9, 1]));
-        let mut values = Values::new(&DataType::UInt64).unwrap();
-        let mut counts = Counts::default();
-        values.ids(&array).unwrap().count(1..3, &mut counts, &mut Vec::new());
+        let mut values = ValueNumbers::new(&DataType::UInt64).unwrap();
+        let mut counts = ValueCounts::default();
+        values.number_batch(&array).unwrap().count(1..3, &mut counts, &mut Vec::new());
         let mut all: Vec<_> = counts.iter().collect();
         all.sort_unstable();
         assert_eq!(all, [(9, 1), (u64::MAX, 1)]);

@@ -1,4 +1,4 @@
-//! Conditions that are evaluated where they stand.
+//! Conditions that are not moved.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 
 use crate::functions::cannot_fail;
 
-/// The function around a condition that no rule may move: it is volatile, and gives its argument back.
+/// The function around a condition that no rule may move. It is volatile and returns its argument.
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere::default())));
 
@@ -47,7 +47,9 @@ impl ScalarUDFImpl for EvaluatedHere {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
-        value.ok_or_else(|| internal_datafusion_err!("no condition"))
+        value.ok_or_else(|| {
+            internal_datafusion_err!("the function needs a condition as its argument")
+        })
     }
 }
 
@@ -90,20 +92,19 @@ pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
 
-/// The conditions of a filter, or of a join beside its keys, in their order.
+/// The conditions of a filter, or of a join in addition to its keys, in order.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
-    /// Those that may be evaluated anywhere, for any row.
+    /// Conditions that may be evaluated anywhere, for any row.
     pub(super) free: Vec<Expr>,
-    /// Those that can fail over values or differ from one evaluation to the next.
+    /// Conditions that can fail on a value, or that differ between evaluations.
     pub(super) held: Vec<Expr>,
 }
 
 impl Conditions {
-    /// Adds the conjuncts of a predicate.
     pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
-            // What is correlated is on its way into the join that its query becomes.
+            // A correlated condition moves into the join that replaces its subquery.
             if condition.contains_outer() {
                 self.free.push(condition);
             } else if is_held(&condition) {
@@ -117,8 +118,8 @@ impl Conditions {
     }
 }
 
-/// Whether a condition may be evaluated anywhere, for any row. One with a query that becomes a join has
-/// to stay visible to the rules that make it one.
+/// Whether a condition may be evaluated anywhere, for any row. A condition with a subquery that
+/// becomes a join must stay visible to the rules that create the join.
 pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {
     let joins = condition
         .exists(|e| Ok(matches!(e, Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))))
@@ -126,32 +127,33 @@ pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {
     joins || (!condition.is_volatile() && cannot_fail(condition, schema).unwrap_or(false))
 }
 
-/// Whether a condition is held.
 pub(super) fn is_held(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func == *HERE)
 }
 
-/// One held condition that is true where all of some are, each evaluated where those before it are true.
-pub(super) fn hold(conditions: Vec<Expr>) -> Option<Expr> {
+/// Returns one held condition that is the conjunction of several, each evaluated only where those
+/// before it are true.
+pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);
     Some(Expr::ScalarFunction(call))
 }
 
-/// One held condition, of a row of a query within an expression, that goes where the conditions go that
-/// correlate the query: rows that meet none of the outer query are not to be evaluated.
+/// Returns one held condition of a row of a subquery. It moves with the conditions that correlate
+/// the subquery, because rows without a match in the outer query must not be evaluated.
 fn hold_beside(condition: Expr, outer: Expr) -> Expr {
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![condition, outer]);
     Expr::ScalarFunction(call)
 }
 
-/// A query within EXISTS or IN whose conditions that can fail go into the join that it becomes.
-pub(super) fn correlate(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+/// Rewrites a query within EXISTS or IN so that its conditions that can fail move into the join
+/// that replaces it.
+pub(super) fn correlate_held(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
             let inputs = plan.inputs();
             let Some(input) = inputs.first() else { return Ok(None) };
-            let Some(input) = correlate(input)? else { return Ok(None) };
+            let Some(input) = correlate_held(input)? else { return Ok(None) };
             plan.with_new_exprs(plan.expressions(), vec![input]).map(Some)
         }
         LogicalPlan::Filter(filter) => {
@@ -180,7 +182,7 @@ pub(super) fn correlate(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     }
 }
 
-/// The conditions that were held together.
+/// Returns the conditions that were held together.
 fn conjuncts_of(held: Expr) -> Vec<Expr> {
     let mut found = Vec::new();
     let mut rest = match held {
@@ -201,15 +203,15 @@ fn conjuncts_of(held: Expr) -> Vec<Expr> {
     }
 }
 
-/// Two conditions of which the second is evaluated where the first is true.
+/// Returns a conjunction whose second condition is evaluated only where the first is true.
 ///
-/// DataFusion evaluates the right side of AND for all rows unless few of a batch are left. It makes AND
-/// of `CASE WHEN a THEN b ELSE false END` again, but not of CASE over an operand.
+/// DataFusion evaluates the right side of AND for all rows unless few rows of the batch remain. It
+/// turns `CASE WHEN a THEN b ELSE false END` into AND again, but not a CASE over an operand.
 pub(super) fn and_then(first: Expr, then: Expr) -> Expr {
-    choose(first, vec![(lit(true), then)], lit(false))
+    case_of(first, vec![(lit(true), then)], lit(false))
 }
 
-/// The parts of [`and_then`], or else the expression.
+/// Splits the result of [`and_then`], or returns the expression itself as an error.
 fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
     match e {
         Expr::Case(Case { expr: Some(first), mut when_then_expr, else_expr: Some(other) })
@@ -224,13 +226,13 @@ fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
     }
 }
 
-/// `CASE of WHEN .. THEN .. ELSE other END`.
-pub(super) fn choose(of: Expr, arms: Vec<(Expr, Expr)>, other: Expr) -> Expr {
+/// Returns `CASE of WHEN .. THEN .. ELSE other END`.
+pub(super) fn case_of(of: Expr, arms: Vec<(Expr, Expr)>, other: Expr) -> Expr {
     let arms = arms.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
     Expr::Case(Case::new(Some(Box::new(of)), arms, Some(Box::new(other))))
 }
 
-/// The predicate of a filter: free conditions, then those that are held.
-pub(super) fn predicate(free: Vec<Expr>, held: Vec<Expr>) -> Option<Expr> {
-    conjunction(free.into_iter().chain(hold(held)))
+/// Returns the predicate of a filter: free conditions, then the held ones.
+pub(super) fn join_conditions(free: Vec<Expr>, held: Vec<Expr>) -> Option<Expr> {
+    conjunction(free.into_iter().chain(hold_together(held)))
 }

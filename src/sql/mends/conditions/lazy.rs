@@ -1,4 +1,5 @@
-//! [`LazyConditions`]: AND, OR and CASE evaluate an operand that can fail where it is asked for alone.
+//! [`LazyConditions`]: AND, OR and CASE evaluate an operand that can fail only where its value is
+//! needed.
 
 use std::sync::Arc;
 
@@ -19,17 +20,19 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::scalar::ScalarValue;
 
-use super::held::{Conditions, choose, correlate, defer_constant, is_free, is_held, predicate};
+use super::held::{
+    Conditions, case_of, correlate_held, defer_constant, is_free, is_held, join_conditions,
+};
 use crate::functions::cannot_fail;
 
-/// Logical optimizer rule, before all others: what stands right of AND and OR is evaluated where the left
-/// side leaves it open, and the branches of CASE where they are taken; conditions of WHERE that can
-/// fail are held above those that cannot.
+/// Logical optimizer rule, before all others: the right side of AND and OR is evaluated only where
+/// the left side does not decide, and the branches of CASE only where they are taken. Conditions of
+/// WHERE that can fail are held above those that cannot.
 ///
-/// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side decides
-/// four in five, so a batch fails or not by what else is in it; and it makes AND and OR of a CASE that has
-/// truth values. Rules after this one see a CASE over an operand, which they leave alone, and conditions
-/// that [`PushDownFree`](super::PushDownFree) keeps in place.
+/// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side
+/// decides four in five, so whether a batch fails depends on its other rows. It also turns a CASE
+/// with boolean results into AND and OR. Later rules see a CASE over an operand, which they do not
+/// change, and conditions that [`PushDownFree`](super::PushDownFree) keeps in place.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LazyConditions;
 
@@ -62,11 +65,11 @@ impl OptimizerRule for LazyConditions {
             let lazy = made_lazy(e, &schema)?.transform_data(|e| defer_failures(e, false))?;
             Ok(lazy.update_data(|e| name.restore(e)))
         })?;
-        plan.transform_data(separate)
+        plan.transform_data(separate_held)
     }
 }
 
-/// A predicate, of which rows where it is true are looked for; its conjuncts stay apart.
+/// Rewrites a predicate that selects rows; its conjuncts stay separate.
 fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut changed = false;
     let conjuncts = split_conjunction_owned(predicate);
@@ -84,7 +87,8 @@ fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr
     Ok(Transformed::new_transformed(conjunction(made).unwrap_or_else(|| lit(true)), changed))
 }
 
-/// A condition whose queries are evaluated for the rows that they are correlated with.
+/// Rewrites a condition so that its subqueries are evaluated only for the rows that they are
+/// correlated with.
 fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
     e.transform_down(|e| {
         let (Expr::Exists(Exists { subquery, .. })
@@ -92,7 +96,7 @@ fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
         else {
             return Ok(Transformed::no(e));
         };
-        let Some(plan) = correlate(&subquery.subquery)? else { return Ok(Transformed::no(e)) };
+        let Some(plan) = correlate_held(&subquery.subquery)? else { return Ok(Transformed::no(e)) };
         let made = subquery.with_plan(Arc::new(plan));
         Ok(Transformed::yes(match e {
             Expr::Exists(exists) => Expr::Exists(Exists { subquery: made, ..exists }),
@@ -102,33 +106,33 @@ fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// A filter whose conditions that can fail stand above the others.
-fn separate(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+/// Splits a filter so that the conditions that can fail are above the others.
+fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
     let schema = filter.input.schema();
     let mut conditions = Conditions::default();
     conditions.add(filter.predicate.clone(), schema);
-    // The keys of a join are found among the conditions.
+    // Join keys are found among the conditions.
     let (keys, held): (Vec<_>, Vec<_>) =
         conditions.held.into_iter().partition(|e| is_key(e, &filter.input));
     conditions.free.extend(keys);
     let is_done = is_held(&filter.predicate)
-        // There is no row that it is not evaluated for.
+        // The condition is evaluated for every row anyway.
         || held.len() == 1 && matches!(*filter.input, LogicalPlan::TableScan(_));
     if held.is_empty() || (conditions.free.is_empty() && is_done) {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));
     }
     let mut input = filter.input;
-    if let Some(free) = predicate(conditions.free, Vec::new()) {
+    if let Some(free) = join_conditions(conditions.free, Vec::new()) {
         input = LogicalPlan::Filter(Filter::try_new(free, input)?).into();
     }
-    let Some(held) = predicate(Vec::new(), held) else {
+    let Some(held) = join_conditions(Vec::new(), held) else {
         return Ok(Transformed::no(LogicalPlan::clone(&input)));
     };
     Ok(Transformed::yes(LogicalPlan::Filter(Filter::try_new(held, input)?)))
 }
 
-/// Whether a condition equates the two sides of a join somewhere below.
+/// Whether a condition equates the two sides of a join below.
 fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
     match input {
         LogicalPlan::Join(join) => match condition {
@@ -145,7 +149,8 @@ fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
     }
 }
 
-/// An expression whose operands are evaluated where they are asked for, in the bodies of lambdas too.
+/// Rewrites an expression, including lambdas, so that operands are evaluated only where they are
+/// needed.
 fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     e.transform_down(|e| match e {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right })
@@ -157,7 +162,7 @@ fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let decided = lit(op == Operator::Or);
             let open = lit(op == Operator::And);
             let arms = vec![(decided.clone(), decided), (open, *right)];
-            Ok(Transformed::yes(choose(*left, arms, rest)))
+            Ok(Transformed::yes(case_of(*left, arms, rest)))
         }
         Expr::Case(Case { expr: None, when_then_expr, else_expr })
             if is_truth(&when_then_expr, schema)
@@ -218,7 +223,7 @@ fn defer_cast(e: Expr) -> Transformed<Expr> {
 
 type Arms = Vec<(Box<Expr>, Box<Expr>)>;
 
-/// Whether the branches of a CASE are truth values.
+/// Whether the branches of a CASE are booleans.
 fn is_truth(arms: &Arms, schema: &DFSchema) -> bool {
     let boolean = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == DataType::Boolean);
     arms.first().is_some_and(|(_, then)| boolean(then))

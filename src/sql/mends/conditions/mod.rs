@@ -1,8 +1,10 @@
-//! Conditions that can fail over a value are evaluated for the rows alone that the query evaluates them for.
+//! Conditions that can fail on a value are evaluated only for the rows for which the query
+//! evaluates them.
 //!
-//! A rewrite that evaluates `1 / x > 0` below a join, or beside `x <> 0` for all rows, makes a valid
-//! statement fail. So conditions that cannot fail move as ever, and the others are *held*: they
-//! stand above the filter that has the rest, within a function that no rule of DataFusion looks into.
+//! A rewrite that evaluates `1 / x > 0` below a join, or for the rows that `x <> 0` excludes, makes
+//! a valid statement fail. Conditions that cannot fail therefore move as usual, and the others are
+//! *held*: they stay above the filter with the rest, within a function that no rule of DataFusion
+//! looks into.
 
 mod held;
 mod lazy;

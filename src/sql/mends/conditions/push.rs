@@ -1,4 +1,4 @@
-//! [`PushDownFree`]: `PushDownFilter` of DataFusion for conditions that may be evaluated anywhere.
+//! [`PushDownFree`]: DataFusion's `PushDownFilter` for conditions that may be evaluated anywhere.
 
 use std::sync::Arc;
 
@@ -11,24 +11,25 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::held::{Conditions, is_free, is_held, predicate};
+use super::held::{Conditions, is_free, is_held, join_conditions};
 use crate::sql::rules::LogicalRule;
 
-/// `PushDownFilter` of DataFusion, which moves the conditions that cannot fail as ever, and the others as
-/// far as they are evaluated for the same rows.
+/// DataFusion's `PushDownFilter`, which moves conditions that cannot fail as usual, and the others
+/// only as far as they are evaluated for the same rows.
 ///
-/// DataFusion moves every condition below joins and into scans, and puts cheap ones before expensive ones.
-/// A condition that can fail is then evaluated for rows that a join or another condition drops, and
-/// one that is volatile once per row of a side. It moves conditions without columns, as that of
-/// `HAVING random() > 2`, below an aggregate without keys, which gives a row where it should give none.
-/// `stock_conditions_still_move` in `tests/sql/conditions.rs` fails once that is mended.
+/// DataFusion moves every condition below joins and into scans, and puts cheap ones before
+/// expensive ones. A condition that can fail is then evaluated for rows that a join or another
+/// condition drops, and a volatile one once per row of a side. It also moves conditions without
+/// columns, such as `HAVING random() > 2`, below an aggregate without keys, which then returns a
+/// row where it should return none. `stock_conditions_still_move` in `tests/sql/conditions.rs`
+/// fails once this is fixed upstream.
 #[derive(Debug)]
 pub(in crate::sql) struct PushDownFree {
     stock: LogicalRule,
 }
 
 impl PushDownFree {
-    /// The rule around that of DataFusion; any other rule as it is.
+    /// Wraps DataFusion's rule; any other rule is unchanged.
     pub(in crate::sql) fn around(rule: LogicalRule) -> LogicalRule {
         match rule.name() {
             "push_down_filter" => Arc::new(Self { stock: rule }),
@@ -47,7 +48,7 @@ impl PushDownFree {
         };
         match Arc::unwrap_or_clone(input) {
             LogicalPlan::Join(join) => self.push_over(Some(free), join, config),
-            // Without keys there is a row whatever the input is; grouping sets may be without keys.
+            // Without keys there is one row whatever the input; a grouping set may have no keys.
             LogicalPlan::Aggregate(aggregate) if may_group_nothing(&aggregate) => {
                 Ok(Transformed::no(filter(free, LogicalPlan::Aggregate(aggregate))?))
             }
@@ -55,7 +56,7 @@ impl PushDownFree {
         }
     }
 
-    /// A join with the conditions above it that may move, if there are any.
+    /// Pushes the conditions above a join that may move into it, if there are any.
     fn push_over(
         &self,
         above: Option<Expr>,
@@ -63,7 +64,7 @@ impl PushDownFree {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         if join.null_aware {
-            return self.stock.rewrite(over(above, join)?, config);
+            return self.stock.rewrite(filter_over(above, join)?, config);
         }
         let was = join.filter.clone();
         let schema = merge_schema(&[&join.left, &join.right]);
@@ -76,10 +77,10 @@ impl PushDownFree {
         conditions.held.splice(0..0, moved);
         if conditions.held.is_empty() {
             join.filter = was;
-            return self.stock.rewrite(over(above, join)?, config);
+            return self.stock.rewrite(filter_over(above, join)?, config);
         }
         join.filter = conjunction(conditions.free);
-        let pushed = self.stock.rewrite(over(above, join)?, config)?;
+        let pushed = self.stock.rewrite(filter_over(above, join)?, config)?;
         let held = conditions.held;
         let mut changed = pushed.transformed || rekeyed;
         let plan = with_join(pushed.data, |join| {
@@ -94,7 +95,7 @@ impl PushDownFree {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        let (filters, input) = stacked(&plan);
+        let (filters, input) = stacked_filters(&plan);
         let mut conditions = Conditions::default();
         for filter in filters.iter().rev() {
             conditions.add(filter.predicate.clone(), input.schema());
@@ -109,7 +110,7 @@ impl PushDownFree {
                 && !filters[1].predicate.exists(|e| Ok(is_held(e)))?;
         match input {
             LogicalPlan::TableScan(_) if free.is_empty() && held.len() == 1 => {
-                // There is no row that it is not evaluated for.
+                // The condition is evaluated for every row anyway.
                 let [only] = &held[..] else { return Ok(Transformed::no(plan)) };
                 if only.is_volatile() {
                     return Ok(Transformed::no(plan));
@@ -120,24 +121,24 @@ impl PushDownFree {
                 Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
             }
             LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
-                // Pairs that fail are dropped before their rows are copied.
+                // Pairs are dropped before their rows are copied.
                 let mut join = join.clone();
-                let all = join.filter.take().into_iter().chain(predicate(Vec::new(), held));
+                let all = join.filter.take().into_iter().chain(join_conditions(Vec::new(), held));
                 join.filter = conjunction(all);
                 let pushed = self.push_over(conjunction(free), join, config)?;
                 Ok(Transformed::yes(pushed.data))
             }
             input if lets_through(input, &held) => {
-                let all = predicate(free, held);
+                let all = join_conditions(free, held);
                 let Some(all) = all else { return Ok(Transformed::no(plan)) };
                 let pushed = self.stock.rewrite(filter(all, input.clone())?, config)?;
-                let split = split(pushed.data)?;
+                let split = split_held(pushed.data)?;
                 Ok(Transformed::new_transformed(split, pushed.transformed || !done))
             }
             _ if done => Ok(Transformed::no(plan)),
             input => {
                 let below = self.push(free, Arc::new(input.clone()), config)?;
-                let Some(held) = predicate(Vec::new(), held) else {
+                let Some(held) = join_conditions(Vec::new(), held) else {
                     return Ok(below);
                 };
                 Ok(Transformed::yes(filter(held, below.data)?))
@@ -172,15 +173,15 @@ fn filter(predicate: Expr, input: LogicalPlan) -> Result<LogicalPlan> {
     Filter::try_new(predicate, Arc::new(input)).map(LogicalPlan::Filter)
 }
 
-fn over(above: Option<Expr>, join: Join) -> Result<LogicalPlan> {
+fn filter_over(above: Option<Expr>, join: Join) -> Result<LogicalPlan> {
     match above {
         Some(above) => filter(above, LogicalPlan::Join(join)),
         None => Ok(LogicalPlan::Join(join)),
     }
 }
 
-/// Filters one above the other, the uppermost first, and what they are over.
-fn stacked(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
+/// Returns consecutive filters, the topmost first, and their input.
+fn stacked_filters(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
     let mut filters = Vec::new();
     while let LogicalPlan::Filter(filter) = plan {
         filters.push(filter);
@@ -189,8 +190,8 @@ fn stacked(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
     (filters, plan)
 }
 
-/// Whether conditions below a node, where DataFusion puts them, are evaluated for the rows that they
-/// are evaluated for above it; of groups and windows, for some row of each.
+/// Whether conditions below a node, where DataFusion moves them, are evaluated for the same rows as
+/// above it; for groups and windows, for some row of each.
 fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
     let stable = || conditions.iter().all(|e| !e.is_volatile() && !e.column_refs().is_empty());
     match node {
@@ -205,13 +206,13 @@ fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
     }
 }
 
-/// Whether an aggregate may give a row that no row of its input is in.
+/// Whether an aggregate may return a row without any row of its input.
 fn may_group_nothing(aggregate: &Aggregate) -> bool {
     aggregate.group_expr.iter().all(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Puts held conditions that a rule has left beside others above them.
-fn split(plan: LogicalPlan) -> Result<LogicalPlan> {
+/// Moves held conditions that a rule has left among others above them.
+fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
     let mut conditions = Conditions::default();
     conditions.add(found.predicate.clone(), found.input.schema());
@@ -219,13 +220,13 @@ fn split(plan: LogicalPlan) -> Result<LogicalPlan> {
     if let Some(free) = conjunction(conditions.free) {
         plan = filter(free, plan)?;
     }
-    match predicate(Vec::new(), conditions.held) {
+    match join_conditions(Vec::new(), conditions.held) {
         Some(held) => filter(held, plan),
         None => Ok(plan),
     }
 }
 
-/// Takes the keys of a join that can fail, beside one that cannot.
+/// Takes the keys of a join that can fail, if there is one that cannot.
 fn take_keys(join: &mut Join) -> Vec<Expr> {
     let (l, r) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
     let is_whole = |(left, right): &(Expr, Expr)| is_free(left, &l) && is_free(right, &r);
@@ -244,8 +245,8 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// The filter of a join: conditions that become keys, and the rest in the order in which they are
-/// evaluated, those that can fail last.
+/// Returns the filter of a join: conditions that become keys, and the rest in evaluation order,
+/// those that can fail last.
 fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = Conditions::default();
@@ -265,10 +266,10 @@ fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     };
     let (keys, first): (Vec<_>, Vec<_>) = conditions.free.into_iter().partition(is_key);
     let ordered = first.into_iter().chain(conditions.held).chain(held).collect();
-    predicate(keys, ordered)
+    join_conditions(keys, ordered)
 }
 
-/// A plan with its join, right there or below filters, changed.
+/// Changes the join of a plan, which is the top node or below filters.
 fn with_join(plan: LogicalPlan, change: impl FnOnce(&mut Join)) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Join(mut join) => {
@@ -280,6 +281,6 @@ fn with_join(plan: LogicalPlan, change: impl FnOnce(&mut Join)) -> Result<Logica
             found.input = Arc::new(input);
             Ok(LogicalPlan::Filter(found))
         }
-        plan => internal_err!("no join under {}", plan.display()),
+        plan => internal_err!("internal error: there is no join under {}", plan.display()),
     }
 }

@@ -1,4 +1,4 @@
-//! Expressions in which times meet.
+//! Expressions that combine times of different types.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use datafusion::logical_expr::{
 
 use super::INTERVAL;
 use super::functions::Form;
-use super::unify::{chosen_from, combined, compared, compared_over, sortable};
+use super::unify::{chosen_from, compared_over, interval_key, unify_compared, unify_operands};
 use super::wide::wide_part;
 use crate::array::leaf_type;
-use crate::functions::{folded, is_constant};
+use crate::functions::{fold_constant, is_constant};
 
-/// Functions that give one of their arguments, as it is.
+/// Functions that return one of their arguments unchanged.
 const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 
-/// Functions that compare their arguments, and give one.
+/// Functions that compare their arguments and return one.
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
-/// Functions that order the values of lists, or find equal ones.
+/// Functions that order the values of lists, or search for equal ones.
 const OF_LISTS: [&str; 32] = [
     "ragged_argmax",
     "ragged_argmin",
@@ -67,14 +67,14 @@ const OF_LISTS: [&str; 32] = [
 const COMPARE: [&str; 6] =
     ["min", "max", "median", "ragged_histogram_agg", "ragged_max_agg", "ragged_min_agg"];
 
-/// One expression whose parts are done.
-pub(super) fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// Rewrites one expression whose parts are already rewritten.
+pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(binary) => of_binary(binary, schema),
         Expr::Between(between) => {
             let Between { expr, negated, low, high } = between;
             let parts = [*expr, *low, *high];
-            let done = compared(&parts, schema)?;
+            let done = unify_compared(&parts, schema)?;
             let (changed, parts) = (done.is_some(), done.unwrap_or(parts.to_vec()));
             let Ok([expr, low, high]) = <[Expr; 3]>::try_from(parts) else {
                 return plan_err!("BETWEEN without its bounds");
@@ -85,7 +85,7 @@ pub(super) fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Exp
         Expr::InList(InList { expr, list, negated }) => {
             let mut parts = vec![*expr];
             parts.extend(list);
-            let done = compared(&parts, schema)?;
+            let done = unify_compared(&parts, schema)?;
             let (changed, mut parts) = (done.is_some(), done.unwrap_or(parts));
             let expr = Box::new(parts.remove(0));
             let list = Expr::InList(InList::new(expr, parts, negated));
@@ -108,7 +108,7 @@ pub(super) fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             let name = call.func.name();
             let mut changed = equal_args(name, params.distinct, &mut params.args, schema)?;
             for key in &mut params.order_by {
-                if let Some(by) = sortable(&key.expr, schema) {
+                if let Some(by) = interval_key(&key.expr, schema) {
                     (key.expr, changed) = (by, true);
                 }
             }
@@ -122,7 +122,7 @@ pub(super) fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Exp
             }
             let keys = params.order_by.iter_mut().map(|key| &mut key.expr);
             for key in keys.chain(&mut params.partition_by) {
-                if let Some(by) = sortable(key, schema) {
+                if let Some(by) = interval_key(key, schema) {
                     (*key, changed) = (by, true);
                 }
             }
@@ -137,11 +137,11 @@ fn of_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>>
     let BinaryExpr { left, op, right } = binary;
     let pair = match op {
         Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom => {
-            let pair = compared(&[left.as_ref().clone(), right.as_ref().clone()], schema)?;
+            let pair = unify_compared(&[left.as_ref().clone(), right.as_ref().clone()], schema)?;
             refuse_nested(&left, &right, op, schema)?;
             pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()).map(|[a, b]| (a, b))
         }
-        Plus | Minus => match combined(&left, &right, schema) {
+        Plus | Minus => match unify_operands(&left, &right, schema) {
             Some(pair) => Some(pair),
             None => with_hours(&left, op, &right, schema),
         },
@@ -153,24 +153,25 @@ fn of_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>>
     Ok(Transformed::new_transformed(binary, changed))
 }
 
-/// Refuses to compare lists or structs with intervals in them as wholes.
+/// Refuses to compare lists or structs that contain intervals as a whole.
 fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> Result<()> {
     let nested = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_nested() && holds_interval(&t));
     match nested(left) && nested(right) {
         true => plan_err!(
-            "{op} of lists or structs of intervals: 1 day and 24 hours would be compared field by field; use durations (timestamp - timestamp)"
+            "{op} between lists or structs of intervals is not supported, because 1 day and 24 hours would differ; use durations (timestamp - timestamp)"
         ),
         false => Ok(()),
     }
 }
 
-/// A date with hours added is a time: Arrow gives the date, and drops them.
+/// A date plus hours is a timestamp: Arrow would return a date and drop the hours.
 fn with_hours(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let is_date = |e: &Expr| {
         e.get_type(schema).is_ok_and(|t| matches!(t, DataType::Date32 | DataType::Date64))
     };
     let hours = |e: &Expr| {
-        let constant = is_constant(e).then(|| folded(e.clone(), &DFSchema::empty())).flatten();
+        let constant =
+            is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty())).flatten();
         let Some(Expr::Literal(value, _)) = constant else { return false };
         let interval = value.cast_to(&DataType::Interval(IntervalUnit::MonthDayNano));
         let day = 86_400_000_000_000;
@@ -192,7 +193,7 @@ fn of_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     if let Some(operand) = &case.expr {
         let mut parts = vec![operand.as_ref().clone()];
         parts.extend(case.when_then_expr.iter().map(|(when, _)| when.as_ref().clone()));
-        if let Some(done) = compared(&parts, schema)? {
+        if let Some(done) = unify_compared(&parts, schema)? {
             changed = true;
             let mut done = done.into_iter().map(Box::new);
             case.expr = done.next();
@@ -220,14 +221,14 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     let intervals = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     let durations =
         |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
-    // Intervals that are looked for among durations are durations.
+    // Intervals that are searched among durations become durations.
     if OF_LISTS.contains(&name)
         && call.args.iter().any(intervals)
         && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
     {
         return plan_err!(
-            "{name} of {}: intervals would be compared field by field, months before days before hours; use durations (timestamp - timestamp)",
-            listed(&call.args, schema)
+            "{name} of {} is not supported, because intervals would be compared field by field, months before days before hours; use durations (timestamp - timestamp)",
+            list_intervals(&call.args, schema)
         );
     }
     if let [_, length] = call.args.as_slice()
@@ -252,16 +253,16 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     }
     if compares && call.args.iter().any(is_interval) {
         return plan_err!(
-            "{} of {}: intervals would be compared field by field, months before days before hours; compare durations (timestamp - timestamp), or seconds: extract(epoch FROM x)",
+            "{} of {} is not supported, because intervals would be compared field by field, months before days before hours; compare durations (timestamp - timestamp), or seconds: extract(epoch FROM x)",
             call.name(),
-            listed(&call.args, schema)
+            list_intervals(&call.args, schema)
         );
     }
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
 }
 
-/// The intervals among some values, as they are written.
-fn listed(values: &[Expr], schema: &DFSchema) -> String {
+/// Lists the intervals among some values as written in SQL.
+fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
     let intervals = values.iter().filter(|e| e.get_type(schema).is_ok_and(|t| holds_interval(&t)));
     let named = intervals.map(|e| match e {
         Expr::Literal(value, _) => {
@@ -273,7 +274,8 @@ fn listed(values: &[Expr], schema: &DFSchema) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Makes equal intervals of the arguments of an aggregate that compares them. Returns whether there are any.
+/// Normalizes the intervals in the arguments of an aggregate that compares them. Returns whether
+/// there are any.
 fn equal_args(name: &str, distinct: bool, args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
     let mut changed = false;
     if distinct || ["min", "max"].contains(&name) {
@@ -297,15 +299,15 @@ fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema)
         |e: &Expr| !is_equal_form(e) && e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     if (distinct || COMPARE.contains(&name)) && args.iter().any(interval) {
         return plan_err!(
-            "{name}{} of {}: intervals would be compared field by field, months before days before hours; use their seconds, extract(epoch FROM x)",
+            "{name}{} of {} is not supported, because intervals would be compared field by field, months before days before hours; use their seconds, extract(epoch FROM x)",
             if distinct { " DISTINCT" } else { "" },
-            listed(args, schema)
+            list_intervals(args, schema)
         );
     }
     Ok(())
 }
 
-/// A value and the rows of a subquery that it is compared with.
+/// Unifies a value and the rows of a subquery that it is compared with.
 fn with_subquery(
     expr: Expr,
     subquery: Subquery,
@@ -322,7 +324,6 @@ fn with_subquery(
     Ok((left, subquery, true))
 }
 
-/// Whether a type has intervals in it.
 pub(super) fn holds_interval(t: &DataType) -> bool {
     match t {
         DataType::Interval(_) => true,

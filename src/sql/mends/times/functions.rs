@@ -1,4 +1,4 @@
-//! What times, durations and intervals are compared by, as functions of a plan.
+//! Functions that convert times, durations and intervals to a form in which they compare.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use crate::kernels::times::{
     EXACT_SECONDS, INTERVAL_NANOSECONDS, exact_seconds, interval_nanoseconds,
 };
 
-/// A time in a form that compares.
+/// A form in which times compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
-    /// Instants and lengths of time of all units.
+    /// Exact seconds: instants and durations of all units.
     ExactSeconds,
-    /// Intervals, a month being 30 days.
+    /// Nanoseconds of intervals, with months of 30 days.
     IntervalNanoseconds,
-    /// Intervals, in which 30 days are a month and 24 hours a day: equal ones have equal fields, and are in
-    /// the order of their fields.
+    /// Normalized intervals, with months of 30 days of 24 hours: equal intervals have equal fields,
+    /// and sort by their fields.
     EqualInterval,
 }
 
@@ -37,7 +37,7 @@ impl Form {
         }
     }
 
-    /// A value in this form.
+    /// Converts a value to this form.
     pub(super) fn call(self, value: Expr) -> Expr {
         let form = InForm { form: self, signature: Signature::any(1, Volatility::Immutable) };
         ScalarUDF::new_from_impl(form).call(vec![value])
@@ -68,7 +68,9 @@ impl ScalarUDFImpl for InForm {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let Some(value) = args.args.first() else { return exec_err!("{}: no value", self.name()) };
+        let Some(value) = args.args.first() else {
+            return exec_err!("{} needs one argument", self.name());
+        };
         let one = matches!(value, ColumnarValue::Scalar(_));
         let values = value.to_array(if one { 1 } else { args.number_rows })?;
         let found = match self.form {
@@ -88,11 +90,11 @@ impl ScalarUDFImpl for InForm {
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
-/// Intervals with as many months and days as their lengths have, all fields of one sign.
+/// Normalizes intervals to as many months and days as possible, with all fields of one sign.
 fn equal_intervals(values: &ArrayRef) -> Result<ArrayRef> {
     let lengths = interval_nanoseconds(values)?;
     let lengths = lengths.as_primitive::<Decimal128Type>();
-    let out_of_range = || exec_datafusion_err!("an interval of more months than 32 bits hold");
+    let out_of_range = || exec_datafusion_err!("an interval has more months than 32 bits hold");
     let equal = lengths.try_unary::<_, IntervalMonthDayNanoType, _>(|length| {
         let (days, rest) = (length / NANOSECONDS_PER_DAY, length % NANOSECONDS_PER_DAY);
         let months = i32::try_from(days / DAYS_PER_MONTH).map_err(|_| out_of_range())?;

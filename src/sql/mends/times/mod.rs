@@ -1,4 +1,4 @@
-//! [`ExactTimes`]: times, durations and intervals compare as what they are, whatever their types.
+//! [`ExactTimes`]: exact comparison of times, durations and intervals of all types.
 
 mod expressions;
 mod functions;
@@ -22,22 +22,22 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use expressions::{holds_interval, rewritten};
+use expressions::{holds_interval, rewrite_expr};
 use functions::Form;
-use unify::{compared_over, sortable};
+use unify::{compared_over, interval_key};
 pub(in crate::sql) use wide::register_wide;
 pub(in crate::sql) use written::{columns_in_microseconds, in_microseconds};
 
-/// Analyzer rule, in front of DataFusion's type coercion, which makes intervals of durations and compares
-/// those field by field (60 days as hours are less than 30 days), and nanoseconds of all timestamps, which
-/// the year 2999 does not fit.
+/// Analyzer rule, before DataFusion's type coercion, which converts durations to intervals and
+/// compares those field by field (60 days as hours are less than 30 days), and converts all
+/// timestamps to nanoseconds, which cannot represent the year 2999.
 ///
-/// * A duration meets an interval as a duration, without months; two intervals compare as lengths of
-///   time, a month being 30 days, as in DuckDB.
-/// * Timestamps, dates and texts meet in the unit of the columns; where they have several, or a literal
-///   has no place in theirs, as exact decimals.
-/// * Intervals are grouped, counted and the least or greatest of them found in the form in which equal ones
-///   are written alike; within lists and structs, which would go field by field, that is refused.
+/// * A duration and an interval compare as durations, without months; two intervals compare as
+///   lengths of time with months of 30 days, as in DuckDB.
+/// * Timestamps, dates and strings compare in the unit of the columns; if the columns have several
+///   units, or a literal does not fit theirs, they compare as exact decimals.
+/// * Intervals are grouped, counted and compared by aggregates in a normalized form. Within lists
+///   and structs, which would compare field by field, this is refused.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ExactTimes;
 
@@ -51,10 +51,10 @@ impl AnalyzerRule for ExactTimes {
     }
 }
 
-/// One node of a plan whose inputs are done.
+/// Rewrites one node of a plan whose inputs are already rewritten.
 fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // What is inserted was cast to the types of the table as they were planned.
+        // Inserted values were cast to the types of the table at planning.
         let target = dml.target.schema();
         let same = |t: &DFSchema| {
             let given = t.fields().iter().map(|f| f.data_type());
@@ -84,7 +84,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
     let plan = plan.map_expressions(|e| {
         let name = names.save(&e);
-        let done = e.transform_up(|e| rewritten(e, &schema))?;
+        let done = e.transform_up(|e| rewrite_expr(e, &schema))?;
         Ok(done.update_data(|e| name.restore(e)))
     })?;
     let changed = plan.transformed || grouped;
@@ -92,7 +92,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         LogicalPlan::Sort(mut sort) => {
             let mut more = false;
             for key in &mut sort.expr {
-                if let Some(by) = sortable(&key.expr, &schema) {
+                if let Some(by) = interval_key(&key.expr, &schema) {
                     (key.expr, more) = (by, true);
                 }
             }
@@ -115,7 +115,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             let more = dates_as_timestamps(&mut union)? | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
         }
-        // Its types are those that were planned.
+        // Keeps the planned types.
         LogicalPlan::Values(mut values) => {
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {
@@ -129,11 +129,12 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         plan => (plan, false),
     };
-    // Types below may have changed where nothing did here.
+    // Types below may have changed although nothing did here.
     Ok(Transformed::new_transformed(plan.recompute_schema()?, changed || more))
 }
 
-/// Dates of one branch beside timestamps of others, which nanoseconds may have no place for.
+/// Converts dates of one branch to timestamps if other branches have timestamps, because
+/// nanoseconds may not represent them.
 fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
     let columns = union.schema.fields().len();
     let mut changed = false;
@@ -202,7 +203,7 @@ fn take_branch_types(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Whether there may be a time, duration or interval in a node at all. Most plans of numbers end here.
+/// Whether a node may contain a time, duration or interval at all. Most plans of numbers end here.
 fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     fn of_time(t: &DataType) -> bool {
         t.is_temporal() || t.is_nested() || holds_interval(t)
@@ -229,8 +230,7 @@ fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
         || plan.expressions().iter().any(has)
 }
 
-/// Groups and distinct rows by intervals in the form in which equal ones are written alike. Returns whether
-/// there were any.
+/// Groups and distinct rows use normalized intervals. Returns whether there were any.
 fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
     let is_interval = |e: &Expr, schema: &DFSchema| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
     match plan {
@@ -294,10 +294,9 @@ fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
     }
 }
 
-/// The type of intervals in SQL.
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
-/// Refuses to find equal intervals by their fields.
+/// Refuses to group intervals by their fields.
 fn refuse_groups(plan: &LogicalPlan, schema: &DFSchema) -> Result<()> {
     let of = |e: &Expr| e.get_type(schema).is_ok_and(|t| t != INTERVAL && holds_interval(&t));
     let (what, found) = match plan {
@@ -314,7 +313,7 @@ fn refuse_groups(plan: &LogicalPlan, schema: &DFSchema) -> Result<()> {
     };
     match found {
         true => plan_err!(
-            "{what} of intervals in lists or structs: equal ones are written in several ways (1 day, 24 hours); use durations (timestamp - timestamp)"
+            "{what} of intervals in lists or structs is not supported, because equal intervals can be written in several ways (1 day, 24 hours); use durations (timestamp - timestamp)"
         ),
         false => Ok(()),
     }

@@ -1,9 +1,9 @@
-//! `generate_series` and `range` of timestamps over all years, as lists and in FROM.
+//! `generate_series` and `range` of timestamps of all years, as lists and in FROM.
 //!
-//! DataFusion's work in nanoseconds, whatever the unit of what they are given: for the year 2999 the list is
-//! NULL, and the table an error. Times keep their unit here, and are microseconds at least; dates in FROM
-//! become timestamps, as in DataFusion. `stock_series_still_are_nanoseconds` in `tests/sql/times.rs`
-//! fails once these can go.
+//! DataFusion's own work in nanoseconds, whatever the unit of their arguments: for the year 2999
+//! the list is NULL, and the table an error. Here times keep their unit, at least microseconds; in
+//! FROM, dates become timestamps, as in DataFusion. `stock_series_still_are_nanoseconds` in
+//! `tests/sql/times.rs` fails once these can be removed.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -31,14 +31,13 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
-/// No month is longer.
 const DAYS_PER_MONTH: i128 = 31;
 
-/// `generate_series` or `range` as a function of values.
+/// `generate_series` or `range` as a scalar function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeriesList {
     pub(super) inner: Arc<ScalarUDF>,
-    /// Whether the stop is an element.
+    /// Whether the stop is included.
     pub(super) closed: bool,
 }
 
@@ -71,9 +70,9 @@ impl ScalarUDFImpl for SeriesList {
         let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
         let rows = if one { 1 } else { args.number_rows };
         let [start, stop, step] = args.args.as_slice() else {
-            return exec_err!("{} of timestamps takes a start, a stop and a step", self.name());
+            return exec_err!("{} of timestamps needs a start, a stop and a step", self.name());
         };
-        let lists = self.lists(
+        let lists = self.build_lists(
             element,
             &start.to_array(rows)?,
             &stop.to_array(rows)?,
@@ -95,7 +94,7 @@ impl ScalarUDFImpl for SeriesList {
 }
 
 impl SeriesList {
-    fn lists(
+    fn build_lists(
         &self,
         element: &Arc<Field>,
         start: &ArrayRef,
@@ -127,7 +126,7 @@ impl SeriesList {
                     unit,
                     zone,
                 )?;
-                let most = series.fewest().saturating_add(values.len() as u128);
+                let most = series.min_elements().saturating_add(values.len() as u128);
                 if most > i32::MAX as u128 {
                     return too_many(self.name());
                 }
@@ -154,11 +153,11 @@ impl SeriesList {
 
 fn too_many<T>(name: &str) -> Result<T> {
     exec_err!(
-        "{name}: the lists of a batch have more than 2147483647 timestamps; FROM {name}(..) makes rows of them, which may be any number"
+        "{name}: the lists of a batch have more than 2147483647 timestamps; FROM {name}(..) returns any number of them as rows"
     )
 }
 
-/// What a series of two timestamps is made of.
+/// Returns the element type of a series between two values.
 fn element_type(start: &DataType, stop: &DataType) -> DataType {
     let is_nanos = |t: &DataType| matches!(t, DataType::Timestamp(TimeUnit::Nanosecond, _));
     let unit = match is_nanos(start) || is_nanos(stop) {
@@ -173,12 +172,12 @@ fn element_type(start: &DataType, stop: &DataType) -> DataType {
 
 fn unit_and_zone(element: &DataType) -> Result<(TimeUnit, Tz)> {
     let DataType::Timestamp(unit, zone) = element else {
-        return exec_err!("a series of {element} where timestamps are expected");
+        return exec_err!("internal error: a series of {element} instead of timestamps");
     };
     Ok((*unit, Tz::from_str(zone.as_deref().unwrap_or("+00:00"))?))
 }
 
-/// Timestamps or dates as numbers of a unit since the epoch.
+/// Returns timestamps or dates as numbers of a unit since the epoch.
 fn counts_in(times: &ArrayRef, unit: TimeUnit) -> Result<ArrayRef> {
     let zone = match times.data_type() {
         DataType::Timestamp(_, zone) => zone.clone(),
@@ -196,7 +195,7 @@ struct Bounds {
     closed: bool,
 }
 
-/// Timestamps from a start on, in numbers of their unit.
+/// Timestamps from a start on, as numbers of their unit.
 #[derive(Clone, Debug)]
 struct Series {
     name: &'static str,
@@ -218,7 +217,7 @@ impl Series {
     ) -> Result<Self> {
         if unit == TimeUnit::Microsecond && step.nanoseconds % 1000 != 0 {
             return exec_err!(
-                "{name}: a step of {} ns between timestamps of microseconds; cast one of them to TIMESTAMP(9)",
+                "{name}: a step of {} ns does not fit timestamps in microseconds; cast one of them to TIMESTAMP(9)",
                 step.nanoseconds
             );
         }
@@ -232,7 +231,7 @@ impl Series {
         };
         if least <= 0 && most >= 0 {
             return exec_err!(
-                "{name}: a step of {} months, {} days and {} ns does not always go forward or always back",
+                "{name}: a step of {} months, {} days and {} ns does not always move in the same direction",
                 step.months,
                 step.days,
                 step.nanoseconds
@@ -252,8 +251,8 @@ impl Series {
         }
     }
 
-    /// A number of elements that there are not fewer than, but for one.
-    fn fewest(&self) -> u128 {
+    /// Returns a lower bound of the number of elements, except for one.
+    fn min_elements(&self) -> u128 {
         if self.is_past(self.bounds.start) {
             return 0;
         }
@@ -264,7 +263,7 @@ impl Series {
         span.unsigned_abs().saturating_mul(per) / step.unsigned_abs().max(1)
     }
 
-    fn after(&self, time: i64) -> Option<i64> {
+    fn step_after(&self, time: i64) -> Option<i64> {
         match self.unit {
             TimeUnit::Nanosecond => {
                 TimestampNanosecondType::add_month_day_nano(time, self.step, self.zone)
@@ -282,12 +281,12 @@ impl Iterator for Series {
         if self.is_past(time) {
             return None;
         }
-        self.next = match self.after(time) {
+        self.next = match self.step_after(time) {
             Some(next) if (next > time) == self.ascending && next != time => Some(next),
             Some(_) => {
-                return Some(exec_err!("{}: the step goes nowhere from {time}", self.name));
+                return Some(exec_err!("{}: the step does not move on from {time}", self.name));
             }
-            // What has no place is behind any stop that has one.
+            // A time that nanoseconds cannot represent is after any stop that they can.
             None if self.unit == TimeUnit::Nanosecond => None,
             None => {
                 let stop = self.bounds.stop;
@@ -297,7 +296,7 @@ impl Iterator for Series {
                     true => None,
                     false => {
                         return Some(Err(exec_datafusion_err!(
-                            "{}: {time} or {stop} microseconds since 1970 is in no year of the calendar",
+                            "{}: {time} or {stop} microseconds since 1970 is beyond the years of the calendar",
                             self.name
                         )));
                     }
@@ -331,11 +330,11 @@ impl TableFunctionImpl for SeriesTable {
             return self.inner.call_with_args(args);
         }
         let (Expr::Literal(stop, _), Expr::Literal(step, _)) = (stop, step) else {
-            return plan_err!("{} in FROM takes values that are written out", self.name);
+            return plan_err!("{} in FROM needs literals as arguments", self.name);
         };
         if !is_time(&stop.data_type()) && !stop.data_type().is_null() {
             return plan_err!(
-                "{}: the stop is a timestamp, a date or NULL, not {}",
+                "{}: the stop must be a timestamp, a date or NULL, not {}",
                 self.name,
                 stop.data_type()
             );
@@ -344,7 +343,10 @@ impl TableFunctionImpl for SeriesTable {
         let step = match step.data_type() {
             DataType::Interval(_) | DataType::Null => step.cast_to(&interval)?,
             other => {
-                return plan_err!("{}: the step is an interval or NULL, not {other}", self.name);
+                return plan_err!(
+                    "{}: the step must be an interval or NULL, not {other}",
+                    self.name
+                );
             }
         };
         let element = element_type(&start.data_type(), &stop.data_type());
@@ -372,7 +374,7 @@ impl TableFunctionImpl for SeriesTable {
 #[derive(Debug)]
 struct SeriesRows {
     schema: SchemaRef,
-    /// None has no rows: a bound is NULL.
+    /// `None` has no rows, because a bound is NULL.
     series: Option<Series>,
 }
 

@@ -1,4 +1,5 @@
-//! Values that are compared, or that one is chosen from, in one type that says the same.
+//! Casts values that are compared, or of which one is chosen, to one type that represents them
+//! exactly.
 
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -8,32 +9,31 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
 use super::functions::Form;
-use crate::functions::{folded, is_constant, unit_of_text};
+use crate::functions::{fold_constant, is_constant, unit_of_text};
 use crate::kernels::times::{in_unit, is_instant_or_span};
 
-/// One of several values.
 struct Value {
     expr: Expr,
     data_type: DataType,
-    /// As a literal, where it is one.
+    /// Its value, if it is a literal.
     constant: Option<ScalarValue>,
 }
 
-/// What a value is changed to; `None` where any type will do.
+/// The replacement of a value; `None` if any type is accepted.
 type Changed = Option<Expr>;
 
-/// Values that are compared with each other; `None` where nothing has to change.
-pub(super) fn compared(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
-    compared_over(&over(values, schema))
+/// Unifies values that are compared with each other; `None` if nothing has to change.
+pub(super) fn unify_compared(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+    compared_over(&with_schema(values, schema))
 }
 
-fn over<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &'a DFSchema)> {
+fn with_schema<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &'a DFSchema)> {
     values.iter().map(|e| (e, schema)).collect()
 }
 
-/// As [`compared`], each over a schema of its own.
+/// Like [`unify_compared`], with a schema per value.
 pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<Expr>>> {
-    let Some(values) = typed(values) else { return Ok(None) };
+    let Some(values) = typed_values(values) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let (durations, intervals) = (of(is_duration), of(is_interval));
     if durations || intervals {
@@ -41,20 +41,20 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
             return Ok(None);
         }
         if !durations {
-            return Ok(Some(all(&values, Form::IntervalNanoseconds)));
+            return Ok(Some(apply_form(&values, Form::IntervalNanoseconds)));
         }
     } else if !of(is_timestamp) || of(|t| !t.is_null() && !is_text(t) && !is_instant_or_span(t)) {
         return Ok(None);
     }
     if let Some(changed) = in_one_type(&values)? {
         let same = changed.iter().all(Option::is_none);
-        return Ok(if same { None } else { Some(applied(values, changed)) });
+        return Ok(if same { None } else { Some(apply_changes(values, changed)) });
     }
-    let zone = zone(&values);
+    let zone = common_zone(&values);
     let alike: Vec<Value> = values
         .into_iter()
         .map(|v| match (&v.data_type, &zone) {
-            // What is without the zone of the others has it.
+            // Values without a time zone get that of the others.
             (DataType::Timestamp(unit, None), Some(_)) => {
                 let to = DataType::Timestamp(*unit, zone.clone());
                 cast_value(v, to)
@@ -66,30 +66,31 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
             _ => v,
         })
         .collect();
-    Ok(Some(all(&alike, Form::ExactSeconds)))
+    Ok(Some(apply_form(&alike, Form::ExactSeconds)))
 }
 
-/// Values that one is chosen from, whose types may remain different: DataFusion finds one for them.
+/// Unifies values of which one is chosen. Their types may remain different, as DataFusion finds a
+/// common one.
 pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
-    let Some(values) = typed(&over(values, schema)) else { return Ok(None) };
+    let Some(values) = typed_values(&with_schema(values, schema)) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let durations = of(is_duration);
     let foreign = match durations {
         true => of(|t| !t.is_null() && !is_duration(t) && !is_interval(t)),
-        // A text beside a timestamp stays one: it may be any.
+        // A string next to a timestamp stays a string, because it may not be a time.
         false => of(|t| !t.is_null() && !is_timestamp(t) && !is_date(t)),
     };
     if foreign || !(durations || of(is_timestamp)) {
         return Ok(None);
     }
-    // An interval with months beside durations makes intervals of them all.
+    // An interval with months next to durations turns all of them into intervals.
     let changed = in_one_type(&values).unwrap_or_default();
-    Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| applied(values, c)))
+    Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
 
-/// A duration and an interval, or two instants, that are added or subtracted.
-pub(super) fn combined(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
-    let values = typed(&[(left, schema), (right, schema)])?;
+/// Unifies a duration and an interval, or two instants, that are added or subtracted.
+pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
+    let values = typed_values(&[(left, schema), (right, schema)])?;
     let [a, b] = &values[..] else { return None };
     let instants = |t: &DataType| is_timestamp(t) || is_date(t);
     let spans = |t: &DataType| is_duration(t) || is_interval(t);
@@ -100,17 +101,16 @@ pub(super) fn combined(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(
         return None;
     }
     let changed = in_one_type(&values).ok().flatten()?;
-    <[Expr; 2]>::try_from(applied(values, changed)).ok().map(|[a, b]| (a, b))
+    <[Expr; 2]>::try_from(apply_changes(values, changed)).ok().map(|[a, b]| (a, b))
 }
 
-/// What an order goes by, for an interval.
-pub(super) fn sortable(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+pub(super) fn interval_key(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     let interval = expr.get_type(schema).is_ok_and(|t| is_interval(&t));
     interval.then(|| Form::IntervalNanoseconds.call(expr.clone()))
 }
 
-/// Values with their types; `None` where none is a time, or one has no type.
-fn typed(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
+/// Returns values with their types; `None` if none is a time, or one has no type.
+fn typed_values(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
     let typed = values.iter().map(|&(expr, schema)| {
         let data_type = match expr.get_type(schema).ok()? {
             DataType::Dictionary(_, values) => *values,
@@ -123,7 +123,7 @@ fn typed(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
         return None;
     }
     for value in typed.iter_mut().filter(|v| is_constant(&v.expr)) {
-        let literal = folded(value.expr.clone(), &DFSchema::empty());
+        let literal = fold_constant(value.expr.clone(), &DFSchema::empty());
         value.constant = literal.and_then(|e| match e {
             Expr::Literal(value, _) => Some(value),
             _ => None,
@@ -132,15 +132,16 @@ fn typed(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
     Some(typed)
 }
 
-/// Changes after which all are of one type and say the same; `None` where there is no such type.
+/// Returns replacements after which all values have one type and the same meaning; `None` if there
+/// is no such type.
 fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
-    let zone = zone(values);
+    let zone = common_zone(values);
     let wanted = |unit| match durations {
         true => DataType::Duration(unit),
         false => DataType::Timestamp(unit, zone.clone()),
     };
-    // The unit of what is no literal decides, and of literals the finest.
+    // The unit of values that are not literals decides; for literals only, it is the finest.
     let units = |literals: bool| {
         let of = move |v: &Value| match (v.constant.is_some() == literals, &v.data_type) {
             (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
@@ -155,7 +156,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
         (Some(_), Some(_)) => return refused_months(values).map(|()| None),
         _ => match units(true).max() {
             Some(unit) => unit,
-            // `now()` alone has one.
+            // `now()` alone has a unit of its own.
             None => return Ok(None),
         },
     };
@@ -170,7 +171,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
     Ok(Some(changed))
 }
 
-/// A value in a type of time; `None` where it is not exactly one of it.
+/// Returns the replacement of a value in a time type; `None` if it cannot be represented exactly.
 fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Changed>> {
     let cast = |e: &Expr| Some(Expr::Cast(Cast::new(Box::new(e.clone()), to.clone())));
     let (t, zone) = (&value.data_type, matches!(to, DataType::Timestamp(_, Some(_))));
@@ -179,7 +180,7 @@ fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Change
     }
     if let Some(constant) = &value.constant {
         let Some(literal) = read(constant, to) else { return Ok(Some(cast(&value.expr))) };
-        // The zone says what instant a time without one is.
+        // The zone decides which instant a time without a zone is.
         let naive = zone && !matches!(literal.data_type(), DataType::Timestamp(_, Some(_)));
         let literal = match (naive, literal.data_type(), to) {
             (true, DataType::Timestamp(u, _), DataType::Timestamp(_, zone)) => {
@@ -202,16 +203,16 @@ fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Change
     Ok(match t {
         t if t == to => Some(None),
         DataType::Timestamp(..) if is_now(&value.expr) => Some(cast(&value.expr)),
-        // DataFusion gives it the zone.
+        // DataFusion adds the zone.
         DataType::Timestamp(u, _) if *u == unit => Some(None),
-        // Every date that a calendar has fits microseconds, and not nanoseconds.
+        // Every calendar date fits microseconds, but not nanoseconds.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
         t if is_text(t) => Some(cast(&value.expr)),
         _ => None,
     })
 }
 
-/// A literal as an array of one, text read as a time.
+/// Returns a literal as an array of one value; strings are parsed as times.
 fn read(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
     let literal = constant.to_array().ok()?;
     let literal = match literal.data_type() {
@@ -236,7 +237,7 @@ fn text_unit(value: &Value) -> TimeUnit {
     text.map_or(TimeUnit::Microsecond, unit_of_text)
 }
 
-/// Says so where an interval with months meets a duration.
+/// Refuses an interval with months next to a duration.
 fn refused_months(values: &[Value]) -> Result<()> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let literals = values.iter().filter_map(|v| v.constant.as_ref());
@@ -246,7 +247,7 @@ fn refused_months(values: &[Value]) -> Result<()> {
     Ok(())
 }
 
-fn zone(values: &[Value]) -> Option<std::sync::Arc<str>> {
+fn common_zone(values: &[Value]) -> Option<std::sync::Arc<str>> {
     values.iter().find_map(|v| match &v.data_type {
         DataType::Timestamp(_, zone) => zone.clone(),
         _ => None,
@@ -258,7 +259,7 @@ fn cast_value(value: Value, to: DataType) -> Value {
     Value { expr, data_type: to, constant: None }
 }
 
-fn all(values: &[Value], form: Form) -> Vec<Expr> {
+fn apply_form(values: &[Value], form: Form) -> Vec<Expr> {
     let changed = values.iter().map(|v| match v.data_type.is_null() {
         true => v.expr.clone(),
         false => form.call(v.expr.clone()),
@@ -266,7 +267,7 @@ fn all(values: &[Value], form: Form) -> Vec<Expr> {
     changed.collect()
 }
 
-fn applied(values: Vec<Value>, changed: Vec<Changed>) -> Vec<Expr> {
+fn apply_changes(values: Vec<Value>, changed: Vec<Changed>) -> Vec<Expr> {
     values.into_iter().zip(changed).map(|(v, e)| e.unwrap_or(v.expr)).collect()
 }
 

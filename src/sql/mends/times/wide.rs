@@ -1,9 +1,10 @@
-//! `date_trunc`, `date_bin`, `to_timestamp` and `now` over all years.
+//! `date_trunc`, `date_bin`, `to_timestamp` and `now` for all years.
 //!
-//! DataFusion's work in nanoseconds inside, whatever the unit of what they are given: for the year 2999 in
-//! microseconds `date_bin` gives NULL, `date_trunc` an error, and `to_timestamp(1e11)` is the year 2262.
-//! What has a place in nanoseconds is still theirs. They can go when DataFusion's take other units as they
-//! are, which `stock_functions_still_work_in_nanoseconds` tells.
+//! DataFusion's own convert to nanoseconds, whatever the unit of their arguments: for the year 2999
+//! in microseconds, `date_bin` returns NULL, `date_trunc` fails, and `to_timestamp(1e11)` is the
+//! year 2262. Values that nanoseconds can represent are still passed to them. These functions can
+//! be removed when DataFusion's accept other units, which
+//! `stock_functions_still_work_in_nanoseconds` checks.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -33,10 +34,10 @@ use super::series::{SeriesList, SeriesTable};
 use crate::functions::unit_of_text;
 use crate::kernels::times::per_unit;
 
-/// Functions that are tables too.
+/// Functions that are also table functions.
 const SERIES: [&str; 2] = ["generate_series", "range"];
 
-/// Puts the functions in the place of DataFusion's.
+/// Registers the functions in place of DataFusion's.
 pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
     let state = ctx.state_ref();
     let config = state.read().config_options().as_ref().clone();
@@ -44,7 +45,7 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
         Wide::new(What::Trunc, datetime::date_trunc()),
         Wide::new(What::Bin, datetime::date_bin()),
         Wide::new(What::Parse, datetime::to_timestamp(&config)),
-        // In nanoseconds, `now() + INTERVAL '2000 years'` has no place.
+        // In nanoseconds, `now() + INTERVAL '2000 years'` would overflow.
         Wide::new(What::Now, datetime::now(&config)),
     ] {
         ctx.register_udf(ScalarUDF::new_from_impl(function));
@@ -60,7 +61,7 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
     }
 }
 
-/// Whether the functions of times in FROM are those of this module.
+/// Whether the time functions in FROM are those of this module.
 pub(super) fn has_wide_series(state: &SessionState) -> bool {
     SERIES.iter().all(|name| {
         state.table_functions().get(*name).is_some_and(|f| {
@@ -70,8 +71,8 @@ pub(super) fn has_wide_series(state: &SessionState) -> bool {
     })
 }
 
-/// `date_part` for durations, where a call is DataFusion's own: `extract(..)` is planned as that whatever is
-/// registered.
+/// Returns `date_part` for durations in place of DataFusion's own, because `extract(..)` is planned
+/// as that, whatever is registered.
 pub(super) fn wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     let inner = datetime::date_part();
     (function == inner.as_ref())
@@ -87,7 +88,7 @@ enum What {
     Now,
 }
 
-/// A function of DataFusion's, and what it is for values that it does not take.
+/// A function of DataFusion, and its replacement for values that it does not accept.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Wide {
     what: What,
@@ -164,14 +165,16 @@ impl ScalarUDFImpl for Wide {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match self.what {
-            What::Parse => return parsed(&self.inner, args),
+            What::Parse => return parse_timestamps(&self.inner, args),
             What::Part => return extract_part(&self.inner, args),
             _ => {}
         }
-        let Some((unit, times)) = far(&args)? else { return self.inner.invoke_with_args(args) };
+        let Some((unit, times)) = times_out_of_range(&args)? else {
+            return self.inner.invoke_with_args(args);
+        };
         match self.what {
-            What::Bin => binned(&self.inner, args, unit, &times),
-            _ => shifted(&self.inner, args, unit, &times),
+            What::Bin => bin_dates(&self.inner, args, unit, &times),
+            _ => call_shifted(&self.inner, args, unit, &times),
         }
     }
 
@@ -182,7 +185,7 @@ impl ScalarUDFImpl for Wide {
         Ok(match self.inner.simplify(args, info)? {
             ExprSimplifyResult::Simplified(Expr::Literal(now, metadata)) => {
                 let DataType::Timestamp(_, zone) = now.data_type() else {
-                    return exec_err!("now() is {}", now.data_type());
+                    return exec_err!("internal error: now() is {}", now.data_type());
                 };
                 let to = DataType::Timestamp(TimeUnit::Microsecond, zone);
                 ExprSimplifyResult::Simplified(Expr::Literal(now.cast_to(&to)?, metadata))
@@ -204,9 +207,9 @@ impl ScalarUDFImpl for Wide {
     }
 }
 
-/// `date_part`, which counts the seconds of durations in 32 bits: 68 years are NULL in DataFusion 55, and
-/// the milliseconds of a month overflow. `parts_of_long_durations_are_exact` of the SQL tests tells when
-/// this can go.
+/// Computes `date_part`. DataFusion 55 counts the seconds of durations in 32 bits: 68 years are
+/// NULL, and the milliseconds of a month overflow. `parts_of_long_durations_are_exact` of the SQL
+/// tests shows when this can be removed.
 fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     let [ColumnarValue::Scalar(part), lengths] = args.args.as_slice() else {
         return function.invoke_with_args(args);
@@ -236,7 +239,7 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
                 let Some(t) = t else { return Ok(None) };
                 i32::try_from(i128::from(t) * per / nanoseconds).map(Some).map_err(|_| {
                     exec_datafusion_err!(
-                        "date_part: a duration has more {}s than a 32-bit integer; extract(epoch FROM ..) has them as seconds in 64 bits",
+                        "date_part: a duration has more {}s than fit a 32-bit integer; extract(epoch FROM ..) returns its seconds in 64 bits",
                         part.as_deref().unwrap_or("unit").trim_end_matches('s')
                     )
                 })
@@ -247,16 +250,16 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
     given_as(parts, one)
 }
 
-/// Days of 400 years, after which the calendar and the days of the week come again.
+/// Days of 400 years, after which dates and weekdays repeat.
 const CYCLE_DAYS: i128 = 146_097;
 const CYCLE_MONTHS: i32 = 4800;
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
-/// 1800-01-01, where the cycle begins that all nanoseconds have.
+/// 1800-01-01, the start of a cycle that nanoseconds cover completely.
 const CYCLE_START_DAYS: i128 = -62_091;
 
-/// The second argument, where it has times that nanoseconds have no place for and no zone whose rules
-/// would be guessed there.
-fn far(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
+/// Returns the second argument if it has times that nanoseconds cannot represent and no zone, whose
+/// rules could only be guessed there.
+fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
     let Some(times) = args.args.get(1) else { return Ok(None) };
     let unit = match times.data_type() {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => return Ok(None),
@@ -268,7 +271,7 @@ fn far(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
     let times = times.to_array(if one { 1 } else { args.number_rows })?;
     let counts = cast(&times, &DataType::Int64)?;
     let per = per_unit(unit);
-    // A cycle away from both ends, so that what bins and truncation look at is within.
+    // A cycle away from both ends, so that the times that bins and truncation use are in range.
     let inside = |t: i64| {
         let days = i128::from(t) * per / NANOSECONDS_PER_DAY;
         (CYCLE_START_DAYS..CYCLE_START_DAYS + CYCLE_DAYS).contains(&days)
@@ -277,8 +280,8 @@ fn far(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
     Ok(if all { None } else { Some((unit, counts)) })
 }
 
-/// The function over times moved by whole cycles, and moved back.
-fn shifted(
+/// Calls the function on times moved by whole cycles, and moves the results back.
+fn call_shifted(
     function: &ScalarUDF,
     mut args: ScalarFunctionArgs,
     unit: TimeUnit,
@@ -290,7 +293,9 @@ fn shifted(
     let counts = counts.as_primitive::<Int64Type>();
     let near = |t: i64| (i128::from(t) - start).rem_euclid(cycle) + start;
     let moved: Int64Array = counts.unary_opt::<_, Int64Type>(|t| i64::try_from(near(t)).ok());
-    let Some(given) = args.args.get_mut(1) else { return exec_err!("no time to work on") };
+    let Some(given) = args.args.get_mut(1) else {
+        return exec_err!("internal error: there is no time argument");
+    };
     let (one, to) = (matches!(given, ColumnarValue::Scalar(_)), given.data_type());
     let moved = cast(&moved, &to)?;
     *given = match one {
@@ -305,7 +310,9 @@ fn shifted(
         (Some(found), Some(t)) => {
             let back = i128::from(found) + i128::from(t) - near(t);
             let back = i64::try_from(back);
-            back.map(Some).map_err(|_| exec_datafusion_err!("{}: out of range", function.name()))
+            back.map(Some).map_err(|_| {
+                exec_datafusion_err!("{}: the result is out of range", function.name())
+            })
         }
         _ => Ok(None),
     });
@@ -313,8 +320,9 @@ fn shifted(
     given_as(cast(&back, &to)?, one)
 }
 
-/// `date_bin`: strides of fixed length are arithmetic, those of months come again with the calendar.
-fn binned(
+/// Computes `date_bin`: strides of fixed length by arithmetic, strides of months by calendar
+/// cycles.
+fn bin_dates(
     function: &ScalarUDF,
     args: ScalarFunctionArgs,
     unit: TimeUnit,
@@ -323,7 +331,7 @@ fn binned(
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let strides = match args.args.first() {
         Some(ColumnarValue::Scalar(stride)) => stride.to_array()?,
-        _ => return exec_err!("date_bin: the stride is one interval that is written out"),
+        _ => return exec_err!("date_bin: the stride must be a single literal interval"),
     };
     let strides = cast_with_options(&strides, &interval, &CastOptions::default())?;
     let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
@@ -333,10 +341,10 @@ fn binned(
     let stride = strides.value(0);
     if stride.months != 0 {
         if stride.months > 0 && CYCLE_MONTHS % stride.months == 0 {
-            return shifted(function, args, unit, counts);
+            return call_shifted(function, args, unit, counts);
         }
         return exec_err!(
-            "date_bin: bins of {} months of times before 1800 or after 2199; their number has to divide 4800",
+            "date_bin: bins of {} months are supported for times before 1800 or after 2199 only if the number of months divides 4800",
             stride.months
         );
     }
@@ -349,28 +357,28 @@ fn binned(
         Some(ColumnarValue::Scalar(origin)) => {
             let origin = match origin {
                 ScalarValue::TimestampNanosecond(origin, _) => *origin,
-                _ => return exec_err!("date_bin: the origin is a timestamp"),
+                _ => return exec_err!("date_bin: the origin must be a timestamp"),
             };
             match origin {
                 Some(origin) => i128::from(origin),
                 None => return function.invoke_with_args(args),
             }
         }
-        Some(_) => return exec_err!("date_bin: the origin is one timestamp that is written out"),
+        Some(_) => return exec_err!("date_bin: the origin must be a single literal timestamp"),
     };
     let per = per_unit(unit);
     let bins = counts.as_primitive::<Int64Type>().iter().map(|t| {
         t.map(|t| {
             let bin = (i128::from(t) * per - origin).div_euclid(length) * length + origin;
             i64::try_from(bin.div_euclid(per))
-                .map_err(|_| exec_datafusion_err!("date_bin: out of range"))
+                .map_err(|_| exec_datafusion_err!("date_bin: the result is out of range"))
         })
         .transpose()
     });
     let bins: Int64Array = bins.collect::<Result<_>>()?;
     let (one, to) = match args.args.get(1) {
         Some(times) => (matches!(times, ColumnarValue::Scalar(_)), times.data_type()),
-        None => return exec_err!("date_bin: no time"),
+        None => return exec_err!("internal error: date_bin has no time argument"),
     };
     given_as(cast(&bins, &to)?, one)
 }
@@ -382,14 +390,14 @@ fn given_as(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
     })
 }
 
-/// Microseconds, unless a text that is written out has more digits.
+/// Returns the unit of a parsed string: microseconds, unless it is a literal with more digits.
 fn parsed_unit(literal: Option<&ScalarValue>) -> TimeUnit {
     let text = literal.and_then(|v| v.try_as_str().flatten());
     text.map_or(TimeUnit::Microsecond, unit_of_text)
 }
 
-/// `to_timestamp`: seconds, or a text.
-fn parsed(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+/// Computes `to_timestamp` of seconds or of a string.
+fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     let to = args.return_field.data_type().clone();
     let DataType::Timestamp(unit, zone) = &to else { return function.invoke_with_args(args) };
     let Some(value) = args.args.first() else { return function.invoke_with_args(args) };
@@ -416,7 +424,7 @@ fn parsed(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValu
             let counts: Int64Array =
                 seconds.as_primitive::<Float64Type>().try_unary::<_, Int64Type, _>(|s| {
                     let count = (s * per).trunc();
-                    // Both are powers of two, and so floats.
+                    // Both bounds are powers of two, and hence exact floats.
                     if count >= -(2f64.powi(63)) && count < 2f64.powi(63) {
                         #[expect(clippy::cast_possible_truncation, reason = "within the range")]
                         return Ok(count as i64);
@@ -430,7 +438,7 @@ fn parsed(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValu
             cast_with_options(&values, &DataType::Timestamp(*unit, zone.clone()), &strict)?
         }
         _ => {
-            // Texts in formats of their own, and decimals.
+            // Strings with explicit formats, and decimals.
             let nanos = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
             let field = args.return_field.as_ref().clone().with_data_type(nanos);
             let rows = if one { 1 } else { args.number_rows };

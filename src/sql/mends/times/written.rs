@@ -1,4 +1,4 @@
-//! `TIMESTAMP` in a statement, as it is written.
+//! `TIMESTAMP` without a precision in statements.
 
 use std::ops::ControlFlow;
 
@@ -11,31 +11,31 @@ use datafusion::logical_expr::sqlparser::ast::{
 use super::wide::has_wide_series;
 use crate::functions::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, plans_predicates};
 
-/// Makes casts to timestamps operators, in sessions whose planners know them, and columns of such a type
-/// ones of microseconds.
+/// Replaces casts to timestamps by operators, in sessions whose planners know these, and declares
+/// columns of such a type in microseconds.
 pub(in crate::sql) fn in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
         let _ = statement.visit(&mut Timestamps { wide: has_wide_series(state), in_series: 0 });
     }
 }
 
-/// As [`in_microseconds`], for columns that a statement defines.
+/// Like [`in_microseconds`], for columns that a statement declares.
 pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mut [ColumnDef]) {
     if plans_predicates(state.expr_planners()) {
         for column in columns {
-            micros(&mut column.data_type);
+            set_microseconds(&mut column.data_type);
         }
     }
 }
 
 struct Timestamps {
-    /// Whether functions in FROM take microseconds.
+    /// Whether functions in FROM accept microseconds.
     wide: bool,
-    /// In how many calls of functions that take nanoseconds the visitor is.
+    /// Number of enclosing calls of functions that require nanoseconds.
     in_series: usize,
 }
 
-/// Whether FROM has a function of DataFusion's that takes timestamps of nanoseconds, and no others.
+/// Whether an item of FROM is a function of DataFusion that accepts only timestamps in nanoseconds.
 fn is_series(factor: &TableFactor) -> bool {
     let name = match factor {
         TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => name,
@@ -61,7 +61,7 @@ impl VisitorMut for Timestamps {
 
     fn pre_visit_statement(&mut self, statement: &mut Statement) -> ControlFlow<()> {
         if let Statement::CreateTable(table) = statement {
-            table.columns.iter_mut().for_each(|column| micros(&mut column.data_type));
+            table.columns.iter_mut().for_each(|column| set_microseconds(&mut column.data_type));
         }
         ControlFlow::Continue(())
     }
@@ -84,12 +84,12 @@ impl VisitorMut for Timestamps {
                 AT_TIME_ZONE
             }
             Expr::Cast { data_type, .. } => {
-                micros(data_type);
+                set_microseconds(data_type);
                 return ControlFlow::Continue(());
             }
             _ => return ControlFlow::Continue(()),
         };
-        // Put in its place while it is taken apart.
+        // A placeholder while the expression is taken apart.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
             Expr::Cast { expr, data_type, .. } => (expr, null_of(data_type)),
@@ -107,9 +107,9 @@ impl VisitorMut for Timestamps {
     }
 }
 
-/// `CAST(NULL AS type)`.
+/// Returns `CAST(NULL AS type)`.
 fn null_of(mut data_type: DataType) -> Box<Expr> {
-    micros(&mut data_type);
+    set_microseconds(&mut data_type);
     Box::new(Expr::Cast {
         kind: CastKind::Cast,
         expr: Box::new(Expr::value(Value::Null)),
@@ -119,17 +119,17 @@ fn null_of(mut data_type: DataType) -> Box<Expr> {
     })
 }
 
-/// Timestamps of a type, without digits behind them, in microseconds.
-fn micros(data_type: &mut DataType) {
+/// Changes timestamps without a precision in a type to microseconds.
+fn set_microseconds(data_type: &mut DataType) {
     match data_type {
         DataType::Timestamp(digits @ None, _) => *digits = Some(6),
         DataType::Array(
             ArrayElemTypeDef::AngleBracket(item)
             | ArrayElemTypeDef::SquareBracket(item, _)
             | ArrayElemTypeDef::Parenthesis(item),
-        ) => micros(item),
+        ) => set_microseconds(item),
         DataType::Struct(fields, _) => {
-            fields.iter_mut().for_each(|field| micros(&mut field.field_type));
+            fields.iter_mut().for_each(|field| set_microseconds(&mut field.field_type));
         }
         _ => {}
     }

@@ -1,4 +1,4 @@
-//! [`Inputs`]: what expressions on a row need of it, cut as far as ranges can be cut.
+//! [`Inputs`]: what expressions need of a row, reduced as far as ranges allow.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::io::meds::AsOf;
 use crate::sql::sources::meds::is_static;
 use serrate_core::internal::meds::{Ranges, Step, View};
 
-/// One column that expressions are evaluated over.
+/// One column over which expressions are evaluated.
 #[derive(Clone, Debug, PartialEq)]
 enum Input {
     /// A column of the labels.
     Label(usize),
-    /// Lists, cut, with the type they have then.
+    /// Lists after slicing, with their type.
     Lists(View, DataType),
     /// Lengths on axis 1.
     Lengths(View),
@@ -38,7 +38,7 @@ impl Input {
     }
 }
 
-/// The columns that some expressions are evaluated over.
+/// The columns over which expressions are evaluated.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inputs {
     inputs: Vec<Input>,
@@ -46,8 +46,8 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Adds what an expression on the table needs; returns it over the columns of these inputs.
-    /// The first `labels` columns of the table are those of the labels.
+    /// Adds what an expression over the table needs, and returns the expression over the columns of
+    /// these inputs. The first `labels` columns of the table are those of the labels.
     pub(super) fn add(
         &mut self,
         expression: &Arc<dyn PhysicalExpr>,
@@ -55,19 +55,18 @@ impl Inputs {
         labels: usize,
     ) -> Result<Arc<dyn PhysicalExpr>> {
         let rewritten = Arc::clone(expression).transform_down(|node| {
-            if let Some(found) = find(&node, table, labels)? {
-                let column = self.column(found.0, found.1);
+            if let Some(found) = find_input(&node, table, labels)? {
+                let column = self.add_column(found.0, found.1);
                 return Ok(Transformed::new(column, true, TreeNodeRecursion::Jump));
             }
-            self.at(node, table, labels)
+            self.slice_to_element(node, table, labels)
         })?;
         Ok(rewritten.data)
     }
 
-    fn column(&mut self, input: Input, field: FieldRef) -> Arc<dyn PhysicalExpr> {
+    fn add_column(&mut self, input: Input, field: FieldRef) -> Arc<dyn PhysicalExpr> {
         let known = self.inputs.iter().position(|i| *i == input);
         let index = known.unwrap_or_else(|| {
-            // Names are of no account but for being different.
             let name = format!("{}#{}", field.name(), self.inputs.len());
             self.fields.push(Arc::new(field.as_ref().clone().with_name(name)));
             self.inputs.push(input);
@@ -76,8 +75,8 @@ impl Inputs {
         Arc::new(Column::new(self.fields[index].name(), index))
     }
 
-    /// One element of a list needs no more of it than the part it is counted from.
-    fn at(
+    /// An access to one element needs only the end of the list from which it is counted.
+    fn slice_to_element(
         &mut self,
         node: Arc<dyn PhysicalExpr>,
         table: &Schema,
@@ -93,7 +92,7 @@ impl Inputs {
             _ => return Ok(Transformed::no(node)),
         };
         let [list, first, ..] = call.args() else { return Ok(Transformed::no(node)) };
-        let (Some(first), Some(view)) = (literal(first), view(list, table, labels)?) else {
+        let (Some(first), Some(view)) = (literal_integer(first), view(list, table, labels)?) else {
             return Ok(Transformed::no(node));
         };
         let (Some(first), (view, field)) = (first, view) else { return Ok(Transformed::no(node)) };
@@ -103,7 +102,7 @@ impl Inputs {
         };
         let lists = Input::Lists(view.then(step), field.data_type().clone());
         let mut children: Vec<Arc<dyn PhysicalExpr>> = call.args().to_vec();
-        children[0] = self.column(lists, field);
+        children[0] = self.add_column(lists, field);
         for child in children.iter_mut().skip(1) {
             *child = self.add(child, table, labels)?;
         }
@@ -111,22 +110,21 @@ impl Inputs {
         Ok(Transformed::new(rebuilt, true, TreeNodeRecursion::Jump))
     }
 
-    /// The columns, as a batch has them.
     pub(super) fn schema(&self) -> SchemaRef {
         Arc::new(Schema::new(self.fields.clone()))
     }
 
-    /// Whether lists are needed.
     pub(super) fn has_lists(&self) -> bool {
         self.inputs.iter().any(|i| i.view().is_some())
     }
 
-    /// The names of list columns needed, in the tables of events and of static facts.
+    /// Returns the names of the required list columns, with whether they belong to the table of
+    /// events or to that of static facts.
     pub(super) fn columns(&self) -> impl Iterator<Item = (bool, &str)> {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }
 
-    /// The lists whose leaves will be copied.
+    /// Returns the lists whose leaves will be copied.
     pub(super) fn copied<'a>(&'a self, rows: &'a AsOf) -> crate::Result<Vec<Ranges<'a>>> {
         self.inputs
             .iter()
@@ -137,7 +135,7 @@ impl Inputs {
             .collect()
     }
 
-    /// The columns of some rows.
+    /// Returns the columns of some rows.
     pub(super) fn batch(&self, rows: &AsOf, labels: &[usize]) -> Result<RecordBatch> {
         let positions: UInt64Array = labels.iter().map(|l| *l as u64).collect();
         let whole = rows.labels().to_batch()?;
@@ -147,7 +145,7 @@ impl Inputs {
             .zip(&self.fields)
             .map(|(input, field)| -> Result<ArrayRef> {
                 Ok(match input {
-                    Input::Label(i) => label(whole.column(*i), labels, &positions)?,
+                    Input::Label(i) => take_label(whole.column(*i), labels, &positions)?,
                     Input::Lists(view, _) => {
                         view.of(rows)?.gather(labels)?.to_arrow_as(field.data_type())?
                     }
@@ -161,8 +159,8 @@ impl Inputs {
     }
 }
 
-/// Values of a column of the labels, shared where they are neighbours.
-fn label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> Result<ArrayRef> {
+/// Returns values of a column of the labels, shared if they are contiguous.
+fn take_label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> Result<ArrayRef> {
     match labels {
         [first, .., last] if last - first + 1 == labels.len() => {
             Ok(values.slice(*first, labels.len()))
@@ -171,8 +169,8 @@ fn label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> Result
     }
 }
 
-/// What a node of an expression is as an input, if it is one.
-fn find(
+/// Returns a node of an expression as an input, if it can be one.
+fn find_input(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
     labels: usize,
@@ -193,7 +191,7 @@ fn find(
     };
     let input: fn(View) -> Input = match (call.fun().name(), rest) {
         ("ragged_lengths", []) => Input::Lengths,
-        ("ragged_lengths", [axis]) if literal(axis) == Some(Some(1)) => Input::Lengths,
+        ("ragged_lengths", [axis]) if literal_integer(axis) == Some(Some(1)) => Input::Lengths,
         ("ragged_count", []) => Input::Counts,
         _ => return Ok(None),
     };
@@ -202,7 +200,7 @@ fn find(
     Ok((*field.data_type() == DataType::Int64).then(|| (input(view), field)))
 }
 
-/// A list column, or one after functions that only move where lists begin and end.
+/// Returns a list column, or one after functions that only move the start and end of lists.
 fn view(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
@@ -222,42 +220,44 @@ fn view(
         [lists, rest @ ..] => (lists, rest),
         [] => return Ok(None),
     };
-    let Some(step) = step(call.fun().name(), rest) else { return Ok(None) };
+    let Some(step) = range_step(call.fun().name(), rest) else { return Ok(None) };
     let Some((view, _)) = view(lists, table, labels)? else { return Ok(None) };
     Ok(Some((view.then(step), node.return_field(table)?)))
 }
 
-/// What a function does to ranges; `None` when it looks at values, or when that depends on the row.
-fn step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<Step> {
-    let outermost = |axis: &Arc<dyn PhysicalExpr>| literal(axis) == Some(Some(1));
+/// Returns the effect of a function on ranges; `None` if it reads values, or if the effect depends
+/// on the row.
+fn range_step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<Step> {
+    let outermost = |axis: &Arc<dyn PhysicalExpr>| literal_integer(axis) == Some(Some(1));
     match (name, rest) {
         ("ragged_flatten", []) => Some(Step::Flatten),
-        ("ragged_head", [n]) => Some(head(literal(n)?)),
-        ("ragged_head", [n, axis]) if outermost(axis) => Some(head(literal(n)?)),
-        ("ragged_tail", [n]) => Some(tail(literal(n)?)),
-        ("ragged_tail", [n, axis]) if outermost(axis) => Some(tail(literal(n)?)),
-        ("ragged_slice", [start, stop]) => Some(Step::Slice(literal(start)?, literal(stop)?)),
-        ("ragged_slice", [start, stop, by]) if matches!(literal(by)?, None | Some(1)) => {
-            Some(Step::Slice(literal(start)?, literal(stop)?))
+        ("ragged_head", [n]) => Some(head_step(literal_integer(n)?)),
+        ("ragged_head", [n, axis]) if outermost(axis) => Some(head_step(literal_integer(n)?)),
+        ("ragged_tail", [n]) => Some(tail_step(literal_integer(n)?)),
+        ("ragged_tail", [n, axis]) if outermost(axis) => Some(tail_step(literal_integer(n)?)),
+        ("ragged_slice", [start, stop]) => {
+            Some(Step::Slice(literal_integer(start)?, literal_integer(stop)?))
+        }
+        ("ragged_slice", [start, stop, by]) if matches!(literal_integer(by)?, None | Some(1)) => {
+            Some(Step::Slice(literal_integer(start)?, literal_integer(stop)?))
         }
         _ => None,
     }
 }
 
-fn head(n: Option<i64>) -> Step {
+fn head_step(n: Option<i64>) -> Step {
     Step::Slice(None, n)
 }
 
-fn tail(n: Option<i64>) -> Step {
+fn tail_step(n: Option<i64>) -> Step {
     match n {
-        // Nothing, which no negative number says.
+        // `tail(0)` is empty; `-0` cannot express that, so start past the end.
         Some(0) => Step::Slice(Some(i64::MAX), None),
         n => Step::Slice(n.map(i64::saturating_neg), None),
     }
 }
 
-/// An integer written out, NULL among them.
-fn literal(e: &Arc<dyn PhysicalExpr>) -> Option<Option<i64>> {
+fn literal_integer(e: &Arc<dyn PhysicalExpr>) -> Option<Option<i64>> {
     let value = e.downcast_ref::<Literal>()?.value();
     if value.is_null() {
         return Some(None);

@@ -1,4 +1,4 @@
-//! `FROM meds_asof('DIR', 'LABELS')`: a row per label, with what was known when it was due.
+//! `FROM meds_asof('DIR', 'LABELS')`: one row per label, with the history up to its time.
 
 mod inputs;
 mod rule;
@@ -28,17 +28,17 @@ pub use self::source::{label_tasks, unknown_labels};
 
 /// Table function `meds_asof('DIR', 'LABELS')`.
 ///
-/// One row per label, in the order of the labels: `subject_id`, `prediction_time` and the values
-/// there are (`boolean_value`, ..), then the columns of `meds('DIR')`. Lists of events and measurements
-/// end at `prediction_time`, which is included, so that no query sees past it; static facts are
-/// whole. A label with nothing before it has empty lists. Labels of subjects that are not in the data
-/// have no row; [`unknown_labels`] counts them. Labels of several tasks in one folder are one after the
-/// other; [`label_tasks`] names them.
+/// It returns one row per label, in the order of the labels: `subject_id`, `prediction_time` and
+/// the existing values (`boolean_value`, ..), then the columns of `meds('DIR')`. Lists of events
+/// and measurements end at `prediction_time` (included), so that no query sees later data; static
+/// facts are complete. A label without earlier data has empty lists. Labels of subjects that are
+/// not in the data have no row; [`unknown_labels`] counts them. Labels of several tasks in one
+/// folder are concatenated; [`label_tasks`] names them.
 ///
-/// Rows are ranges of the subject's lists, which are in memory once however many labels there are.
-/// Values are copied for the columns that a query asks for, a batch at a time, after `ragged_head`,
-/// `ragged_tail`, `ragged_slice`, `ragged_flatten`, `ragged_at`, `ragged_lengths` and `ragged_count` have
-/// made of the ranges what they can.
+/// Rows are ranges of the subject's lists, which are in memory once, however many labels there are.
+/// `ragged_head`, `ragged_tail`, `ragged_slice`, `ragged_flatten`, `ragged_at`, `ragged_lengths`
+/// and `ragged_count` are applied to the ranges as far as possible; then the values of the
+/// requested columns are copied, batch by batch.
 #[derive(Debug, Default)]
 pub(crate) struct MedsAsOfFunction;
 
@@ -59,38 +59,38 @@ impl TableFunctionImpl for MedsAsOfFunction {
             return Ok(Arc::new(MedsAsOfTable::open(data, labels)?));
         }
         plan_err!(
-            "meds_asof takes the folder of a MEDS data set and a file or folder of labels as texts, such as meds_asof('tests/data/synthea-meds', 'tests/data/synthea-meds/labels')"
+            "meds_asof needs the folder of a MEDS data set and a file or folder of labels as strings, such as meds_asof('tests/data/synthea-meds', 'tests/data/synthea-meds/labels')"
         )
     }
 }
 
-/// Labels with the histories before them, as a table; see [`MedsAsOfFunction`].
+/// A table of labels with the histories before them, see [`MedsAsOfFunction`].
 #[derive(Debug)]
 pub(crate) struct MedsAsOfTable {
     folder: MedsFolder,
     labels: Arc<Labels>,
-    /// Those that the labels are of, when they are several.
+    /// The tasks of the labels if there are several.
     tasks: Arc<[String]>,
     /// Columns of the labels, then those of the data.
     schema: SchemaRef,
 }
 
 impl MedsAsOfTable {
-    /// Over a MEDS data set or a tensorized cohort, and a file or folder of labels.
+    /// Opens a MEDS data set or a tensorized cohort, and a file or folder of labels.
     ///
     /// # Errors
-    /// When the folder is neither, its vocabulary or the labels cannot be read, or the data has a
-    /// column that the labels have as well.
+    /// When the folder is neither, its vocabulary or the labels cannot be read, or a column is both
+    /// in the data and in the labels.
     pub(crate) fn open(root: impl AsRef<Path>, labels: impl AsRef<Path>) -> crate::Result<Self> {
         let tasks = Labels::tasks(&labels)?.into();
         let labels = Labels::read(labels)?;
         Ok(Self { tasks, ..Self::try_new(MedsTable::open(root)?, labels)? })
     }
 
-    /// Over a table of subjects and labels.
+    /// Combines a table of subjects and labels.
     ///
     /// # Errors
-    /// When the data has a column that the labels have as well.
+    /// When a column is both in the data and in the labels.
     pub(crate) fn try_new(table: MedsTable, labels: Labels) -> crate::Result<Self> {
         let (folder, of_data) = table.into_parts();
         let mut fields: Vec<FieldRef> = labels.schema().fields().to_vec();
@@ -125,7 +125,7 @@ impl TableProvider for MedsAsOfTable {
         TableType::Base
     }
 
-    /// Conditions are evaluated where the rows are made, before values are copied for the output.
+    /// The scan evaluates conditions before it copies values for the output.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],

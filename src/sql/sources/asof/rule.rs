@@ -1,4 +1,4 @@
-//! [`AsOfProjections`]: columns of a query are made where the rows of labels are.
+//! [`AsOfProjections`]: computes columns of a query in the scan of labels.
 
 use std::sync::Arc;
 
@@ -18,10 +18,11 @@ use datafusion::physical_plan::{
 
 use super::source::AsOfSource;
 
-/// Physical optimizer rule, before those of DataFusion: projections go into scans of `meds_asof`.
+/// Physical optimizer rule, before those of DataFusion: pushes projections into scans of
+/// `meds_asof`.
 ///
-/// DataFusion's own rule does so after it has put partitions in between, which lose the order of the
-/// labels and have whole lists copied for them.
+/// DataFusion's own rule does so only after it has inserted partitions between them, which lose the
+/// order of the labels and copy whole lists.
 #[derive(Debug, Default)]
 pub(crate) struct AsOfProjections;
 
@@ -52,7 +53,7 @@ impl PhysicalOptimizerRule for AsOfProjections {
     }
 }
 
-/// The projection within the scan that `input` is, limits between them or not.
+/// Pushes a projection into the scan that `input` is, also through limits.
 fn into_scan(
     projection: &ProjectionExec,
     input: &Arc<dyn ExecutionPlan>,
@@ -77,9 +78,9 @@ fn as_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&DataSourceExec> {
     plan.downcast_ref::<DataSourceExec>().filter(|scan| scan.data_source().is::<AsOfSource>())
 }
 
-/// Physical optimizer rule, after those of DataFusion: rows of `meds_asof` are not dealt out to
-/// partitions, which come together again in whatever order they are done. The scan makes its batches
-/// on all cores as it is.
+/// Physical optimizer rule, after those of DataFusion: removes repartitioning of the rows of
+/// `meds_asof`, after which they would be merged in any order. The scan itself already uses all
+/// cores.
 #[derive(Debug, Default)]
 pub(crate) struct AsOfOrder;
 
@@ -113,7 +114,7 @@ impl PhysicalOptimizerRule for AsOfOrder {
     }
 }
 
-/// Whether rows come as a scan of `meds_asof` made them.
+/// Whether rows come in the order of a scan of `meds_asof`.
 fn in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let passes = plan.is::<ProjectionExec>()
         || plan.is::<FilterExec>()

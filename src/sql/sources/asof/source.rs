@@ -1,4 +1,4 @@
-//! [`AsOfSource`]: reads the data once, then makes rows in the order of the labels.
+//! [`AsOfSource`]: reads the data once, then returns rows in the order of the labels.
 
 use std::fmt;
 use std::ops::Range;
@@ -33,21 +33,20 @@ use serrate_core::internal::meds::{Needed, stretches};
 /// Name of the metric that counts labels without a subject.
 const UNKNOWN: &str = "labels_of_unknown_subjects";
 
-/// Rows of labels: one partition, so that their order is that of the labels whatever is above, in
-/// batches that are made several at a time.
+/// A source of the rows of labels. It has one partition, so that the order is that of the labels
+/// whatever is above, and computes several batches at the same time.
 #[derive(Clone)]
 pub(super) struct AsOfSource {
     folder: MedsFolder,
     labels: Arc<Labels>,
     tasks: Arc<[String]>,
-    /// All columns there are, those of the labels first.
+    /// All columns of the table, those of the labels first.
     table: SchemaRef,
     projection: ProjectionExprs,
     filters: Vec<Arc<dyn PhysicalExpr>>,
     limit: Option<usize>,
-    /// Of the output.
     schema: SchemaRef,
-    /// Batches made at a time.
+    /// Number of batches that are computed at the same time.
     at_once: usize,
     rows: Arc<OnceCell<Arc<AsOf>>>,
     metrics: ExecutionPlanMetricsSet,
@@ -82,13 +81,12 @@ impl AsOfSource {
         Self { limit, ..self }
     }
 
-    /// Whether both are about the same labels and data.
     fn same_labels(&self, other: &Self) -> bool {
         let same = Arc::ptr_eq(&self.labels, &other.labels) || self.labels == other.labels;
         same && self.folder.root() == other.folder.root()
     }
 
-    /// How rows are made; what of the data that takes is known only now.
+    /// Returns the rule for making rows, which determines the data to read.
     fn rule(&self) -> Result<Rule> {
         let labels = self.labels.schema().fields().len();
         let add =
@@ -99,7 +97,7 @@ impl AsOfSource {
             let condition = add(&mut inputs, filter)?;
             filters.push((condition, inputs));
         }
-        // Those on labels first: they cost next to nothing.
+        // Conditions on labels come first, because they are cheap.
         filters.sort_by_key(|(_, inputs)| inputs.has_lists());
         let mut inputs = Inputs::default();
         let expressions = self
@@ -114,7 +112,7 @@ impl AsOfSource {
         Ok(Rule { filters, inputs, projector, schema: Arc::clone(&self.schema) })
     }
 
-    /// Reads the columns that a rule looks at.
+    /// Reads the columns that a rule needs.
     fn read(&self, rule: &Rule) -> crate::Result<AsOf> {
         let all = rule.filters.iter().map(|(_, inputs)| inputs).chain([&rule.inputs]);
         let mut wanted: Vec<(bool, &str)> = all.flat_map(Inputs::columns).collect();
@@ -123,7 +121,8 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsOptions {
             columns: Some(further(&self.table, names)),
-            // What was known of a subject cannot be in two places, and is refused with all of them at hand.
+            // A subject's history cannot be in two shards. It is read here, and refused with all
+            // shards at hand.
             shared_subjects: true,
             ..MedsOptions::default()
         };
@@ -136,7 +135,7 @@ impl AsOfSource {
     }
 }
 
-/// Conditions and columns of a query, over what they need of a row.
+/// Conditions and columns of a query, over the inputs that they need of a row.
 struct Rule {
     filters: Vec<(Arc<dyn PhysicalExpr>, Inputs)>,
     inputs: Inputs,
@@ -145,8 +144,8 @@ struct Rule {
 }
 
 impl Rule {
-    /// The labels in stretches whose batches have about `leaves` leaves.
-    fn stretches(
+    /// Divides the labels into ranges whose batches have about `leaves` leaves.
+    fn batch_ranges(
         &self,
         rows: &AsOf,
         leaves: usize,
@@ -165,7 +164,7 @@ impl Rule {
             let batch = inputs.batch(rows, &labels)?;
             let keep = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
             let Some(keep) = keep.as_boolean_opt() else {
-                return exec_err!("a condition is {}, not true or false", keep.data_type());
+                return exec_err!("a condition must be a boolean; it is {}", keep.data_type());
             };
             let keep = match keep.nulls() {
                 None => keep.clone(),
@@ -175,7 +174,7 @@ impl Rule {
             labels = kept.map(|(label, _)| *label).collect();
         }
         let batch = self.projector.project_batch(&self.inputs.batch(rows, &labels)?)?;
-        // Names and nullability as they were planned.
+        // Keeps the planned names and nullability.
         let options =
             arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(
@@ -192,8 +191,7 @@ impl fmt::Debug for AsOfSource {
     }
 }
 
-/// Runs work that blocks.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     tokio::task::spawn_blocking(work)
@@ -208,7 +206,9 @@ impl DataSource for AsOfSource {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         if partition != 0 {
-            return exec_err!("the rows of labels are one partition; there is no {partition}");
+            return exec_err!(
+                "internal error: the rows of labels are one partition; there is no partition {partition}"
+            );
         }
         let leaves = SerrateOptions::of(context.session_config().options()).leaf_batch_size;
         let batch_size = context.session_config().batch_size();
@@ -220,16 +220,16 @@ impl DataSource for AsOfSource {
             let of = Arc::clone(&rule);
             let cell = Arc::clone(&source.rows);
             let read = async move {
-                let rows = blocking(move || Ok(Arc::new(source.read(&of)?))).await?;
-                // Once, however often the rows are gone through.
+                let rows = run_blocking(move || Ok(Arc::new(source.read(&of)?))).await?;
+                // Counts once, however often the rows are read.
                 unknown.add(rows.unknown());
                 Ok::<_, DataFusionError>(rows)
             };
             let rows = Arc::clone(cell.get_or_try_init(|| read).await?);
-            let stretches = rule.stretches(&rows, leaves, batch_size)?;
+            let stretches = rule.batch_ranges(&rows, leaves, batch_size)?;
             let made = stream::iter(stretches).map(move |labels| {
                 let (rule, rows) = (Arc::clone(&rule), Arc::clone(&rows));
-                blocking(move || rule.batch(&rows, labels))
+                run_blocking(move || rule.batch(&rows, labels))
             });
             Ok::<_, DataFusionError>(made.buffered(at_once))
         };
@@ -295,7 +295,7 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // What was computed once stays computed once.
+        // An expression that was computed once is not computed again.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }
@@ -315,11 +315,11 @@ impl DataSource for AsOfSource {
     }
 }
 
-/// How many labels had no row in a plan that has run, because their subjects are not in the data.
-/// Labels that several scans of the plan look at in the same data count once.
+/// Returns the number of labels that had no row in an executed plan, because their subjects are not
+/// in the data. Labels that several scans of the plan read in the same data count once.
 pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let mut sources = Vec::new();
-    collect(plan, &mut sources);
+    collect_sources(plan, &mut sources);
     let mut counted: Vec<&AsOfSource> = Vec::new();
     let mut unknown = 0usize;
     for source in &sources {
@@ -332,11 +332,11 @@ pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
     unknown
 }
 
-/// The tasks whose labels `meds_asof` reads one after the other in a plan, because one folder has them
-/// all; empty where it is those of one task.
+/// Returns the tasks whose labels `meds_asof` concatenates in a plan, because one folder has them
+/// all; empty for labels of one task.
 pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
     let mut sources = Vec::new();
-    collect(plan, &mut sources);
+    collect_sources(plan, &mut sources);
     let mut tasks: Vec<String> = Vec::new();
     for task in sources.iter().flat_map(|source| source.tasks.iter()) {
         if !tasks.contains(task) {
@@ -346,14 +346,14 @@ pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
     tasks
 }
 
-/// The scans of labels in a plan.
-fn collect(plan: &Arc<dyn ExecutionPlan>, sources: &mut Vec<AsOfSource>) {
+/// Collects the scans of labels in a plan.
+fn collect_sources(plan: &Arc<dyn ExecutionPlan>, sources: &mut Vec<AsOfSource>) {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>()
         && let Some(source) = scan.data_source().downcast_ref::<AsOfSource>()
     {
         sources.push(source.clone());
     }
     for child in plan.children() {
-        collect(child, sources);
+        collect_sources(child, sources);
     }
 }

@@ -1,4 +1,4 @@
-//! Statements that change entries: each makes the whole file anew, or leaves it as it is.
+//! Statements that change entries: each writes a new file or leaves the old one unchanged.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::dok::Duplicates;
 use crate::sql::sources::output::write_unless_cancelled;
 use serrate_core::internal::keyed::{self, Contents, Latest};
 
-/// What a statement does to a file.
+/// The change that a statement makes to a file.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Insert {
@@ -31,7 +31,7 @@ pub(super) enum Change {
     Delete {
         filters: Vec<Arc<dyn PhysicalExpr>>,
     },
-    /// Column numbers with what they become.
+    /// Column indices with the new values.
     Update {
         set: Vec<(usize, Arc<dyn PhysicalExpr>)>,
         filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -39,18 +39,18 @@ pub(super) enum Change {
     Truncate,
 }
 
-/// Changes the file when it runs, and not before.
+/// A sink that changes the file when it runs.
 #[derive(Debug)]
 pub(super) struct ChangeSink {
     pub(super) path: PathBuf,
     pub(super) schema: SchemaRef,
     pub(super) change: Change,
-    /// What the table keeps in memory.
+    /// The version that the table caches.
     pub(super) latest: Latest,
 }
 
 impl ChangeSink {
-    /// The plan of a change that needs no rows.
+    /// Returns the plan of a change that needs no rows.
     pub(super) fn plan(self) -> Arc<dyn ExecutionPlan> {
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&self.schema)));
         Arc::new(DataSinkExec::new(nothing, Arc::new(self), None))
@@ -91,12 +91,12 @@ impl DataSink for ChangeSink {
             (self.path.clone(), Arc::clone(&self.schema), self.change.clone());
         let latest = self.latest.clone();
         write_unless_cancelled(data, move |batches, is_cancelled| {
-            // All rows are there before the file is locked: they may come from it.
+            // All rows are collected before the file is locked, because they may come from it.
             let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
-            let rows = concat_batches(&nullable(&schema), &batches)?;
+            let rows = concat_batches(&nullable_schema(&schema), &batches)?;
             drop(batches);
             let (version, count) = keyed::change(&path, is_cancelled, |before| {
-                apply(before, &change, &schema, &rows)
+                apply_change(before, &change, &schema, &rows)
             })?;
             latest.set(version);
             Ok(count)
@@ -105,14 +105,14 @@ impl DataSink for ChangeSink {
     }
 }
 
-/// The schema of rows that nobody has looked at yet: a NULL among them is for us to refuse, with its row.
-pub(super) fn nullable(schema: &SchemaRef) -> SchemaRef {
+/// Declares the columns of unchecked rows nullable, so that NULL is refused here, with its row.
+pub(super) fn nullable_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// What entries become, if anything changes, and how many rows a statement was about.
-fn apply(
+/// Returns the new entries, if anything changes, and the number of affected rows.
+fn apply_change(
     before: &Contents,
     change: &Change,
     schema: &SchemaRef,
@@ -147,7 +147,7 @@ fn apply(
         Change::Delete { filters } => {
             let columns = before.columns()?;
             let entries = RecordBatch::try_new(Arc::clone(schema), columns)?;
-            let gone = chosen(&entries, filters)?;
+            let gone = select_rows(&entries, filters)?;
             if gone.true_count() == 0 {
                 return Ok((None, 0));
             }
@@ -159,13 +159,13 @@ fn apply(
         Change::Update { set, filters } => {
             let columns = before.columns()?;
             let entries = RecordBatch::try_new(Arc::clone(schema), columns.clone())?;
-            let chosen = chosen(&entries, filters)?;
+            let chosen = select_rows(&entries, filters)?;
             if chosen.true_count() == 0 || set.is_empty() {
                 return Ok((None, count(chosen.true_count())));
             }
             let mut out = columns;
             for (at, value) in set {
-                // Of the rows that are chosen alone: others may not have one.
+                // New values are computed for the selected rows only; they may fail for others.
                 let new = value.evaluate_selection(&entries, &chosen)?;
                 let new = new.into_array(entries.num_rows())?;
                 if let Some(column) = out.get_mut(*at) {
@@ -178,14 +178,14 @@ fn apply(
     }
 }
 
-/// The rows for which all conditions are true; NULL is not.
-fn chosen(entries: &RecordBatch, filters: &[Arc<dyn PhysicalExpr>]) -> Result<BooleanArray> {
+/// Returns the rows for which all conditions are true, and not NULL.
+fn select_rows(entries: &RecordBatch, filters: &[Arc<dyn PhysicalExpr>]) -> Result<BooleanArray> {
     let mut all = BooleanArray::from(vec![true; entries.num_rows()]);
     for condition in filters {
         let mask = condition.evaluate(entries)?.into_array(entries.num_rows())?;
-        let mask = mask
-            .as_boolean_opt()
-            .ok_or_else(|| DataFusionError::Internal(format!("{condition} is no condition")))?;
+        let mask = mask.as_boolean_opt().ok_or_else(|| {
+            DataFusionError::Internal(format!("{condition} is not a boolean condition"))
+        })?;
         let mask = if mask.null_count() > 0 { prep_null_mask_filter(mask) } else { mask.clone() };
         all = BooleanArray::new(all.values() & mask.values(), None);
     }

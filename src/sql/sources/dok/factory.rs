@@ -13,17 +13,17 @@ use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
 
 use super::options::DokOptions;
-use super::{DokTable, blocking};
+use super::{DokTable, run_blocking};
 use crate::dense::DType;
 use crate::error::Error;
 use serrate_core::internal::keyed::{self, Contents, Version, key_type};
 
-/// Makes tables of [`DokTable`].
+/// Creates tables of type [`DokTable`].
 ///
-/// A file that is there says what it holds; declared columns give its columns other names, and must
-/// fit otherwise. A file that is not there is made, empty: from declared columns, the last of them the
-/// value, and either `OPTIONS (shape '1000, 50')` for a tensor or `OPTIONS (keys 'subject_id, code')`
-/// for a dictionary. `OPTIONS (duplicates ..)` says what INSERT does with keys that are there: `'last'`
+/// An existing file determines the contents; declared columns rename its columns and must otherwise
+/// match. A missing file is created empty from declared columns, the last of which is the value,
+/// and either `OPTIONS (shape '1000, 50')` for a tensor or `OPTIONS (keys 'subject_id, code')` for
+/// a dictionary. `OPTIONS (duplicates ..)` determines what INSERT does with existing keys: `'last'`
 /// (the default), `'sum'` or `'error'`.
 #[derive(Debug, Default)]
 pub(crate) struct DokTableFactory;
@@ -43,36 +43,37 @@ impl TableProviderFactory for DokTableFactory {
             ("a default value", !command.column_defaults.is_empty()),
         ];
         if let Some((what, _)) = refused.iter().find(|(_, given)| *given) {
-            return plan_err!("{what} is not for tables STORED AS DOK");
+            return plan_err!("{what} is not supported for tables STORED AS DOK");
         }
         let [location] = command.locations.as_slice() else {
-            return plan_err!("a table STORED AS DOK is one file");
+            return plan_err!("a table STORED AS DOK needs a LOCATION that is one file");
         };
         let path = local_file(location)?;
         let declared: SchemaRef = Arc::new(command.schema.as_arrow().clone());
         let duplicates = options.duplicates;
-        let (schema, version) = blocking({
+        let (schema, version) = run_blocking({
             let path = path.clone();
-            move || table(&path, &declared, &options)
+            move || open_or_create(&path, &declared, &options)
         })
         .await?;
         Ok(Arc::new(DokTable::new(path, schema, version, duplicates)))
     }
 }
 
-/// The local file that a location names.
 pub(super) fn local_file(location: &str) -> Result<PathBuf> {
     let url = ListingTableUrl::parse(location)?;
     match url.get_url().to_file_path() {
         Ok(path) if url.scheme() == "file" && url.get_glob().is_none() && !path.is_dir() => {
             Ok(path)
         }
-        _ => plan_err!("a table STORED AS DOK is one local file; {location} is not"),
+        _ => {
+            plan_err!("a table STORED AS DOK needs one local file, but its location is {location}")
+        }
     }
 }
 
-/// The columns of a table and what it holds.
-fn table(
+/// Returns the columns of a table and its contents.
+fn open_or_create(
     path: &Path,
     declared: &SchemaRef,
     options: &DokOptions,
@@ -83,7 +84,7 @@ fn table(
         let schema = contents.schema();
         match keyed::create(path, contents, false) {
             Ok(version) => return Ok((schema, version)),
-            // Another process made it meanwhile: a table over that one.
+            // Another process has created the file in the meantime; the table uses that one.
             Err(Error::Exists(_)) => {}
             Err(e) => return Err(e),
         }
@@ -93,13 +94,20 @@ fn table(
     let wrong = |message: String| Error::file(path, message);
     match (&version.contents, &options.shape, &options.keys) {
         (Contents::Tensor(tensor), Some(shape), _) if tensor.shape() != shape => {
-            return Err(wrong(format!("its shape is {:?}, not {shape:?}", tensor.shape())));
+            return Err(wrong(format!(
+                "the file has the shape {:?}, not {shape:?}",
+                tensor.shape()
+            )));
         }
         (Contents::Tensor(_), _, Some(_)) => {
-            return Err(wrong("it is a tensor, which has axes and no keys".into()));
+            return Err(wrong(
+                "the file is a tensor, which has axes and no keys; omit the option keys".into(),
+            ));
         }
         (Contents::Keys(_), Some(_), _) => {
-            return Err(wrong("it is a dictionary of keys, which has no shape".into()));
+            return Err(wrong(
+                "the file is a dictionary, which has no shape; omit the option shape".into(),
+            ));
         }
         _ => {}
     }
@@ -108,14 +116,14 @@ fn table(
     if let Some(keys) = &options.keys
         && *keys != own_keys
     {
-        return Err(wrong(format!("its keys are ({})", own_keys.join(", "))));
+        return Err(wrong(format!("the file has the keys ({})", own_keys.join(", "))));
     }
     if declared.is_empty() {
         return Ok((own, version));
     }
     let fits = declared.len() == own.fields().len()
         && declared.iter().zip(own.fields()).enumerate().all(|(at, (given, own))| {
-            // Axes are int64, whatever width they are declared with.
+            // Axes are int64, whatever width is declared.
             let axis = matches!(version.contents, Contents::Tensor(_)) && at < value;
             key_type(given.data_type()) == *own.data_type()
                 || (axis && given.data_type().is_integer())
@@ -126,7 +134,7 @@ fn table(
             each.collect::<Vec<_>>().join(", ")
         };
         return Err(wrong(format!(
-            "its columns are ({}), not ({})",
+            "the file has the columns ({}), not ({})",
             shown(own.fields()),
             shown(&declared.into())
         )));
@@ -136,7 +144,7 @@ fn table(
     Ok((Arc::new(Schema::new(named.collect::<Vec<_>>())), version))
 }
 
-/// What a new file holds.
+/// Returns the contents of a new file.
 fn empty(
     path: &Path,
     declared: &[arrow::datatypes::FieldRef],
@@ -146,18 +154,18 @@ fn empty(
     let names: Vec<String> = declared.iter().map(|f| f.name().clone()).collect();
     let Some((value, axes)) = declared.split_last().filter(|(_, axes)| !axes.is_empty()) else {
         return Err(wrong(
-            "there is no such file; to make one, declare its columns, the value last: CREATE EXTERNAL TABLE m (i BIGINT, j BIGINT, v DOUBLE) .. OPTIONS (shape '1000, 50')".into(),
+            "the file does not exist; to create it, declare its columns, the value last: CREATE EXTERNAL TABLE m (i BIGINT, j BIGINT, v DOUBLE) .. OPTIONS (shape '1000, 50')".into(),
         ));
     };
     let none = |of: &DataType| new_empty_array(of);
     match (&options.shape, &options.keys) {
         (None, None) => Err(wrong(
-            "there is no such file; to make one, say OPTIONS (shape '1000, 50') for a tensor or (keys 'a, b') for a dictionary".into(),
+            "the file does not exist; to create it, set OPTIONS (shape '1000, 50') for a tensor or (keys 'a, b') for a dictionary".into(),
         )),
         (Some(shape), _) => {
             if shape.len() != axes.len() {
                 return Err(wrong(format!(
-                    "{} columns before the value for the {} axes of shape {shape:?}",
+                    "there are {} columns before the value, but the shape {shape:?} has {} axes",
                     axes.len(),
                     shape.len()
                 )));
@@ -170,7 +178,7 @@ fn empty(
             let own = names.get(..axes.len()).unwrap_or_default();
             if keys != own {
                 return Err(wrong(format!(
-                    "the keys ({}) are not the columns before the value, ({})",
+                    "the keys ({}) must be the columns before the value, ({})",
                     keys.join(", "),
                     own.join(", ")
                 )));
@@ -181,12 +189,11 @@ fn empty(
     }
 }
 
-/// The type of the elements of a tensor.
 pub(super) fn tensor_type(name: &str, of: &DataType) -> crate::Result<DType> {
     DType::from_arrow(of).ok_or_else(|| {
         Error::type_of(
             format!("the value {name:?}"),
-            "a number or a boolean (cast decimals to double; OPTIONS (keys 'a, b') takes dates, times and texts, too)",
+            "a number or a boolean (cast decimals to double; dictionaries, OPTIONS (keys 'a, b'), also hold dates, times and strings)",
             of,
         )
     })

@@ -29,9 +29,9 @@ use crate::sql::order::ordered_sink;
 use crate::sql::sources::output::{local_target, make_folder, write_blocking};
 use serrate_core::internal::keyed::{self, Contents};
 
-const READING: &str = "a sparse tensor or a dictionary of keys is a table by CREATE EXTERNAL TABLE m STORED AS DOK LOCATION 'm.safetensors'";
+const READING: &str = "files of sparse tensors and dictionaries are read as tables: CREATE EXTERNAL TABLE m STORED AS DOK LOCATION 'm.safetensors'";
 
-/// Makes [`DokFormat`]; registered under the extension `dok`.
+/// Creates [`DokFormat`]; registered under the extension `dok`.
 #[derive(Debug, Default)]
 pub(crate) struct DokFormatFactory;
 
@@ -56,10 +56,10 @@ impl FileFormatFactory for DokFormatFactory {
     }
 }
 
-/// Sparse tensors and dictionaries of keys as a target of COPY.
+/// Sparse tensors and dictionaries as a target of COPY.
 ///
-/// Without `keys`, all columns but the last are axes of a tensor, by whole numbers from 0, and the last is
-/// the value. Names of columns are kept. Options:
+/// Without `keys`, all columns but the last are axes of a tensor, with integers from 0, and the
+/// last is the value. The names of columns are stored. Options:
 ///
 /// | option | |
 /// |---|---|
@@ -68,8 +68,8 @@ impl FileFormatFactory for DokFormatFactory {
 /// | `duplicates` | rows with the same keys: `'error'` (the default), `'last'` or `'sum'` |
 /// | `overwrite` | whether a file that exists is replaced |
 ///
-/// An index that is negative or outside the shape, and anything NULL, is an error that says the row.
-/// A value of zero is no entry of a tensor.
+/// An index that is negative or outside the shape, and NULL in any column, is an error that names
+/// the row. A zero value is not an entry of a tensor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DokFormat {
     options: DokOptions,
@@ -83,7 +83,7 @@ impl FileFormat for DokFormat {
 
     fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
         if compression.is_compressed() {
-            return plan_err!("a safetensors file is not compressed");
+            return plan_err!("safetensors files cannot be compressed");
         }
         Ok(self.get_ext())
     }
@@ -135,12 +135,12 @@ impl FileFormat for DokFormat {
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        // Never opened: a plan over such files is refused above.
+        // Never opened, because a plan over such files is refused above.
         crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
     }
 }
 
-/// The columns in the order keys, value; checked as far as types go.
+/// Returns the columns in the order keys, value, after checking their types.
 fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Option<Vec<usize>>)> {
     let count = schema.fields().len();
     if let Some(keys) = &options.keys {
@@ -154,7 +154,7 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
         let rest: Vec<usize> = (0..count).filter(|at| !columns.contains(at)).collect();
         let [value] = rest.as_slice() else {
             return plan_err!(
-                "a dictionary has one value beside its keys ({}); the query has {} other columns",
+                "a dictionary needs one value column in addition to its keys ({}); the query has {} other columns",
                 keys.join(", "),
                 rest.len()
             );
@@ -164,14 +164,14 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
     }
     if count < 2 {
         return plan_err!(
-            "a sparse tensor has a column per axis and then the value; the query has {count} column(s)"
+            "a sparse tensor needs one column per axis and then the value; the query has {count} column(s)"
         );
     }
     if let Some(shape) = &options.shape
         && shape.len() + 1 != count
     {
         return plan_err!(
-            "the shape {shape:?} has {} axes, and the query {} columns before the value",
+            "the shape {shape:?} has {} axes, but the query has {} columns before the value",
             shape.len(),
             count - 1
         );
@@ -179,7 +179,7 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
     for field in schema.fields().iter().take(count - 1) {
         if !field.data_type().is_integer() {
             return plan_err!(
-                "the axis '{}' is {}; an axis is a whole number (OPTIONS (keys 'a, b') saves values by keys of other types)",
+                "the axis '{}' is {}; an axis must be an integer (for keys of other types, set OPTIONS (keys 'a, b'))",
                 field.name(),
                 field.data_type()
             );
@@ -195,7 +195,7 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
 struct DokSink {
     target: PathBuf,
     schema: SchemaRef,
-    /// Keys, then the value.
+    /// Indices of the keys, then of the value.
     columns: Vec<usize>,
     options: DokOptions,
 }

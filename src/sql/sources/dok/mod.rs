@@ -1,4 +1,4 @@
-//! Sparse tensors and dictionaries of keys as tables: `STORED AS DOK`.
+//! Sparse tensors and dictionaries as tables: `STORED AS DOK`.
 
 mod change;
 mod factory;
@@ -28,29 +28,29 @@ pub(crate) use factory::DokTableFactory;
 pub(crate) use format::DokFormatFactory;
 pub(crate) use names::register_dok_names;
 
-use self::change::{Change, ChangeSink, nullable};
+use self::change::{Change, ChangeSink, nullable_schema};
 use self::scan::DokSource;
 use crate::dok::Duplicates;
-use crate::sql::mends::changes::{simplified, unqualified};
+use crate::sql::mends::changes::{simplify_expr, unqualified};
 use crate::sql::order::ordered_sink;
 use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 
-/// A sparse tensor, or a dictionary of keys, in a safetensors file as a table of SQL.
+/// A sparse tensor or a dictionary in a safetensors file as a SQL table.
 ///
-/// A tensor has one int64 column per axis and a column for the value; a dictionary has its columns of
-/// keys and the value. No two rows have the same keys, and nothing is NULL.
+/// A tensor has one int64 column per axis and a value column; a dictionary has its key columns and
+/// the value. No two rows have the same keys, and nothing is NULL.
 ///
-/// * A scan sees the file as it was when the query was planned, whatever happens to it meanwhile.
-/// * Conditions that leave few keys (`i = 3 AND j IN (4, 5)`) become look-ups in a hash table; other
-///   conditions are checked entry by entry. `EXPLAIN` says which.
-/// * INSERT, UPDATE, DELETE and TRUNCATE write the whole file anew when they run, under a temporary
-///   name, and then rename it; whoever fails has changed nothing. Statements on one file, by whatever
-///   table or process, wait for each other (on a file system with locks, which is required); a program
-///   that writes meanwhile and knows no lock is an error.
-/// * INSERT sets elements: of rows with one key the last counts, those of the table being the first. With
-///   `OPTIONS (duplicates 'error')` it refuses them, with `'sum'` it adds them up. INSERT OVERWRITE
-///   replaces all entries.
-/// * In a tensor zero is no entry: who writes it removes what was there.
+/// * A scan sees the file as it was when the query was planned, whatever happens to it afterwards.
+/// * Conditions that leave few keys (`i = 3 AND j IN (4, 5)`) become look-ups in a hash table;
+///   other conditions are checked entry by entry. `EXPLAIN` shows which.
+/// * INSERT, UPDATE, DELETE and TRUNCATE write a new file under a temporary name when they run, and
+///   then rename it; a statement that fails has changed nothing. Statements on one file, from any
+///   table or process, wait for each other (this requires a file system with locks). If a program
+///   that ignores the lock writes at the same time, the statement fails.
+/// * INSERT sets entries: of rows with one key the last counts, after those of the table. With
+///   `OPTIONS (duplicates 'error')` it refuses duplicates, with `'sum'` it adds them up. INSERT
+///   OVERWRITE replaces all entries.
+/// * In a tensor, zero is not an entry: writing it removes the entry.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -75,7 +75,7 @@ use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 pub(crate) struct DokTable {
     path: PathBuf,
     schema: SchemaRef,
-    /// What INSERT does with keys that are there.
+    /// The treatment of existing keys by INSERT.
     duplicates: Option<Duplicates>,
     latest: Latest,
 }
@@ -87,10 +87,10 @@ impl fmt::Debug for DokTable {
 }
 
 impl DokTable {
-    /// Over a file, with the names of columns that are in it.
+    /// Opens a file, with the column names that it stores.
     ///
     /// # Errors
-    /// When the file is neither a sparse tensor nor a dictionary of keys.
+    /// When the file is neither a sparse tensor nor a dictionary.
     pub(crate) fn open(path: impl AsRef<Path>) -> crate::Result<Self> {
         let version = open(path.as_ref())?;
         Ok(Self::new(path.as_ref().into(), version.contents.schema(), version, None))
@@ -105,31 +105,31 @@ impl DokTable {
         let duplicates = duplicates.unwrap_or(Some(Duplicates::Last));
         let latest = Latest::default();
         latest.set(version);
-        // As INSERT sees them; no entry has a NULL.
-        let schema = nullable(&schema);
+        // The schema for INSERT declares NULL, although no entry has one, so that it can be refused
+        // by row.
+        let schema = nullable_schema(&schema);
         Self { path, schema, duplicates, latest }
     }
 
-    /// What the file holds now.
     pub(crate) fn current(&self) -> crate::Result<Arc<Version>> {
-        self.checked(open(&self.path)?)
+        self.check_schema(open(&self.path)?)
     }
 
-    fn checked(&self, version: Arc<Version>) -> crate::Result<Arc<Version>> {
+    fn check_schema(&self, version: Arc<Version>) -> crate::Result<Arc<Version>> {
         let types = |s: &SchemaRef| -> Vec<DataType> {
             s.fields().iter().map(|f| f.data_type().clone()).collect()
         };
         if types(&version.contents.schema()) != types(&self.schema) {
             return Err(crate::Error::file(
                 &self.path,
-                "it has other columns than when the table was made; drop the table and create it again",
+                "the columns of the file have changed since the table was created; drop the table and create it again",
             ));
         }
         self.latest.set(Arc::clone(&version));
         Ok(version)
     }
 
-    fn physical(
+    fn plan_exprs(
         &self,
         state: &dyn Session,
         exprs: impl IntoIterator<Item = Expr>,
@@ -137,11 +137,11 @@ impl DokTable {
         let schema = DFSchema::try_from(Arc::clone(&self.schema))?;
         let each = exprs
             .into_iter()
-            .map(|e| state.create_physical_expr(simplified(state, e, &schema)?, &schema));
+            .map(|e| state.create_physical_expr(simplify_expr(state, e, &schema)?, &schema));
         each.collect()
     }
 
-    fn sink(&self, change: Change) -> ChangeSink {
+    fn change_sink(&self, change: Change) -> ChangeSink {
         let (path, schema) = (self.path.clone(), Arc::clone(&self.schema));
         ChangeSink { path, schema, change, latest: self.latest.clone() }
     }
@@ -165,10 +165,10 @@ impl TableProvider for DokTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let path = self.path.clone();
-        let version = self.checked(blocking(move || open(&path)).await?)?;
+        let version = self.check_schema(run_blocking(move || open(&path)).await?)?;
         let plain = filters.iter().cloned().map(unqualified).collect::<Result<Vec<_>>>()?;
         let keys = probe::keys(&plain, &self.schema, version.contents.len())?;
-        let filters = self.physical(state, plain)?;
+        let filters = self.plan_exprs(state, plain)?;
         let schema = Arc::clone(&self.schema);
         let partitions = state.config().target_partitions();
         let source =
@@ -180,7 +180,7 @@ impl TableProvider for DokTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        // What depends on another query is for a filter above.
+        // Filters with subqueries stay in a `FilterExec` above the scan.
         let elsewhere = |e: &Expr| {
             Ok(matches!(
                 e,
@@ -206,7 +206,7 @@ impl TableProvider for DokTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let change = Change::Insert { op, duplicates: self.duplicates };
         let order = input.properties().output_ordering().cloned().map(Into::into);
-        ordered_sink(input, Arc::new(self.sink(change)), order, "DOK", None)
+        ordered_sink(input, Arc::new(self.change_sink(change)), order, "DOK", None)
     }
 
     async fn delete_from(
@@ -214,8 +214,8 @@ impl TableProvider for DokTable {
         state: &dyn Session,
         filters: Vec<Expr>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let filters = self.physical(state, filters)?;
-        Ok(self.sink(Change::Delete { filters }).plan())
+        let filters = self.plan_exprs(state, filters)?;
+        Ok(self.change_sink(Change::Delete { filters }).plan())
     }
 
     async fn update(
@@ -233,22 +233,22 @@ impl TableProvider for DokTable {
             }
             values.push(value);
         }
-        let set = columns.into_iter().zip(self.physical(state, values)?).collect();
-        let filters = self.physical(state, filters)?;
-        Ok(self.sink(Change::Update { set, filters }).plan())
+        let set = columns.into_iter().zip(self.plan_exprs(state, values)?).collect();
+        let filters = self.plan_exprs(state, filters)?;
+        Ok(self.change_sink(Change::Update { set, filters }).plan())
     }
 
     async fn truncate(&self, _state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self.sink(Change::Truncate).plan())
+        Ok(self.change_sink(Change::Truncate).plan())
     }
 }
 
-/// The table that a path in FROM is, where it is that of a sparse tensor or a dictionary of keys.
+/// Returns the table of a path in FROM if the file is a sparse tensor or a dictionary.
 pub(in crate::sql) async fn at_path(url: &str) -> Result<Option<Arc<dyn TableProvider>>> {
     let Some(path) = factory::local_file(url).ok().filter(|_| url.ends_with(".safetensors")) else {
         return Ok(None);
     };
-    blocking(move || {
+    run_blocking(move || {
         if !path.is_file() || !Contents::is_in(&path) {
             return Ok(None);
         }
@@ -258,8 +258,8 @@ pub(in crate::sql) async fn at_path(url: &str) -> Result<Option<Arc<dyn TablePro
     .await
 }
 
-/// Runs what reads files on a thread that may wait.
-async fn blocking<T: Send + 'static>(
+/// Runs blocking reads on a thread that may wait.
+async fn run_blocking<T: Send + 'static>(
     read: impl FnOnce() -> crate::Result<T> + Send + 'static,
 ) -> Result<T> {
     let read = tokio::task::spawn_blocking(read).await;

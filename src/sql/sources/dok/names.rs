@@ -1,4 +1,4 @@
-//! Names of tables in `dok_get('m', ..)`.
+//! Resolves table names in `dok_get('m', ..)`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use datafusion::prelude::SessionContext;
 use futures::FutureExt;
 
 use super::DokTable;
-use crate::functions::Names;
+use crate::functions::TableNames;
 use serrate_core::internal::keyed::Version;
 
-/// Catalogs, and the catalog and schema of a name alone.
+/// The catalogs, with the default catalog and schema.
 type Catalogs = (Arc<dyn CatalogProviderList>, String, String);
 
 /// The tables of a session.
@@ -36,7 +36,7 @@ impl Tables {
             )
         }
         let first = catalogs(&ctx.state());
-        // Functions belong to the session: it must not belong to them.
+        // Functions belong to the session and therefore hold only a weak reference to it.
         let session = ctx.state_weak_ref();
         Self(Arc::new(move || match session.upgrade() {
             Some(state) => catalogs(&state.read()),
@@ -45,38 +45,38 @@ impl Tables {
     }
 }
 
-impl Names for Tables {
+impl TableNames for Tables {
     fn find(&self, name: &str) -> Result<Option<Arc<Version>>> {
         let (catalogs, catalog, schema) = (self.0)();
         let named = TableReference::parse_str(name).resolve(&catalog, &schema);
         let schema = catalogs.catalog(&named.catalog).and_then(|c| c.schema(&named.schema));
         let Some(schema) = schema else { return Ok(None) };
-        // A path is a table, too, but only to those who wait for its folder to be read.
+        // A path is a table, too, but looking it up would have to wait for its folder.
         if !schema.table_names().iter().any(|n| **n == *named.table) {
             return Ok(None);
         }
-        // Tables that are registered are there at once.
+        // Registered tables are available at once.
         let Some(table) = schema.table(&named.table).now_or_never() else { return Ok(None) };
         let Some(table) = table? else { return Ok(None) };
         let table: &dyn TableProvider = table.as_ref();
         match table.downcast_ref::<DokTable>() {
             Some(table) => Ok(Some(table.current()?)),
             None => plan_err!(
-                "the table {name} is not STORED AS DOK, so that nothing can be looked up in it; join it"
+                "the table {name} is not STORED AS DOK, so dok_get and dok_contains cannot look up its rows; join it instead"
             ),
         }
     }
 }
 
-/// Lets `dok_get('m', ..)` and `dok_contains('m', ..)` of a session find its tables by name; without
-/// it, they take paths of files. [`session`](crate::sql::session()) has it.
+/// Registers the names of the session's tables for `dok_get('m', ..)` and `dok_contains('m', ..)`;
+/// without it, these functions accept paths of files. [`session`](crate::sql::session()) calls it.
 ///
 /// Call it after [`register_functions`](crate::sql::register_functions).
 ///
 /// # Errors
-/// When the registry of the session is read only.
+/// When the registry of the session is read-only.
 pub(crate) fn register_dok_names(ctx: &SessionContext) -> Result<()> {
-    let names: Arc<dyn Names> = Arc::new(Tables::of(ctx));
+    let names: Arc<dyn TableNames> = Arc::new(Tables::of(ctx));
     for function in crate::functions::with_names(&names) {
         ctx.register_udf(function);
     }

@@ -8,25 +8,23 @@ use datafusion::error::Result;
 use crate::dok::Duplicates;
 use serrate_core::internal::keyed::first_double;
 
-/// What OPTIONS say.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DokOptions {
     /// Size of every axis.
     pub(super) shape: Option<Vec<usize>>,
-    /// Columns of keys.
     pub(super) keys: Option<Vec<String>>,
-    /// What becomes of rows with the same keys, if it is said; `Some(None)` is an error.
+    /// The treatment of rows with the same keys, if specified; `Some(None)` is an error.
     pub(super) duplicates: Option<Option<Duplicates>>,
-    /// Whether a file that exists is replaced.
+    /// Whether an existing file is replaced.
     pub(super) overwrite: bool,
 }
 
 impl DokOptions {
-    /// Takes the options in `known`; anything else is refused.
+    /// Parses the options in `known`; any other is refused.
     pub(super) fn parse(options: &HashMap<String, String>, known: &[&str]) -> Result<Self> {
         let mut out = Self::default();
         for (key, value) in options {
-            // COPY and CREATE put the prefix before options.
+            // COPY and CREATE add the prefix to options.
             let name = key.strip_prefix("format.").unwrap_or(key).to_ascii_lowercase();
             if !known.contains(&name.as_str()) {
                 return plan_err!(
@@ -45,7 +43,7 @@ impl DokOptions {
                         "sum" => Some(Duplicates::Sum),
                         _ => {
                             return plan_err!(
-                                "option 'duplicates' is 'error', 'last' or 'sum', not '{text}'"
+                                "option 'duplicates' must be 'error', 'last' or 'sum', not '{text}'"
                             );
                         }
                     });
@@ -54,36 +52,42 @@ impl DokOptions {
                     out.overwrite = match text.to_ascii_lowercase().as_str() {
                         "true" | "on" | "1" | "yes" => true,
                         "false" | "off" | "0" | "no" => false,
-                        _ => return plan_err!("option '{name}' is true or false, not '{text}'"),
+                        _ => {
+                            return plan_err!(
+                                "option '{name}' must be true or false, not '{text}'"
+                            );
+                        }
                     };
                 }
             }
         }
         if out.shape.is_some() && out.keys.is_some() {
             return plan_err!(
-                "a shape is of tensors, keys are of dictionaries; a file is one or the other"
+                "the options shape and keys exclude each other: a tensor has a shape, a dictionary has keys"
             );
         }
         Ok(out)
     }
 }
 
-/// `1000, 50` or `[1000, 50]`.
+/// Parses `1000, 50` or `[1000, 50]`.
 fn shape(text: &str) -> Result<Vec<usize>> {
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
     let sizes: std::result::Result<Vec<usize>, _> =
         inner.split(',').map(|size| size.trim().parse()).collect();
     match sizes {
         Ok(sizes) => Ok(sizes),
-        Err(_) => plan_err!("option 'shape' is a size per axis such as '1000, 50', not '{text}'"),
+        Err(_) => plan_err!(
+            "option 'shape' must have one size per axis, such as '1000, 50', not '{text}'"
+        ),
     }
 }
 
-/// `subject_id, code`.
+/// Parses `subject_id, code`.
 fn names(text: &str) -> Result<Vec<String>> {
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     if names.iter().any(String::is_empty) {
-        return plan_err!("option 'keys' is a list of columns such as 'subject_id, code'");
+        return plan_err!("option 'keys' must be a list of columns such as 'subject_id, code'");
     }
     match first_double(&names) {
         None => Ok(names),

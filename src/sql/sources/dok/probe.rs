@@ -1,4 +1,4 @@
-//! Which keys a condition can be true for.
+//! Derives the keys for which a condition can be true.
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, SchemaRef};
@@ -10,21 +10,23 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// Keys that are looked up at most; a condition that allows more is checked entry by entry, unless
-/// there are even more entries.
+/// Maximum number of keys to look up. A condition that allows more is checked entry by entry,
+/// unless the file has even more entries.
 const FEW: usize = 1 << 12;
-/// Keys that are looked up at most however many entries there are: they are made while planning, each
-/// some hundred bytes.
+/// Maximum number of keys to look up, however many entries there are: they are created at planning,
+/// each some hundred bytes.
 const MOST: usize = 1 << 17;
 
-/// Alternatives of a condition that are followed.
+/// Maximum number of alternatives of a condition that are followed.
 const ALTERNATIVES: usize = 1 << 12;
 
-/// Values that each key column may have: one alternative of a condition. `None` is any value.
+/// The values that each key column may have, in one alternative of a condition. `None` is any
+/// value.
 type Values = Vec<Option<HashSet<ScalarValue>>>;
 
-/// The keys for which all of `filters` may be true, one array per key column, if there are few of
-/// them: when each alternative names values for every column. What is found is to be checked still.
+/// Returns the keys for which all of `filters` may be true, one array per key column, if there are
+/// few of them: each alternative must list values for every column. The filters must still be
+/// checked on the entries found.
 pub(super) fn keys(
     filters: &[Expr],
     schema: &SchemaRef,
@@ -33,7 +35,7 @@ pub(super) fn keys(
     let columns = schema.fields().len().saturating_sub(1);
     let mut alternatives = vec![vec![None; columns]];
     for filter in filters {
-        alternatives = both(alternatives, possible(filter, schema));
+        alternatives = intersect_alternatives(alternatives, alternatives_of(filter, schema));
     }
     let limit = entries.clamp(FEW, MOST);
     let mut rows: HashSet<Vec<ScalarValue>> = HashSet::new();
@@ -61,7 +63,7 @@ pub(super) fn keys(
         rows.extend(partial);
     }
     let mut rows: Vec<Vec<ScalarValue>> = rows.into_iter().collect();
-    // The same statement gives the same rows in the same order.
+    // The same statement returns the same rows in the same order.
     rows.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     let mut arrays = Vec::with_capacity(columns);
     for (at, field) in schema.fields().iter().take(columns).enumerate() {
@@ -74,9 +76,10 @@ pub(super) fn keys(
     Ok(Some(arrays))
 }
 
-/// The alternatives of two conditions that hold together. When these are too many, or name too many
-/// values, those of the first one alone: both conditions are checked afterwards.
-fn both(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
+/// Returns the alternatives of the conjunction of two conditions. If these are too many, or list
+/// too many values, it returns those of the first condition: both conditions are checked
+/// afterwards.
+fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
     let any = |values: &Values| values.iter().all(Option::is_none);
     if right.iter().any(any) {
         return left;
@@ -97,7 +100,7 @@ fn both(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
                 (None, None) => None,
             });
             let each: Values = each.collect();
-            // A set stands in every alternative that it is part of.
+            // A set occurs in every alternative that uses it.
             match room.checked_sub(each.iter().flatten().map(HashSet::len).sum()) {
                 Some(rest) => room = rest,
                 None => return left,
@@ -108,8 +111,8 @@ fn both(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
     out
 }
 
-/// The alternatives of a condition: what is true for no key outside them.
-fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
+/// Returns the alternatives of a condition, which is false for every key outside them.
+fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     let columns = schema.fields().len().saturating_sub(1);
     let any = || vec![vec![None; columns]];
     let only = |at: usize, values: HashSet<ScalarValue>| {
@@ -121,16 +124,16 @@ fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     };
     match filter {
         Expr::Literal(ScalarValue::Boolean(Some(false) | None), _) => Vec::new(),
-        Expr::Alias(alias) => possible(&alias.expr, schema),
+        Expr::Alias(alias) => alternatives_of(&alias.expr, schema),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
-            both(possible(left, schema), possible(right, schema))
+            intersect_alternatives(alternatives_of(left, schema), alternatives_of(right, schema))
         }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
-            let (mut left, right) = (possible(left, schema), possible(right, schema));
-            // The same column on both sides is one alternative: `i = 1 OR i = 2`.
+            let (mut left, right) = (alternatives_of(left, schema), alternatives_of(right, schema));
+            // Conditions on the same column are one alternative: `i = 1 OR i = 2`.
             if let ([a], [b]) = (left.as_mut_slice(), right.as_slice())
-                && let Some((at, _)) = single(a)
-                && single(b).is_some_and(|(other, _)| other == at)
+                && let Some((at, _)) = single_column(a)
+                && single_column(b).is_some_and(|(other, _)| other == at)
             {
                 let more: Vec<ScalarValue> =
                     b.get(at).and_then(Option::as_ref).into_iter().flatten().cloned().collect();
@@ -148,16 +151,17 @@ fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
             let found = match (left.as_ref(), right.as_ref()) {
                 (column, Expr::Literal(value, _)) | (Expr::Literal(value, _), column) => {
-                    key(column, schema).and_then(|at| Some((at, stored(value, at, schema)?)))
+                    key_column(column, schema)
+                        .and_then(|at| Some((at, stored_literal(value, at, schema)?)))
                 }
                 _ => None,
             };
             found.map_or_else(any, |(at, value)| only(at, value.into_iter().collect()))
         }
         Expr::InList(InList { expr, list, negated: false }) => {
-            let Some(at) = key(expr, schema) else { return any() };
+            let Some(at) = key_column(expr, schema) else { return any() };
             let values = list.iter().map(|item| match item {
-                Expr::Literal(value, _) => stored(value, at, schema),
+                Expr::Literal(value, _) => stored_literal(value, at, schema),
                 _ => None,
             });
             match values.collect::<Option<Vec<_>>>() {
@@ -169,30 +173,34 @@ fn possible(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     }
 }
 
-/// The only column that an alternative says something of.
-fn single(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
+/// Returns the only column that an alternative constrains.
+fn single_column(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
     let mut named = values.iter().enumerate().filter_map(|(at, v)| Some((at, v.as_ref()?)));
     named.next().filter(|_| named.next().is_none())
 }
 
-/// The key column that an expression is; text in another encoding is the same text.
-fn key(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
+/// Returns the key column that an expression is; a string in another encoding is the same string.
+fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {
             let at = schema.index_of(&column.name).ok()?;
             (at + 1 < schema.fields().len()).then_some(at)
         }
         Expr::Cast(cast) if is_text(cast.field.data_type()) => {
-            let at = key(&cast.expr, schema)?;
+            let at = key_column(&cast.expr, schema)?;
             is_text(schema.field(at).data_type()).then_some(at)
         }
         _ => None,
     }
 }
 
-/// A literal as the key column has it: `Some(None)` for what equals no key, `None` for what cannot
-/// be told.
-fn stored(value: &ScalarValue, at: usize, schema: &SchemaRef) -> Option<Option<ScalarValue>> {
+/// Returns a literal in the type of the key column: `Some(None)` if it equals no key, `None` if
+/// that is unknown.
+fn stored_literal(
+    value: &ScalarValue,
+    at: usize,
+    schema: &SchemaRef,
+) -> Option<Option<ScalarValue>> {
     let of = schema.field(at).data_type();
     if value.is_null() {
         return Some(None);
@@ -226,7 +234,7 @@ mod tests {
         in_list(col(name), (0..count).map(lit).collect(), false)
     }
 
-    /// As in statements, whose long chains are balanced.
+    /// The same form as in statements, whose long chains are balanced.
     fn either(all: &[Expr]) -> Expr {
         match all {
             [one] => one.clone(),
@@ -256,21 +264,21 @@ mod tests {
 
     #[test]
     fn alternatives_share_no_more_values_than_keys() {
-        // Columns by turns, so that no two are one alternative.
+        // Columns alternate, so that no two conditions are one alternative.
         let by_turns = |n: i64| {
             let each = (0..n).map(|k| col(if k % 2 == 0 { "i" } else { "j" }).eq(lit(k)));
             either(&each.collect::<Vec<_>>())
         };
         let (schema, wide) = (schema(), among("i", 3000));
         let values = |filters: &Expr| -> usize {
-            let found = possible(filters, &schema);
+            let found = alternatives_of(filters, &schema);
             found.iter().flatten().flatten().map(HashSet::len).sum()
         };
         for n in [10, 100, 1000, 4000] {
             let both = values(&wide.clone().and(by_turns(n)));
             assert!(both <= MOST, "{n}: {both}");
         }
-        // Few enough to know every key.
+        // Few enough to list every key.
         let few = by_turns(10).and(among("i", 20)).and(among("j", 20));
         assert_eq!(count(&[few], 0), Some(10 * 20 - 5 * 5));
     }

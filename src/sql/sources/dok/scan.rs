@@ -1,4 +1,4 @@
-//! Reading the entries of a file: all of them, or those of some keys.
+//! Reads the entries of a file: all of them, or those of some keys.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,7 +22,7 @@ use futures::stream;
 use serrate_core::internal::keyed::Version;
 use serrate_core::internal::own_extent;
 
-/// The entries of one version of a file for which all filters are true.
+/// A source of the entries of one version of a file for which all filters are true.
 #[derive(Clone, Debug)]
 pub(super) struct DokSource {
     version: Arc<Version>,
@@ -31,13 +31,13 @@ pub(super) struct DokSource {
     projection: Vec<usize>,
     projected: SchemaRef,
     filters: Vec<Arc<dyn PhysicalExpr>>,
-    /// Keys that alone can pass the filters.
+    /// The only keys that can pass the filters.
     keys: Option<Vec<ArrayRef>>,
     partitions: Vec<Range<usize>>,
     limit: Option<usize>,
 }
 
-/// Entries from which on a table is read by several partitions.
+/// Minimum number of entries for a scan with several partitions.
 const LARGE: usize = 1 << 16;
 
 impl DokSource {
@@ -66,15 +66,15 @@ impl DokSource {
         Ok(Self { version, schema, projection, projected, filters, keys, partitions, limit })
     }
 
-    /// Rows of all columns as they are asked for.
-    fn answer(&self, columns: &[ArrayRef], rows: Range<usize>) -> Result<RecordBatch> {
+    /// Returns rows of all columns in the requested projection.
+    fn project_rows(&self, columns: &[ArrayRef], rows: Range<usize>) -> Result<RecordBatch> {
         let columns = columns.iter().map(|c| own_extent(&c.slice(rows.start, rows.len())));
         let mut batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?;
         for filter in &self.filters {
             let mask = filter.evaluate(&batch)?.into_array(batch.num_rows())?;
-            let mask = mask
-                .as_boolean_opt()
-                .ok_or_else(|| DataFusionError::Internal(format!("{filter} is no condition")))?;
+            let mask = mask.as_boolean_opt().ok_or_else(|| {
+                DataFusionError::Internal(format!("{filter} is not a boolean condition"))
+            })?;
             let mask =
                 if mask.null_count() > 0 { prep_null_mask_filter(mask) } else { mask.clone() };
             batch = filter_record_batch(&batch, &mask)?;
@@ -109,7 +109,7 @@ impl DataSource for DokSource {
             while !rows.is_empty() && left > 0 {
                 let part = rows.start..rows.end.min(rows.start.saturating_add(step));
                 rows.start = part.end;
-                match source.answer(&columns, part) {
+                match source.project_rows(&columns, part) {
                     Ok(batch) if batch.num_rows() == 0 => {}
                     Ok(batch) => {
                         let batch = batch.slice(0, batch.num_rows().min(left));

@@ -1,6 +1,6 @@
-//! `ragged_axes('query')`: the axes of a table and the lists on them, as a plan of aggregates.
+//! `ragged_axes('query')`: the axes of a table and the lists on them, planned as aggregates.
 //!
-//! Nothing but the lengths of lists is looked at, so that a scan of `.nrt` reads bounds and no values.
+//! It reads only the lengths of lists, so that a scan of `.nrt` reads bounds and no values.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,9 @@ use super::distinct_names;
 use crate::array::list_depth;
 use crate::functions;
 
-/// The columns of the result.
 const COLUMNS: [&str; 7] = ["axis", "columns", "elements", "shortest", "longest", "mean", "empty"];
 
-/// One row per axis: which columns are on it, how many elements it has, and how long its lists are.
+/// Plans one row per axis: its columns, its number of elements, and the lengths of its lists.
 pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
     distinct_names("ragged_axes", input.schema())?;
     let mut on: BTreeMap<usize, Vec<String>> = BTreeMap::from([(0, vec![])]);
@@ -66,10 +65,10 @@ pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
             cell.push(value);
         }
     }
-    spread(plan, COLUMNS.into_iter().zip(cells))
+    unpivot(plan, COLUMNS.into_iter().zip(cells))
 }
 
-/// The aggregates over the lists of one axis; a NULL list is none.
+/// Returns the aggregates over the lists of one axis; a NULL list is not counted.
 fn of_axis(list: &Expr, axis: usize) -> Result<[Expr; 5]> {
     let number = lit(i64::try_from(axis).unwrap_or(i64::MAX));
     let lengths = call("ragged_lengths", vec![list.clone(), number])?;
@@ -97,16 +96,15 @@ fn of_axis(list: &Expr, axis: usize) -> Result<[Expr; 5]> {
     ])
 }
 
-/// A call of a function of ours.
 pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     match functions::scalar(name) {
         Some(function) => Ok(function.call(args)),
-        None => plan_err!("there is no function {name}"),
+        None => plan_err!("internal error: there is no function {name}"),
     }
 }
 
-/// One row with many cells as rows: each column is made of the expressions given for it.
-pub(super) fn spread<'a>(
+/// Turns one row with many cells into rows: each column consists of the expressions given for it.
+pub(super) fn unpivot<'a>(
     one_row: LogicalPlanBuilder,
     columns: impl IntoIterator<Item = (&'a str, Vec<Expr>)>,
 ) -> Result<LogicalPlan> {

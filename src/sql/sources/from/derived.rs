@@ -1,4 +1,4 @@
-//! [`DerivedTable`]: a table that is made of the rows of a query.
+//! [`DerivedTable`]: a table computed from the rows of a query.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::distinct_names;
-use super::explode::{ExplodeExec, ExplodeOptions, exploded};
-use super::nest::{NestExec, nested};
+use super::explode::{ExplodeExec, ExplodeOptions, explode_batch};
+use super::nest::{NestExec, nest_batch};
 use crate::sql::mends::with_coerced_types;
 use crate::sql::order::{in_source_order, pin_sorts, pinned};
 
-/// What is made of the rows.
+/// The computation on the rows.
 #[derive(Clone, Debug)]
 pub(super) enum Derived {
-    /// Ragged rows, by keys.
+    /// Groups rows into ragged rows by keys.
     Nest(Vec<String>),
-    /// One row per innermost element.
+    /// Returns one row per innermost element.
     Explode(ExplodeOptions),
 }
 
@@ -44,9 +44,10 @@ impl Derived {
     }
 }
 
-/// A query and what is made of its rows, as a table.
+/// A query and a computation on its rows, as a table.
 ///
-/// Its own plan is made when the statement around it is, from the columns and rows that this one needs.
+/// Its own plan is created with that of the outer statement, from the columns and rows that the
+/// statement needs.
 #[derive(Debug)]
 pub(super) struct DerivedTable {
     query: LogicalPlan,
@@ -56,7 +57,7 @@ pub(super) struct DerivedTable {
 
 impl DerivedTable {
     /// # Errors
-    /// When the columns of the query are no ragged table, or lack a key.
+    /// When the columns of the query are not a ragged table, or lack a key.
     pub(super) fn try_new(query: LogicalPlan, how: Derived) -> Result<Self> {
         distinct_names(how.name(), query.schema())?;
         // CASE and others get their types when types are coerced.
@@ -66,14 +67,14 @@ impl DerivedTable {
             Derived::Nest(keys) => {
                 if keys.is_empty() {
                     return plan_err!(
-                        "ragged_nest needs the columns that rows are nested by, the outermost first: ragged_nest('events', 'subject_id', 'time')"
+                        "ragged_nest needs the columns to nest by, the outermost first: ragged_nest('events', 'subject_id', 'time')"
                     );
                 }
-                nested(&none, keys)?.arrow_schema()?
+                nest_batch(&none, keys)?.arrow_schema()?
             }
-            Derived::Explode(options) => exploded(&none, *options)?.schema(),
+            Derived::Explode(options) => explode_batch(&none, *options)?.schema(),
         };
-        // What a batch happens to have no NULL of, the next may have.
+        // Another batch may have NULL in a column in which this one has none.
         let fields = schema.fields().iter().map(|f| match &how {
             Derived::Nest(_) => Arc::clone(f),
             Derived::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),
@@ -82,13 +83,13 @@ impl DerivedTable {
         Ok(Self { query, how, schema })
     }
 
-    /// The columns of the query that some columns of the table are made of.
-    fn needed(&self, columns: &[usize]) -> Result<Vec<Expr>> {
+    /// Returns the columns of the query that some columns of the table need.
+    fn needed_columns(&self, columns: &[usize]) -> Result<Vec<Expr>> {
         let mut names: Vec<&str> =
             columns.iter().map(|c| self.schema.field(*c).name().as_str()).collect();
         match &self.how {
             Derived::Nest(keys) => names.extend(keys.iter().map(String::as_str)),
-            // Which rows there are depends on all lists; the deepest has the lengths of all.
+            // The rows depend on all lists; the deepest column has the lengths of all.
             Derived::Explode(_) => {
                 let fields = self.query.schema().fields();
                 let depth = |f: &arrow::datatypes::Field| crate::array::list_depth(f.data_type());
@@ -109,8 +110,8 @@ impl DerivedTable {
             .collect())
     }
 
-    /// A condition on the table, on the columns of the query.
-    fn inside(&self, condition: &Expr) -> Result<Expr> {
+    /// Rewrites a condition on the table for the columns of the query.
+    fn rewrite_condition(&self, condition: &Expr) -> Result<Expr> {
         let schema = self.query.schema();
         let moved = condition.clone().transform(|e| {
             let Expr::Column(column) = &e else { return Ok(Transformed::no(e)) };
@@ -120,7 +121,8 @@ impl DerivedTable {
         Ok(moved.data)
     }
 
-    /// Whether a condition says the same of a nested row and of each of the rows it is made of.
+    /// Whether a condition has the same value for a nested row as for each of the rows that form
+    /// it.
     fn is_of_rows(&self, condition: &Expr) -> bool {
         let Derived::Nest(keys) = &self.how else { return false };
         let mut plain = !condition.is_volatile();
@@ -160,11 +162,12 @@ impl TableProvider for DerivedTable {
             None => (0..self.schema.fields().len()).collect(),
         };
         let schema = Arc::new(self.schema.project(&columns)?);
-        let query = conditioned(self.query.clone(), |e| self.inside(e), filters)?;
-        let query = LogicalPlanBuilder::from(query).project(self.needed(&columns)?)?.build()?;
+        let query = add_conditions(self.query.clone(), |e| self.rewrite_condition(e), filters)?;
+        let query =
+            LogicalPlanBuilder::from(query).project(self.needed_columns(&columns)?)?.build()?;
         Ok(match &self.how {
             Derived::Nest(keys) => {
-                let input = ordered(state, &query).await?;
+                let input = plan_ordered(state, &query).await?;
                 Arc::new(NestExec::try_new(input, keys.clone(), schema)?)
             }
             Derived::Explode(options) => {
@@ -188,8 +191,8 @@ impl TableProvider for DerivedTable {
     }
 }
 
-/// A query with conditions, below the sort that it may end with.
-fn conditioned(
+/// Adds conditions to a query, below the sort that it may end with.
+fn add_conditions(
     query: LogicalPlan,
     inside: impl Fn(&Expr) -> Result<Expr>,
     filters: &[Expr],
@@ -201,12 +204,12 @@ fn conditioned(
     builder.build()
 }
 
-/// The plan of a query as one partition of rows: in the order of its ORDER BY, or of its source where
-/// that has one.
-async fn ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-    // DataFusion deals out the batches of its tables in memory by size.
+/// Returns the plan of a query as one partition of rows: in the order of its ORDER BY, or else of
+/// its source if that has an order.
+async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    // DataFusion distributes the batches of its tables in memory by size.
     let partitions = has_memory(query)?.then_some(1);
-    // The columns of the ORDER BY may not be among those of the plan.
+    // The columns of the ORDER BY may be missing in the output of the plan.
     let plan = pin_sorts(plan_within(state, query, partitions).await?)?;
     if plan.output_ordering().is_some() && plan.output_partitioning().partition_count() == 1 {
         return Ok(pinned(plan));
@@ -214,10 +217,10 @@ async fn ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn Exe
     Ok(in_source_order(&plan).unwrap_or(plan))
 }
 
-/// The plan of a query that becomes part of the plan of a statement, with a number of partitions other
-/// than the session's where one is given.
+/// Plans a query that becomes part of the plan of a statement, with a given number of partitions or
+/// that of the session.
 ///
-/// The optimizer runs over it once more, within the statement. Dynamic filters, which may be made only
+/// The optimizer runs again for the whole statement. Dynamic filters, which may be created only
 /// once (a join that has them refuses to swap its sides), are left to that run.
 async fn plan_within(
     state: &dyn Session,

@@ -20,16 +20,17 @@ use crate::error::Error;
 use crate::sql::exec::one_input;
 use crate::table::{Column, LongOptions, RaggedTable};
 
-/// How a ragged table becomes a long one.
+/// How a ragged table is converted to a long one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExplodeOptions {
-    /// An element whose list is empty has a row too, with NULL in the columns below it.
+    /// Whether an element with an empty list has a row too, with NULL in the columns below it.
     pub keep_empty: bool,
-    /// Columns `axis1`, `axis2`, ..: the position of each element in its list, from 0.
+    /// Whether columns `axis1`, `axis2`, .. are added: the position of each element in its list,
+    /// from 0.
     pub positions: bool,
 }
 
-/// Rows of ragged columns as one row per innermost element.
+/// Returns ragged rows as one row per innermost element.
 #[derive(Debug)]
 pub(crate) struct ExplodeExec {
     input: Arc<dyn ExecutionPlan>,
@@ -39,8 +40,10 @@ pub(crate) struct ExplodeExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// What becomes of a batch.
-pub(super) fn exploded(batch: &RecordBatch, options: ExplodeOptions) -> crate::Result<RecordBatch> {
+pub(super) fn explode_batch(
+    batch: &RecordBatch,
+    options: ExplodeOptions,
+) -> crate::Result<RecordBatch> {
     let mut table = RaggedTable::try_from_batch(batch)?;
     if options.positions {
         let mut columns = table.columns().to_vec();
@@ -48,14 +51,14 @@ pub(super) fn exploded(batch: &RecordBatch, options: ExplodeOptions) -> crate::R
             let name = format!("axis{axis}");
             if columns.iter().any(|c| c.name() == name) {
                 return Err(Error::invalid(format!(
-                    "ragged_explode: there is a column {name:?} already, which positions are given as"
+                    "ragged_explode: the name {name:?} of a column of positions is already taken; rename the column of the query"
                 )));
             }
             let layout = table.layout(axis)?;
             let lists = (0..layout.lists()).map(|list| layout.length(list) as u64);
             let positions = lists.flat_map(|n| (0..n).map(i64::try_from)).collect::<Result<_, _>>();
             let positions: Vec<i64> =
-                positions.map_err(|e| Error::invalid(format!("a list too long: {e}")))?;
+                positions.map_err(|e| Error::invalid(format!("a list is too long: {e}")))?;
             columns.push(Column::new(name, axis, Arc::new(Int64Array::from(positions))));
         }
         table = table.with_columns(columns)?;
@@ -64,7 +67,7 @@ pub(super) fn exploded(batch: &RecordBatch, options: ExplodeOptions) -> crate::R
 }
 
 impl ExplodeExec {
-    /// Over ragged columns; `schema` are the columns to give.
+    /// Creates a node over ragged columns; `schema` has the columns to return.
     pub(crate) fn new(
         input: Arc<dyn ExecutionPlan>,
         options: ExplodeOptions,
@@ -112,7 +115,8 @@ impl ExecutionPlan for ExplodeExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        // The rows keep their order, but an input sorted by a list column is not sorted by its elements.
+        // The rows keep their order, but an input sorted by a list column is not sorted by its
+        // elements.
         vec![false]
     }
 
@@ -131,7 +135,7 @@ impl ExecutionPlan for ExplodeExec {
             .input
             .execute(partition, context)?
             .map(move |batch| -> Result<_> {
-                let long = exploded(&batch?, options)?;
+                let long = explode_batch(&batch?, options)?;
                 let columns: Vec<ArrayRef> = given
                     .fields()
                     .iter()

@@ -1,10 +1,10 @@
-//! Table functions over queries: `ragged_nest`, `ragged_explode`, `ragged_axes`, `summarize`; and
-//! `vocab`, and files by the name of a function (`read_parquet(..)`).
+//! Table functions over queries (`ragged_nest`, `ragged_explode`, `ragged_axes`, `summarize`),
+//! `vocab`, and files of a named format (`read_parquet(..)`).
 //!
-//! Their first argument is a query: in parentheses, as a text, or the name of a table or file in either
-//! form. [`rewrite`] makes a query in parentheses of all of them while a statement is parsed, so that its
-//! tables are looked up with those of the statement, and the names of its WITH are known; the
-//! [`TableFunctionsPlanner`] plans it.
+//! The first argument of the former is a query in parentheses, a query as a string, or the name of
+//! a table or file in either form. When a statement is parsed, [`rewrite`] turns each of these into
+//! a query in parentheses, so that its tables are resolved with those of the statement, CTEs
+//! included; the [`TableFunctionsPlanner`] plans it.
 
 mod axes;
 mod derived;
@@ -33,14 +33,13 @@ use derived::{Derived, DerivedTable};
 
 pub(crate) use explode::ExplodeExec;
 pub(in crate::sql) use read::files;
-pub(in crate::sql) use rewrite::{one_name, parsed, query_text, rewrite_factor};
+pub(in crate::sql) use rewrite::{one_name, parse_query, query_text, rewrite_factor};
 pub(in crate::sql) use text::summarize as summarize_text;
 pub(crate) use vocab::VocabFunction;
 
 /// Functions whose first argument is a query.
 const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
 
-/// Plans the functions of this module.
 #[derive(Debug)]
 pub(in crate::sql) struct TableFunctionsPlanner;
 
@@ -51,7 +50,7 @@ impl RelationPlanner for TableFunctionsPlanner {
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // Text that came through `ctx.sql` is as it was written.
+        // Text that came through `ctx.sql` has not been rewritten yet.
         rewrite_factor(&mut relation)?;
         let TableFactor::Table { name, alias, args: Some(args), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
@@ -67,19 +66,19 @@ impl RelationPlanner for TableFunctionsPlanner {
         let plan = match function.as_str() {
             "ragged_nest" => {
                 rest.no_options(&function)?;
-                let keys = rest.texts(&function)?;
+                let keys = rest.string_arguments(&function)?;
                 scan(&function, DerivedTable::try_new(input, Derived::nest(keys))?)?
             }
             "ragged_explode" => {
-                let options = rest.explode()?;
+                let options = rest.explode_options()?;
                 scan(&function, DerivedTable::try_new(input, Derived::Explode(options))?)?
             }
             "ragged_axes" => {
-                rest.none(&function)?;
+                rest.expect_none(&function)?;
                 axes::plan(input)?
             }
             _ => {
-                rest.none(&function)?;
+                rest.expect_none(&function)?;
                 summarize::plan(input)?
             }
         };
@@ -87,15 +86,15 @@ impl RelationPlanner for TableFunctionsPlanner {
     }
 }
 
-/// The plan that a table function stands for, under its name.
+/// Returns the plan for a table function, under its name.
 fn scan(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
     LogicalPlanBuilder::scan(function, provider_as_source(Arc::new(table)), None)?.build()
 }
 
-/// Plans the query that a function is over, with its ORDER BY, which planners of subqueries leave out.
+/// Plans the query of a function with its ORDER BY, which planners of subqueries drop.
 fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     let mut query = query.clone();
-    // A sort is kept where a limit needs it; this one takes all rows, and goes again.
+    // A sort is kept if a limit needs it; this limit takes all rows, and is removed again.
     let pinned = query.order_by.is_some() && query.limit_clause.is_none() && query.fetch.is_none();
     if pinned {
         query.limit_clause = rewrite::no_limit();
@@ -112,14 +111,14 @@ fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result
     }
 }
 
-/// What follows the query in a call.
+/// The arguments after the query.
 struct Arguments<'a> {
     values: Vec<&'a SqlExpr>,
     options: Vec<(String, &'a SqlExpr)>,
 }
 
 impl<'a> Arguments<'a> {
-    /// The query, and the rest.
+    /// Splits a call into the query and the other arguments.
     fn of(function: &str, args: &'a [FunctionArg]) -> Result<(&'a Query, Self)> {
         let mut rest = Self { values: Vec::new(), options: Vec::new() };
         for arg in args {
@@ -133,31 +132,34 @@ impl<'a> Arguments<'a> {
                     arg: FunctionArgExpr::Expr(value),
                     ..
                 } => rest.options.push((name.value.to_ascii_lowercase(), value)),
-                other => return plan_err!("{function}: {other} is no argument"),
+                other => return plan_err!("{function}: {other} is not a valid argument"),
             }
         }
         if rest.values.is_empty() {
-            return plan_err!("{function} takes a query or a table: {}", usage(function));
+            return plan_err!(
+                "{function} needs a query or a table as its first argument: {}",
+                example_call(function)
+            );
         }
         let mut first = rest.values.remove(0);
-        // A query in two pairs of parentheses is one.
+        // Double parentheses are redundant.
         while let SqlExpr::Nested(inner) = first {
             first = inner;
         }
         match first {
             SqlExpr::Subquery(query) => Ok((query, rest)),
             other => plan_err!(
-                "{function}: the first argument is a query or the name of a table or file, not {other}: {}",
-                usage(function)
+                "{function}: the first argument must be a query or the name of a table or file, not {other}: {}",
+                example_call(function)
             ),
         }
     }
 
-    fn none(&self, function: &str) -> Result<()> {
+    fn expect_none(&self, function: &str) -> Result<()> {
         self.no_options(function)?;
         match self.values.first() {
             None => Ok(()),
-            Some(more) => plan_err!("{function} takes one argument; {more} is too much"),
+            Some(more) => plan_err!("{function} takes one argument; remove {more}"),
         }
     }
 
@@ -165,13 +167,13 @@ impl<'a> Arguments<'a> {
         match self.options.first() {
             None => Ok(()),
             Some((name, _)) => {
-                plan_err!("{function} has no option {name}: {}", usage(function))
+                plan_err!("{function} has no option {name}: {}", example_call(function))
             }
         }
     }
 
-    /// The values, all of which are texts or names of columns.
-    fn texts(&self, function: &str) -> Result<Vec<String>> {
+    /// Returns the other arguments, which must be strings or names of columns.
+    fn string_arguments(&self, function: &str) -> Result<Vec<String>> {
         self.values
             .iter()
             .map(|value| match value {
@@ -180,31 +182,41 @@ impl<'a> Arguments<'a> {
                 value => match text(value) {
                     Some(text) => Ok(text.to_owned()),
                     None => {
-                        plan_err!("{function}: {value} is no name of a column: {}", usage(function))
+                        plan_err!(
+                            "{function}: {value} is not the name of a column: {}",
+                            example_call(function)
+                        )
                     }
                 },
             })
             .collect()
     }
 
-    fn explode(&self) -> Result<explode::ExplodeOptions> {
+    fn explode_options(&self) -> Result<explode::ExplodeOptions> {
         let function = "ragged_explode";
         if let Some(more) = self.values.first() {
-            return plan_err!("{function}: {more} is too much: {}", usage(function));
+            return plan_err!("{function}: unexpected argument {more}: {}", example_call(function));
         }
         let mut options = explode::ExplodeOptions::default();
         for (name, value) in &self.options {
             let SqlExpr::Value(on) = value else {
-                return plan_err!("{function}: {name} is true or false, not {value}");
+                return plan_err!(
+                    "{function}: the option {name} must be true or false, not {value}"
+                );
             };
             let Value::Boolean(on) = on.value else {
-                return plan_err!("{function}: {name} is true or false, not {value}");
+                return plan_err!(
+                    "{function}: the option {name} must be true or false, not {value}"
+                );
             };
             match name.as_str() {
                 "keep_empty" => options.keep_empty = on,
                 "positions" => options.positions = on,
                 _ => {
-                    return plan_err!("{function} has no option {name}: {}", usage(function));
+                    return plan_err!(
+                        "{function} has no option {name}: {}",
+                        example_call(function)
+                    );
                 }
             }
         }
@@ -212,8 +224,8 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// How a function is called.
-fn usage(function: &str) -> &'static str {
+/// Returns an example of a call.
+fn example_call(function: &str) -> &'static str {
     match function {
         "ragged_nest" => {
             "ragged_nest('SELECT .. FROM events', 'subject_id', 'time'), ragged_nest('events', 'subject_id')"
@@ -226,7 +238,7 @@ fn usage(function: &str) -> &'static str {
     }
 }
 
-/// A text that is written out.
+/// Returns the value of a string literal.
 pub(in crate::sql) fn text(value: &SqlExpr) -> Option<&str> {
     match value {
         SqlExpr::Value(value) => match &value.value {
@@ -237,13 +249,13 @@ pub(in crate::sql) fn text(value: &SqlExpr) -> Option<&str> {
     }
 }
 
-/// Refuses columns that cannot be told apart by their name, which nothing but a plan can have.
+/// Refuses columns of equal names, which only a plan can have.
 fn distinct_names(function: &str, schema: &DFSchema) -> Result<()> {
     let mut seen = std::collections::HashSet::new();
     match schema.fields().iter().find(|f| !seen.insert(f.name())) {
         None => Ok(()),
         Some(twice) => plan_err!(
-            "{function}: its query has two columns {:?}; give one of them another name with AS",
+            "{function}: the query has two columns {:?}; rename one of them with AS",
             twice.name()
         ),
     }

@@ -28,11 +28,11 @@ use crate::sql::exec::one_input;
 use crate::sql::sources::cuts::{batches, depth};
 use crate::table::{NestOptions, RaggedTable, Unsorted};
 
-/// Rows of a long table as ragged ones.
+/// Groups the rows of a long table into ragged rows.
 ///
-/// Where the input comes in the order of the keys, rows are given as they are complete, and no more
-/// than one of them and a batch is held; otherwise the whole input is, and sorted, equal keys in the
-/// order they came.
+/// If the input is sorted by the keys, each row is returned as soon as it is complete, and at most
+/// one row and a batch are in memory. Otherwise the whole input is collected and sorted with a
+/// stable sort.
 #[derive(Debug)]
 pub(crate) struct NestExec {
     input: Arc<dyn ExecutionPlan>,
@@ -42,17 +42,16 @@ pub(crate) struct NestExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// What becomes of a long table.
-pub(super) fn nested(long: &RecordBatch, keys: &[String]) -> crate::Result<RaggedTable> {
+pub(super) fn nest_batch(long: &RecordBatch, keys: &[String]) -> crate::Result<RaggedTable> {
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     RaggedTable::nest(long, &keys, &NestOptions { unsorted: Unsorted::Sort })
 }
 
 impl NestExec {
-    /// Over rows with the columns `keys`; `schema` are the columns to give.
+    /// Creates a node over rows with the columns `keys`; `schema` has the columns to return.
     ///
     /// # Errors
-    /// When the input has no such columns.
+    /// When the input lacks these columns.
     pub(crate) fn try_new(
         input: Arc<dyn ExecutionPlan>,
         keys: Vec<String>,
@@ -89,7 +88,7 @@ impl NestExec {
     }
 }
 
-/// Whether rows come in the order of the keys, NULL at either end.
+/// Whether rows are sorted by the keys, with NULL at either end.
 fn is_sorted(input: &Arc<dyn ExecutionPlan>, keys: &[String]) -> Result<bool> {
     let schema = input.schema();
     let of = |nulls_first: bool| {
@@ -138,13 +137,13 @@ impl ExecutionPlan for NestExec {
         let partitions = self.input.output_partitioning().partition_count();
         if partition != 0 || partitions != 1 {
             return internal_err!(
-                "NestExec has one partition, not {partition}, over one, not {partitions}"
+                "internal error: NestExec has one partition over one, not {partition} over {partitions}"
             );
         }
         let settings = SerrateOptions::of(context.session_config().options());
         let long = self.input.execute(0, Arc::clone(&context))?;
         let input = self.input.schema();
-        // Names and types are all that rows of one query have in common to the last detail.
+        // Batches of one query agree in names and types, but not in all details of their schemas.
         let input: SchemaRef = Arc::new(Schema::new(input.fields().clone()));
         let held = MemoryConsumer::new("ragged_nest").register(context.memory_pool());
         let state = Rows {
@@ -182,22 +181,20 @@ impl ExecutionPlan for NestExec {
     }
 }
 
-/// The rows that have come and are not nested yet.
+/// Rows that have arrived and are not nested yet.
 struct Rows {
     long: Option<SendableRecordBatchStream>,
     input: SchemaRef,
     keys: Vec<String>,
-    /// The column of the first key.
     key: usize,
     pending: Vec<RecordBatch>,
     held: MemoryReservation,
-    /// Whether rows that are complete are given before the end.
+    /// Whether complete rows are returned before the end of the input.
     streams: bool,
     size: (usize, usize),
 }
 
 impl Rows {
-    /// The next rows that are complete.
     async fn next(mut self) -> Result<Option<(RaggedTable, Self)>> {
         loop {
             let Some(long) = &mut self.long else { return Ok(None) };
@@ -207,10 +204,10 @@ impl Rows {
                 Some(batch) => {
                     self.held.try_grow(batch.get_array_memory_size())?;
                     self.pending.push(batch);
-                    if !self.streams || self.count() < self.size.0 || !self.changes()? {
+                    if !self.streams || self.count() < self.size.0 || !self.has_new_key()? {
                         continue;
                     }
-                    self.complete()?
+                    self.take_complete()?
                 }
                 None => {
                     self.long = None;
@@ -220,7 +217,7 @@ impl Rows {
                 }
             };
             let keys = self.keys.clone();
-            let table = tokio::task::spawn_blocking(move || nested(&whole, &keys))
+            let table = tokio::task::spawn_blocking(move || nest_batch(&whole, &keys))
                 .await
                 .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
             return Ok(Some((table, self)));
@@ -231,8 +228,8 @@ impl Rows {
         self.pending.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// Whether the last row is of another key than the first.
-    fn changes(&self) -> Result<bool> {
+    /// Whether the last row has another key than the first.
+    fn has_new_key(&self) -> Result<bool> {
         let (Some(first), Some(last)) = (self.pending.first(), self.pending.last()) else {
             return Ok(false);
         };
@@ -242,13 +239,13 @@ impl Rows {
         Ok(compare(0, last.num_rows().saturating_sub(1)) != Ordering::Equal)
     }
 
-    /// The rows before the last key, which may go on; those of the last key stay.
-    fn complete(&mut self) -> Result<RecordBatch> {
+    /// Takes the rows before those of the last key, which may continue.
+    fn take_complete(&mut self) -> Result<RecordBatch> {
         let all = concat_batches(&self.input, &std::mem::take(&mut self.pending))?;
         let runs = partition(&[canonical_floats(all.column(self.key))?])?.ranges();
         let cut = runs.last().map_or(0, |r| r.start);
         let rest = all.slice(cut, all.num_rows() - cut);
-        // Not a view that keeps everything.
+        // Copies the rows instead of keeping a view of the whole batch.
         let options = RecordBatchOptions::new().with_row_count(Some(rest.num_rows()));
         let own = rest.columns().iter().map(serrate_core::internal::own_extent).collect();
         let rest = RecordBatch::try_new_with_options(rest.schema(), own, &options)?;

@@ -1,4 +1,5 @@
-//! `read_parquet('a.parquet')` and the like: files of a format that is said, not guessed from names.
+//! `read_parquet('a.parquet')` and similar functions: files of a given format, whatever their
+//! names.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,11 +20,10 @@ use super::text;
 use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::listing::FilesTable;
 
-/// Endings of files with data.
+/// Extensions of data files.
 pub(super) const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
 
-/// The format that a function reads.
 pub(super) fn format_of(function: &str) -> Option<&'static str> {
     Some(match function {
         "read_parquet" | "parquet_scan" => "parquet",
@@ -37,23 +37,23 @@ pub(super) fn format_of(function: &str) -> Option<&'static str> {
     })
 }
 
-/// A call as the name of a table: its text is read again by [`files`].
+/// A call encoded as the name of a table, which [`files`] parses again.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Call {
     function: String,
     paths: Vec<String>,
-    /// Options of the format, by its own names.
+    /// Options of the format, with its own names.
     options: Vec<(String, String)>,
 }
 
 impl Call {
-    /// From the arguments: a text or a list of texts, then options by name.
+    /// Parses the arguments: a string or a list of strings, then named options.
     pub(super) fn of(function: &str, args: &[FunctionArg]) -> Result<Self> {
         let mut call = Self { function: function.into(), paths: vec![], options: vec![] };
         for arg in args {
             match arg {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) if call.paths.is_empty() => {
-                    call.paths = paths(function, value)?;
+                    call.paths = parse_paths(function, value)?;
                 }
                 FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
                     call.option(&name.value.to_ascii_lowercase(), value)?;
@@ -63,12 +63,12 @@ impl Call {
                     arg: FunctionArgExpr::Expr(value),
                     ..
                 } => call.option(&name.value.to_ascii_lowercase(), value)?,
-                other => return plan_err!("{function}: {other} is no argument"),
+                other => return plan_err!("{function}: {other} is not a valid argument"),
             }
         }
         if call.paths.is_empty() {
             return plan_err!(
-                "{function} takes a file, a folder, a pattern or a list of them, such as {function}('data/*.parquet')"
+                "{function} needs a file, a folder, a pattern or a list of these, such as {function}('data/*.parquet')"
             );
         }
         Ok(call)
@@ -86,21 +86,26 @@ impl Call {
         };
         if !csv || key.is_empty() {
             let known = if csv { "header, delim, quote, escape and comment" } else { "none" };
-            return plan_err!("{}: there is no option {name}; there are {known}", self.function);
+            return plan_err!(
+                "{}: there is no option {name}; the options are {known}",
+                self.function
+            );
         }
         let value = match value {
             Expr::Value(v) => match &v.value {
                 Value::Boolean(on) => on.to_string(),
                 Value::SingleQuotedString(text) => text.clone(),
-                other => return plan_err!("{}: {name} cannot be {other}", self.function),
+                other => {
+                    return plan_err!("{}: the option {name} cannot be {other}", self.function);
+                }
             },
-            other => return plan_err!("{}: {name} cannot be {other}", self.function),
+            other => return plan_err!("{}: the option {name} cannot be {other}", self.function),
         };
         self.options.push((format!("format.{key}"), value));
         Ok(())
     }
 
-    /// A call from its text; `None` for any other name.
+    /// Parses an encoded call; `None` for any other name.
     fn parse(name: &str) -> Option<Self> {
         let (function, rest) = name.split_once('(')?;
         format_of(function)?;
@@ -120,7 +125,7 @@ impl Call {
             let after = &from[end + 1..];
             rest = after.strip_prefix(", ").unwrap_or(after);
             if let Some(value) = rest.strip_prefix(" => ") {
-                // The name of an option, and its value next.
+                // The name of an option is followed by its value.
                 let name = texts.pop()?;
                 texts.push(format!("\0{name}"));
                 rest = value;
@@ -152,20 +157,20 @@ impl fmt::Display for Call {
     }
 }
 
-fn paths(function: &str, value: &Expr) -> Result<Vec<String>> {
+fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
     let one = |value: &Expr| match text(value) {
         Some(text) => Ok(text.to_owned()),
-        None => plan_err!("{function}: {value} is no path; paths are texts that are written out"),
+        None => plan_err!("{function}: {value} is not a path; paths must be string literals"),
     };
     match value {
         Expr::Array(Array { elem, .. }) if !elem.is_empty() => elem.iter().map(one).collect(),
-        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => paths(function, expr),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => parse_paths(function, expr),
         value => Ok(vec![one(value)?]),
     }
 }
 
-/// The table of a call that [`rewrite_factor`](super::rewrite_factor) made a name of; `None` for any
-/// other name.
+/// Returns the table of a call that [`rewrite_factor`](super::rewrite_factor) encoded as a name;
+/// `None` for any other name.
 pub(crate) async fn files(
     state: &SessionState,
     name: &str,
@@ -173,7 +178,7 @@ pub(crate) async fn files(
     let Some(call) = Call::parse(name) else { return Ok(None) };
     let ending = format_of(&call.function).unwrap_or_default();
     let Some(factory) = state.get_file_format_factory(ending) else {
-        return plan_err!("{name}: this session has no format {ending}");
+        return plan_err!("{name}: this session does not have the format {ending}");
     };
     let options: HashMap<String, String> = call.options.iter().cloned().collect();
     let format = factory.create(state, &options)?;
@@ -181,14 +186,15 @@ pub(crate) async fn files(
     for url in &urls {
         refuse_empty(state, url, ending).await?;
     }
-    // A file that is named is of the format whatever its name; of a folder, those that end like it.
+    // A file that is named has the format whatever its name; in a folder, only files with its
+    // extension are read.
     let folders = urls.iter().any(|u| u.is_collection() && u.get_glob().is_none());
     let extension = if folders { format!(".{ending}") } else { String::new() };
     let listing = ListingOptions::new(format).with_file_extension(extension);
     let explain = |e: DataFusionError| {
         let inner = match &e {
             DataFusionError::Internal(m) if m.starts_with("No files") => {
-                "no such file, or no file matches".into()
+                "the file does not exist, or no file matches the pattern".into()
             }
             other => other.strip_backtrace(),
         };
@@ -203,7 +209,7 @@ pub(crate) async fn files(
         .await
         .map_err(explain)?;
     if config.file_schema.as_ref().is_some_and(|s| s.fields().is_empty()) {
-        return plan_err!("{name}: no such file, or no file matches");
+        return plan_err!("{name}: the file does not exist, or no file matches the pattern");
     }
     Ok(Some(Arc::new(FilesTable::new(Arc::new(ListingTable::try_new(config)?)))))
 }

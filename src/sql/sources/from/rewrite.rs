@@ -1,4 +1,5 @@
-//! The first argument of functions over queries, made a query; `read_parquet(..)` made a name.
+//! Rewrites the first argument of functions over queries to a query, and `read_parquet(..)` to a
+//! name.
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
@@ -11,7 +12,7 @@ use datafusion::logical_expr::sqlparser::parser::Parser;
 use super::read::{self, FORMATS};
 use super::{OVER_QUERIES, text};
 
-/// The name of one plain part, in lower case.
+/// Returns a name of one unqualified part in lower case.
 pub(crate) fn one_name(name: &ObjectName) -> Option<String> {
     match name.0.as_slice() {
         [part] => part.as_ident().map(|i| i.value.to_ascii_lowercase()),
@@ -19,10 +20,10 @@ pub(crate) fn one_name(name: &ObjectName) -> Option<String> {
     }
 }
 
-/// Rewrites one relation; all but those of this module stay as they are.
+/// Rewrites one relation; relations that are not functions of this module are unchanged.
 ///
 /// # Errors
-/// When a text is no query.
+/// When a string is not a valid query.
 pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, args: Some(args), alias, .. } = relation else {
         return Ok(());
@@ -39,7 +40,7 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     if read::format_of(&function).is_none() {
         return Ok(());
     }
-    // Files are looked for where those of FROM 'file' are, under the call as their name.
+    // Files are resolved like those of FROM 'file', with the call as their name.
     let call = read::Call::of(&function, &args.args)?;
     let called = Ident::with_quote('"', call.to_string());
     alias.get_or_insert_with(|| TableAlias {
@@ -55,7 +56,8 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     Ok(())
 }
 
-/// The query that an argument stands for; `None` for what is one, or nothing of the kind.
+/// Returns the query that an argument stands for; `None` if it already is one, or is no query at
+/// all.
 fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
     let from = match argument {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_) => {
@@ -63,9 +65,9 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
         }
         argument => match text(argument) {
             Some(text) if is_query(text) => {
-                return parsed(text).map(Some).map_err(|e| {
+                return parse_query(text).map(Some).map_err(|e| {
                     DataFusionError::Plan(format!(
-                        "{function}: its text is no query: {}",
+                        "{function}: the string is not a valid query: {}",
                         e.strip_backtrace()
                     ))
                 });
@@ -74,15 +76,16 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
             None => return Ok(None),
         },
     };
-    parsed(&format!("SELECT * FROM {from}")).map(Some).map_err(|e| {
+    parse_query(&format!("SELECT * FROM {from}")).map(Some).map_err(|e| {
         DataFusionError::Plan(format!(
-            "{function}: {from} is no query, table or file: {}",
+            "{function}: {from} is not a query, table or file: {}",
             e.strip_backtrace()
         ))
     })
 }
 
-/// The query that a text stands for, as a text: itself, or all of the table or file of that name.
+/// Returns a string as the text of a query: itself, or a query of the whole table or file of that
+/// name.
 pub(crate) fn query_text(text: &str) -> String {
     match is_query(text) {
         true => text.to_owned(),
@@ -90,7 +93,7 @@ pub(crate) fn query_text(text: &str) -> String {
     }
 }
 
-/// Whether a text is a query, and not the name of a table or file.
+/// Whether a string is a query, and not the name of a table or file.
 fn is_query(text: &str) -> bool {
     let text = text.trim_start();
     if text.starts_with('(') {
@@ -102,8 +105,8 @@ fn is_query(text: &str) -> bool {
         && queries.iter().any(|q| word.eq_ignore_ascii_case(q))
 }
 
-/// What stands in FROM for a name that was given as a text: a call as it is, a file in quotes, a table
-/// without.
+/// Returns what to write in FROM for a name: a call as it is, a file in quotes, a table without
+/// quotes.
 fn from_name(text: &str) -> String {
     let plain = |part: &str| {
         !part.is_empty()
@@ -121,8 +124,7 @@ fn from_name(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A query from its text.
-pub(crate) fn parsed(text: &str) -> Result<Query> {
+pub(crate) fn parse_query(text: &str) -> Result<Query> {
     let parse = || {
         let mut parser = Parser::new(&DuckDbDialect {}).try_with_sql(text)?;
         let query = parser.parse_query()?;
@@ -134,7 +136,6 @@ pub(crate) fn parsed(text: &str) -> Result<Query> {
     })
 }
 
-/// A limit that takes all rows.
 pub(crate) fn no_limit() -> Option<LimitClause> {
     let all = Value::Number(i64::MAX.to_string(), false);
     Some(LimitClause::LimitOffset { limit: Some(Expr::value(all)), offset: None, limit_by: vec![] })

@@ -1,4 +1,4 @@
-//! `SUMMARIZE t`: one row per column, as in DuckDB; of lists the values.
+//! `SUMMARIZE t`: one row per column, as in DuckDB; for lists, of their values.
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, plan_err};
@@ -11,7 +11,7 @@ use datafusion::functions_nested::expr_fn::array_to_string;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 use datafusion::scalar::ScalarValue;
 
-use super::axes::{call, spread};
+use super::axes::{call, unpivot};
 use super::distinct_names;
 use crate::array::{leaf_type, list_depth};
 use crate::functions;
@@ -34,11 +34,10 @@ const COLUMNS: [&str; 14] = [
     "max_shape",
 ];
 
-/// The values that quartiles are estimated at.
 const QUARTILES: [(&str, f64); 3] = [("q25", 0.25), ("q50", 0.5), ("q75", 0.75)];
 
-/// One row per column of the input. The input is read once for all plain columns and the lengths of all
-/// lists, and once more for the values of each column of lists.
+/// Plans one row per column of the input. The input is read once for all flat columns and the
+/// lengths of all lists, and once more for the values of each list column.
 pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
     distinct_names("summarize", input.schema())?;
     let columns: Vec<(Column, DataType)> = input
@@ -116,10 +115,9 @@ pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
             cell.push(value);
         }
     }
-    spread(plan, COLUMNS.into_iter().zip(cells))
+    unpivot(plan, COLUMNS.into_iter().zip(cells))
 }
 
-/// What can be said of the values of a column.
 fn of_values(value: Expr, data_type: &DataType, i: usize) -> Result<Vec<Expr>> {
     let (value, data_type) = match data_type {
         DataType::Dictionary(_, inner) => (cast(value, inner.as_ref().clone()), inner.as_ref()),

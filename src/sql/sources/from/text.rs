@@ -1,5 +1,6 @@
-//! `SUMMARIZE t` as `FROM summarize(t)`, and `f((FROM t))` as `f((SELECT * FROM t))`, before the text is parsed:
-//! the parser has no such statement, and takes no query without SELECT for an expression.
+//! Rewrites `SUMMARIZE t` to `FROM summarize(t)`, and `f((FROM t))` to `f((SELECT * FROM t))`,
+//! before the text is parsed: the parser has no such statement, and does not accept a query without
+//! SELECT as an expression.
 
 use std::borrow::Cow;
 
@@ -8,15 +9,16 @@ use datafusion::logical_expr::sqlparser::tokenizer::{
     Location, Token, TokenWithSpan, Tokenizer, Word,
 };
 
-/// The text with every `SUMMARIZE ..` as a query: at the start of a statement, behind EXPLAIN, and at
-/// the start of a subquery; and every subquery that begins with FROM, where an expression stands, with SELECT.
+/// Returns the text with every `SUMMARIZE ..` as a query: at the start of a statement, after
+/// EXPLAIN, and at the start of a subquery. A subquery that begins with FROM and is used as an
+/// expression gets a SELECT.
 pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
     let begins = |(at, _): (usize, &str)| lower[..at].trim_end().ends_with('(');
     if !lower.contains("summarize") && !lower.match_indices("from").any(begins) {
         return Cow::Borrowed(text);
     }
-    // What is no SQL is for the parser to say.
+    // The parser reports invalid SQL.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
         return Cow::Borrowed(text);
     };
@@ -33,7 +35,7 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
         }
         let Some(next) = tokens.get(i + 1) else { continue };
         let query = match &next.token {
-            // `(summarize) AS ..`, `summarize(..)`: a name.
+            // `(summarize) AS ..` and `summarize(..)` are names.
             Token::LParen if i > 0 && matches!(tokens[i - 1].token, Token::LParen) => continue,
             Token::LParen => true,
             Token::Word(word) => is_query(word),
@@ -68,7 +70,7 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
             }
         }
     }
-    // What ends with the text; a comment there must not swallow it.
+    // Edits at the end of the text must not become part of a trailing comment.
     for (_, _, put) in edits {
         out.push('\n');
         out.push_str(put);
@@ -76,7 +78,8 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
     Cow::Owned(out)
 }
 
-/// Whether the FROM at `at` begins a query in parentheses where an expression stands, and has no SELECT of its own.
+/// Whether the FROM at `at` begins a query in parentheses that is used as an expression and has no
+/// SELECT.
 fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     let Some(before) = at.checked_sub(2).and_then(|before| tokens.get(before)) else {
         return false;
@@ -105,7 +108,7 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
         .any(|w| word.value.eq_ignore_ascii_case(w)),
         _ => false,
     };
-    // `(FROM t SELECT a)` says what it takes.
+    // `(FROM t SELECT a)` has a SELECT of its own.
     let mut depth = 0usize;
     let own = tokens[at..].iter().find_map(|token| match &token.token {
         Token::LParen => {
@@ -123,10 +126,11 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     in_expression && own == Some(false)
 }
 
-/// Behind all places.
+/// A location after all others.
 const END: Location = Location { line: u64::MAX, column: u64::MAX };
 
-/// Where the statement or subquery ends that the token `from` belongs to; `None` with the text.
+/// Returns the end of the statement or subquery that contains the token `from`; `None` if it ends
+/// with the text.
 fn end_of(tokens: &[TokenWithSpan], from: usize) -> Option<Location> {
     let mut depth = 0usize;
     for token in tokens.get(from..)? {
@@ -143,7 +147,7 @@ fn end_of(tokens: &[TokenWithSpan], from: usize) -> Option<Location> {
     None
 }
 
-/// Whether a statement or subquery may begin behind some tokens.
+/// Whether a statement or subquery may begin after some tokens.
 fn starts_query(before: &[TokenWithSpan]) -> bool {
     match before.last().map(|t| &t.token) {
         None | Some(Token::SemiColon | Token::LParen) => true,

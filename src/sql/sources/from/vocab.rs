@@ -12,8 +12,9 @@ use datafusion::logical_expr::Expr;
 use crate::functions::codes_file;
 use crate::io::meds::Vocabulary;
 
-/// Table function `vocab('FILE')`: the columns `token` and `code` of a vocabulary, in the order of the
-/// tokens. It is a `codes.parquet`, or the MEDS folder or tensorized cohort that has one.
+/// Table function `vocab('FILE')`: returns the columns `token` and `code` of a vocabulary in the
+/// order of the tokens. The file is a `codes.parquet`, or the MEDS folder or tensorized cohort that
+/// has one.
 #[derive(Debug, Default)]
 pub(crate) struct VocabFunction;
 
@@ -41,7 +42,7 @@ impl TableFunctionImpl for VocabFunction {
                 Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))
             }
             _ => plan_err!(
-                "vocab takes a codes.parquet or the folder that has one as a text, such as vocab('DIR/metadata/codes.parquet')"
+                "vocab needs a codes.parquet or the folder that has one as a string, such as vocab('DIR/metadata/codes.parquet')"
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! Batches of a table's columns from the rows of a file.
+//! Creates batches of a table's columns from the rows of a file.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,47 +16,47 @@ use datafusion::error::DataFusionError;
 use super::input::Input;
 use super::positions::ROW;
 use super::runs::{bridged, count, mask};
-use super::schema::leaves;
+use super::schema::cast_leaves;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;
 use crate::table::{Column, RaggedTable};
 
-/// Bytes between two runs of rows that are read along and thrown away: reading them is cheaper than
-/// reading the runs one by one.
+/// Maximum gap in bytes between two runs of rows that is read along and discarded, which is cheaper
+/// than separate requests.
 const GAP_BYTES: usize = 4096;
 
-/// What a column of a table is in one file.
+/// The origin of a column of a table in one file.
 #[derive(Debug)]
 enum Origin {
-    /// A tensor of its name.
+    /// A tensor of the same name.
     Tensor,
-    /// Lists as long as those of the tensor on this axis, of zeros: nobody looks at the values.
+    /// Lists with the lengths of the tensor on this axis, of zeros, because no values are needed.
     Lengths(usize),
     /// The position of the row.
     Row,
-    /// The same in all rows.
+    /// The same value in all rows.
     Constant(ScalarValue),
-    /// Not there: null.
+    /// The file lacks the column, so it is null.
     Absent,
 }
 
-/// Columns of a table, as one file has them.
+/// Columns of a table as one file has them.
 #[derive(Debug)]
 pub(super) struct Columns {
     schema: SchemaRef,
     origins: Vec<Origin>,
-    /// Those that are tensors of the file.
+    /// Names of the columns that are tensors of the file.
     tensors: Vec<String>,
     /// The deepest axis among them.
     depth: usize,
-    /// Rows of a gap between two runs that is read along.
+    /// Maximum number of rows of a gap that is read along.
     gap: usize,
     nan_is_null: bool,
 }
 
 impl Columns {
-    /// `schema` as the table has it; `constants` are the columns that the file has one value of, and
-    /// `lengths` says of which columns nothing but the lengths of lists is looked at.
+    /// `schema` is that of the table; `constants` are the columns with one value in the whole file,
+    /// and `lengths` marks the columns of which only the lengths of lists are needed.
     pub(super) fn try_new(
         input: &Input,
         schema: SchemaRef,
@@ -99,22 +99,20 @@ impl Columns {
         Ok(Self { schema, origins, tensors, depth, gap, nan_is_null })
     }
 
-    /// Names of those that are tensors.
     pub(super) fn tensors(&self) -> &[String] {
         &self.tensors
     }
 
-    /// The deepest axis that has to be read.
+    /// Returns the deepest axis to read.
     pub(super) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// The rows that are read for `runs`: these, and short gaps between them.
+    /// Returns the rows to read for `runs`: these, and short gaps between them.
     pub(super) fn spans(&self, runs: &[Range<usize>]) -> Vec<Range<usize>> {
         bridged(runs, self.gap)
     }
 
-    /// The rows of `runs` as one batch.
     pub(super) fn batch(&self, file: &NrtFile, runs: &[Range<usize>]) -> Result<RecordBatch> {
         let rows = count(runs);
         let none = self.tensors.is_empty() && self.depth == 0;
@@ -129,11 +127,11 @@ impl Columns {
                     self.column(table, field.name(), field.data_type())
                 }
                 (Origin::Lengths(axis), Some(table)) => {
-                    let values = zeros(leaf_type(field.data_type()), table.axis_len(*axis)?)?;
+                    let values = zero_array(leaf_type(field.data_type()), table.axis_len(*axis)?)?;
                     let column = Column::new(field.name(), *axis, values);
                     Ok(table.column_array(&column)?.to_arrow_as(field.data_type())?)
                 }
-                (Origin::Row, _) => Ok(cast(&positions(runs), field.data_type())?),
+                (Origin::Row, _) => Ok(cast(&row_positions(runs), field.data_type())?),
                 (Origin::Constant(value), _) => value.to_array_of_size(rows),
                 (Origin::Absent | Origin::Tensor | Origin::Lengths(_), _) => {
                     Ok(new_null_array(field.data_type(), rows))
@@ -163,13 +161,13 @@ impl Columns {
 
     fn column(&self, table: &RaggedTable, name: &str, target: &DataType) -> Result<ArrayRef> {
         let (rows, axes, values) = table.array(name)?.into_parts();
-        let values = leaves(&values, leaf_type(target), self.nan_is_null)?;
+        let values = cast_leaves(&values, leaf_type(target), self.nan_is_null)?;
         Ok(RaggedArray::try_new(rows, axes, values)?.to_arrow_as(target)?)
     }
 }
 
-/// So many zeros of a type that `.nrt` files have.
-fn zeros(data_type: &DataType, len: usize) -> Result<ArrayRef> {
+/// Returns zeros of a type that `.nrt` files have.
+fn zero_array(data_type: &DataType, len: usize) -> Result<ArrayRef> {
     let bytes = match data_type.primitive_width() {
         Some(width) => len.saturating_mul(width),
         None => len.div_ceil(8),
@@ -179,8 +177,7 @@ fn zeros(data_type: &DataType, len: usize) -> Result<ArrayRef> {
     Ok(make_array(data))
 }
 
-/// The numbers of rows.
-fn positions(runs: &[Range<usize>]) -> ArrayRef {
+fn row_positions(runs: &[Range<usize>]) -> ArrayRef {
     let rows = runs.iter().cloned().flatten();
     Arc::new(Int64Array::from_iter_values(rows.map(|r| i64::try_from(r).unwrap_or(i64::MAX))))
 }

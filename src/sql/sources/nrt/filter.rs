@@ -22,15 +22,15 @@ use crate::array::list_depth;
 
 type Condition = Arc<dyn PhysicalExpr>;
 
-/// Conditions, all of which a row has to meet.
+/// A conjunction of conditions on rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RowFilter {
     conditions: Vec<Condition>,
 }
 
 impl RowFilter {
-    /// Whether a scan can decide on a condition by itself: it looks at nothing but columns of axis 0,
-    /// positions and partition columns, and gives the same answer whenever it is asked.
+    /// Whether a scan can evaluate a condition itself: the condition reads only columns of axis 0,
+    /// positions and partition columns, and is not volatile.
     pub(super) fn takes(condition: &Condition, schema: &TableSchema) -> bool {
         let schema = schema.table_schema();
         !is_volatile(condition)
@@ -42,14 +42,13 @@ impl RowFilter {
             })
     }
 
-    /// These conditions and more.
     pub(super) fn and(&self, more: impl IntoIterator<Item = Condition>) -> Self {
         let conditions = self.conditions.iter().cloned().chain(more).collect();
         Self { conditions }
     }
 
-    /// Without those that the operators above make up while they run. Under a LIMIT they would decide
-    /// which rows are the first.
+    /// Removes dynamic filters, which operators above update while they run. Under a LIMIT, they
+    /// would decide which rows come first.
     pub(super) fn fixed(&self) -> Self {
         let dynamic = |condition: &Condition| {
             condition.exists(|e| Ok(e.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()))
@@ -62,7 +61,7 @@ impl RowFilter {
         self.conditions.is_empty()
     }
 
-    /// All of them as one condition.
+    /// Returns all of them as one condition.
     pub(super) fn predicate(&self) -> Option<Condition> {
         (!self.is_empty()).then(|| conjunction(self.conditions.iter().cloned()))
     }
@@ -74,8 +73,9 @@ impl RowFilter {
         datafusion::physical_plan::apply_expression_roots(self.conditions.iter(), f)
     }
 
-    /// What they are at this moment, by what has to be read for them. `constant` says which columns
-    /// are the same in all rows of the file, `row` whether the file has no column of the name `_row`.
+    /// Returns the current state of the conditions, grouped by what they read. `constant` reports
+    /// the columns with one value in the whole file, and `row` whether the file has no column named
+    /// `_row`.
     pub(super) fn now(&self, constant: impl Fn(&str) -> bool, row: bool) -> Result<Conditions> {
         let mut out = Conditions::default();
         for condition in &self.conditions {
@@ -111,18 +111,17 @@ fn is_true(condition: &Condition) -> bool {
     literal.is_some_and(|l| *l.value() == ScalarValue::Boolean(Some(true)))
 }
 
-/// Conditions by what has to be read for them.
+/// Conditions by what they read.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
-    /// Nothing: `_file` and partition columns.
+    /// Nothing in the file: `_file` and partition columns.
     pub(super) file: Vec<Condition>,
-    /// Nothing but the header: `_row`.
+    /// Only the header: `_row`.
     pub(super) rows: Vec<Condition>,
     /// Columns of axis 0.
     pub(super) values: Vec<Condition>,
 }
 
-/// Names of the columns that conditions look at.
 pub(super) fn columns(conditions: &[Condition]) -> Vec<String> {
     let mut names: Vec<String> = conditions
         .iter()
@@ -133,24 +132,26 @@ pub(super) fn columns(conditions: &[Condition]) -> Vec<String> {
     names
 }
 
-/// Which rows of a batch meet all conditions; columns are found by name.
+/// Evaluates all conditions for the rows of a batch; columns are found by name.
 pub(super) fn evaluate(conditions: &[Condition], batch: &RecordBatch) -> Result<BooleanArray> {
     let all = conjunction(conditions.iter().cloned());
     let all = reassign_expr_columns(all, batch.schema_ref())?;
     let answer = all.evaluate(batch)?.into_array(batch.num_rows())?;
     match answer.as_boolean_opt() {
         Some(bits) => Ok(bits.clone()),
-        None => internal_err!("the condition {all} is of type {}", answer.data_type()),
+        None => {
+            internal_err!("the condition {all} has the type {}, not boolean", answer.data_type())
+        }
     }
 }
 
-/// The part of `rows` outside which no row meets the conditions, as far as plain comparisons of `_row`
-/// with a number tell.
+/// Returns the part of `rows` outside which no row can meet the conditions, as far as comparisons
+/// of `_row` with a literal show.
 pub(super) fn window(conditions: &[Condition], rows: Range<usize>) -> Range<usize> {
     let mut out = rows;
     for condition in conditions {
         let Some((op, value)) = comparison(condition) else { continue };
-        // What is negative or too large is before or after all rows.
+        // A negative or too large number is before or after all rows.
         let at = |v: i64| usize::try_from(v.max(0)).unwrap_or(usize::MAX);
         let after = at(value.saturating_add(1));
         let (from, to) = match op {
@@ -167,7 +168,7 @@ pub(super) fn window(conditions: &[Condition], rows: Range<usize>) -> Range<usiz
     out
 }
 
-/// `_row <op> number`, from either side.
+/// Returns `_row <op> number`, with the sides in either order.
 fn comparison(condition: &Condition) -> Option<(Operator, i64)> {
     let binary = condition.downcast_ref::<BinaryExpr>()?;
     let row = |e: &Condition| e.downcast_ref::<Column>().is_some_and(|c| c.name() == ROW);

@@ -1,4 +1,4 @@
-//! A file to scan: mapped, read, or in an object store.
+//! A file to scan: memory-mapped, read, or in an object store.
 
 use std::any::Any;
 use std::ops::Range;
@@ -17,11 +17,10 @@ use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore};
 use crate::io::nrt::{NrtColumn, NrtFile, NrtObject, ObjectOptions, ReadOptions};
 use serrate_core::internal::safetensors::{explain, first_request};
 
-/// The headers of files in object stores that a session has read.
+/// The session's cache of headers of files in object stores.
 #[derive(Clone)]
 pub(super) struct Headers(Arc<FileMetadataCache>);
 
-/// A header as the session keeps it.
 struct Header(NrtObject);
 
 impl FileMetadata for Header {
@@ -46,7 +45,7 @@ impl Headers {
     fn get(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Option<NrtObject> {
         let entry = self.0.get(&meta.location).filter(|e| e.is_valid_for(meta))?;
         let Header(object) = entry.file_metadata.as_any().downcast_ref::<Header>()?;
-        // Entries are known by their path alone.
+        // Cache entries are identified by path only.
         object.is_of(store, meta.e_tag.as_deref()).then(|| object.fresh())
     }
 
@@ -59,19 +58,17 @@ impl Headers {
 /// An open file.
 #[derive(Debug)]
 pub(super) enum Input {
-    /// On this machine.
     File {
         file: NrtFile,
         /// Whether reading it waits for the disk.
         waits: bool,
     },
-    /// Elsewhere.
     Object(NrtObject),
 }
 
 impl Input {
-    /// Opens a file of a store with one request: a local one by its handle, of another the header,
-    /// unless `headers` has it. `name` names what is not local in errors.
+    /// Opens a file of a store with one request: a local file by its handle, any other by its
+    /// header, unless `headers` has it. Errors show remote files as `name`.
     pub(super) async fn open(
         store: &Arc<dyn ObjectStore>,
         meta: &ObjectMeta,
@@ -84,7 +81,7 @@ impl Input {
         }
         let name = PathBuf::from(name.unwrap_or_else(|| meta.location.to_string()));
         let options = ObjectOptions::default();
-        // No range of nothing can be asked for.
+        // An empty range cannot be requested.
         let request = if meta.size == 0 { GetOptions::default() } else { first_request(&options) };
         let mut first =
             store.get_opts(&meta.location, request).await.map_err(|e| explain(&name, e))?;
@@ -139,7 +136,6 @@ impl Input {
         }
     }
 
-    /// Number of elements of an axis.
     pub(super) fn axis_len(&self, axis: usize) -> crate::Result<usize> {
         match self {
             Self::File { file, .. } => file.axis_len(axis),
@@ -152,13 +148,13 @@ impl Input {
         matches!(self, Self::Object(_))
     }
 
-    /// Whether reading waits for the disk, so that it is no work for a thread of the runtime.
+    /// Whether reading waits for the disk, which would block a thread of the runtime.
     pub(super) fn waits(&self) -> bool {
         matches!(self, Self::File { waits: true, .. })
     }
 
-    /// Bytes and requests so far. For a mapped file the bytes are those looked at, and there are no
-    /// requests for a local one.
+    /// Returns the number of bytes and requests so far. For a mapped file, the bytes are those
+    /// accessed; a local file has no requests.
     pub(super) fn read_so_far(&self) -> (u64, u64) {
         match self {
             Self::File { file, .. } => (file.tensors().source().bytes_read(), 0),
@@ -166,8 +162,8 @@ impl Input {
         }
     }
 
-    /// A file in which these rows of these columns, the deepest of which is on axis `depth`, can be
-    /// read.
+    /// Returns a file in which these rows of these columns, the deepest of which is on axis
+    /// `depth`, can be read.
     pub(super) async fn fetch(
         &self,
         runs: &[Range<usize>],

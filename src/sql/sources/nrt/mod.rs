@@ -41,7 +41,7 @@ use crate::io::order::natural;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::output::{OutputOptions, local_target};
 
-/// Makes [`NrtFormat`]; registered under the extension `nrt`.
+/// Creates [`NrtFormat`]; registered under the extension `nrt`.
 #[derive(Debug, Default)]
 pub(crate) struct NrtFormatFactory;
 
@@ -71,21 +71,22 @@ impl FileFormatFactory for NrtFormatFactory {
 
 /// `.nrt` files as tables.
 ///
-/// * Columns are lists, one level per axis. Types are unified over files: widths widen, a column that
-///   a file does not have is null there.
-/// * Only the tensors of columns asked for are looked at, and of those only the rows; row counts come
-///   from headers. Local files are mapped or read; of files in an object store the ranges of bytes that
-///   are needed are fetched.
-/// * Conditions on columns of axis 0, on `_row` and on `_file` are evaluated by the scan, before
-///   anything else is read.
+/// * Columns are lists, one level per axis. Types are unified over files: widths are widened, and a
+///   column that a file lacks is null there.
+/// * Only the tensors of the requested columns are read, and of those only the required rows; row
+///   counts come from headers. Local files are memory-mapped or read; of files in an object store,
+///   the required byte ranges are fetched.
+/// * The scan evaluates conditions on columns of axis 0, on `_row` and on `_file` before it reads
+///   anything else.
 /// * `_file` (the path or URL) and `_row` (the position in the file, from 0) are columns of a table
-///   created with `OPTIONS (positions true)`, and of any table of `.nrt` files in statements that
-///   name them, when they come through [`sql()`](crate::sql::sql()).
-/// * Files cut by byte range are cut by rows; batches hold about `serrate.leaf_batch_size` leaves.
-/// * NaN reads as NULL unless `serrate.nrt_nan` says otherwise.
-/// * COPY writes one file, whole or not at all, in source order; see
-///   [`in_source_order`](crate::sql::in_source_order). `OPTIONS (overwrite true)` replaces a file that
-///   exists, `OPTIONS (plain true)` leaves `subject_id` out.
+///   created with `OPTIONS (positions true)`. Statements that come through
+///   [`sql()`](crate::sql::sql()) can name them for any table of `.nrt` files.
+/// * Files divided by byte range are divided by rows; batches hold about `serrate.leaf_batch_size`
+///   leaves.
+/// * NaN is read as NULL unless `serrate.nrt_nan` is set otherwise.
+/// * COPY writes one file, completely or not at all, in source order; see
+///   [`in_source_order`](crate::sql::in_source_order). `OPTIONS (overwrite true)` replaces an
+///   existing file, `OPTIONS (plain true)` omits `subject_id`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NrtFormat {
     options: SerrateOptions,
@@ -101,7 +102,7 @@ impl FileFormat for NrtFormat {
     fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
         if compression.is_compressed() {
             return plan_err!(
-                "an .nrt file is not compressed as a whole; its parts are read in place"
+                "an .nrt file cannot be compressed as a whole, because its parts are read in place"
             );
         }
         Ok(self.get_ext())
@@ -177,7 +178,7 @@ impl FileFormat for NrtFormat {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let target = local_target(&conf, "NRT")?;
         let sink = NrtSink::new(target, Arc::clone(conf.output_schema()), self.output.clone());
-        // A file without its ids has nothing but positions.
+        // Without its ids, a file has only positions.
         let ids: &[&str] = if self.output.has("plain") { &[] } else { &["subject_id"] };
         ordered_sink(input, Arc::new(sink), order, ".nrt", Some(ids))
     }
@@ -187,7 +188,7 @@ impl FileFormat for NrtFormat {
     }
 }
 
-/// Exact rows, and the bytes that the values of every column take.
+/// Returns the exact number of rows, and the bytes that the values of each column take.
 fn statistics(file: &Input, schema: &SchemaRef) -> Statistics {
     let mut total = 0usize;
     let columns = schema

@@ -1,4 +1,4 @@
-//! `_file` and `_row`: where a row comes from.
+//! `_file` and `_row`: the origin of a row.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Location;
 
-/// Name of the file a row comes from: its path, or its URL where it is not local.
+/// Name of the column with the file of a row: its path, or its URL if it is not local.
 pub(in crate::sql) const FILE: &str = "_file";
 
-/// Position of a row in its file, from 0.
+/// Name of the column with the position of a row in its file, from 0.
 pub(in crate::sql) const ROW: &str = "_row";
 
-/// The columns of positions.
+/// Returns the position columns.
 pub(in crate::sql) fn fields() -> [Field; 2] {
     [Field::new(FILE, DataType::Utf8, false), Field::new(ROW, DataType::Int64, false)]
 }
 
-/// The schema with the position columns `names`, but for those whose name a column has already.
+/// Returns the schema with the position columns `names`, except those whose name is already taken.
 pub(in crate::sql) fn with_positions(schema: &SchemaRef, names: &[&str]) -> SchemaRef {
     let new = fields()
         .into_iter()
@@ -27,7 +27,7 @@ pub(in crate::sql) fn with_positions(schema: &SchemaRef, names: &[&str]) -> Sche
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-/// What `_file` is for an object of a store.
+/// Returns the value of `_file` for an object of a store.
 pub(super) fn file_name(url: &ObjectStoreUrl, location: &Location) -> String {
     let url = url.as_str();
     if url.starts_with("file:")

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use arrow::array::{Array, BooleanArray, BooleanBufferBuilder};
 
-/// The rows that are in both.
+/// Returns the rows that are in both.
 pub(in crate::sql) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
     let (mut i, mut j) = (0, 0);
     let mut out = Vec::new();
@@ -18,7 +18,7 @@ pub(in crate::sql) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<R
     out
 }
 
-/// The runs with gaps of at most `gap` rows filled.
+/// Returns the runs with gaps of at most `gap` rows filled.
 pub(in crate::sql) fn bridged(runs: &[Range<usize>], gap: usize) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::with_capacity(runs.len());
     for run in runs {
@@ -30,12 +30,11 @@ pub(in crate::sql) fn bridged(runs: &[Range<usize>], gap: usize) -> Vec<Range<us
     out
 }
 
-/// Number of rows.
+/// Returns the number of rows.
 pub(in crate::sql) fn count(runs: &[Range<usize>]) -> usize {
     runs.iter().map(Range::len).sum()
 }
 
-/// The first `rows` rows.
 pub(in crate::sql) fn first(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<usize>> {
     let mut left = rows;
     let mut out = Vec::with_capacity(runs.len());
@@ -50,7 +49,7 @@ pub(in crate::sql) fn first(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<u
     out
 }
 
-/// The rows of `spans`, one after the other, whose bit is set; null counts as not set.
+/// Returns the rows of the concatenated `spans` whose bit is set; null counts as not set.
 pub(in crate::sql) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec<Range<usize>> {
     let set = match bits.nulls() {
         None => bits.values().clone(),
@@ -67,7 +66,7 @@ pub(in crate::sql) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec
     out
 }
 
-/// Whether each row of `spans` is in one of `runs`, all of which lie within spans.
+/// Returns whether each row of `spans` is in one of `runs`, all of which lie within spans.
 pub(in crate::sql) fn mask(spans: &[Range<usize>], runs: &[Range<usize>]) -> BooleanArray {
     let mut bits = BooleanBufferBuilder::new(count(spans));
     let mut runs = runs.iter().peekable();

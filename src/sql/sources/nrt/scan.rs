@@ -1,4 +1,4 @@
-//! The rows of one file that a scan gives: chosen, fetched, read, in that order.
+//! The rows of one file that a scan returns: selected, fetched, read, in that order.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -21,22 +21,23 @@ use super::positions::ROW;
 use super::runs::{bridged, chosen, count, first, intersect};
 use crate::io::nrt::NrtFile;
 
-/// Rows whose conditions are looked at first; twice as many each time, up to the most.
+/// Number of rows for which conditions are evaluated first; it doubles with each step, up to a
+/// maximum.
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
-/// Rows between two runs that are read along when conditions are looked at.
+/// Maximum gap in rows between two runs that is read along for conditions.
 const CHOICE_GAP: usize = 1 << 10;
 
-/// Rows of flat columns that are fetched at once.
+/// Number of rows of flat columns that are fetched at once.
 const FLAT_ROWS: usize = 1 << 17;
 
-/// Parts of a remote file that are fetched while the one before is used.
+/// Number of parts of a remote file that are fetched in advance.
 const READ_AHEAD: usize = 2;
 
 type Runs = Vec<Range<usize>>;
 
-/// Counts what scans read.
+/// Metrics of what scans read.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     bytes: Count,
@@ -52,37 +53,37 @@ impl Read {
     }
 }
 
-/// One open file and what is wanted of it.
+/// One open file and the scan's requirements.
 pub(super) struct Scan {
     pub(super) input: Input,
     pub(super) output: Columns,
     /// The columns of the table, without partition columns.
     pub(super) table: SchemaRef,
-    /// The columns that the file has one value of.
+    /// The columns with one value in the whole file.
     pub(super) constants: HashMap<String, ScalarValue>,
     pub(super) filter: RowFilter,
     pub(super) nan_is_null: bool,
     pub(super) batch_size: usize,
     pub(super) leaves: usize,
-    /// Rows still wanted.
+    /// The number of rows still required.
     pub(super) left: AtomicUsize,
     pub(super) read: Read,
-    /// What of it was counted.
+    /// The bytes and requests already counted.
     pub(super) counted: (AtomicU64, AtomicU64),
 }
 
 impl Scan {
-    /// Batches of those of `rows` that meet the conditions.
+    /// Returns batches of those of `rows` that meet the conditions.
     pub(super) fn stream(
         self: Arc<Self>,
         rows: Range<usize>,
     ) -> BoxStream<'static, Result<RecordBatch>> {
         self.count();
         let chooser = Arc::clone(&self);
-        let chosen = stream::iter(self.choices(rows))
+        let chosen = stream::iter(self.choice_steps(rows))
             .then(move |rows| {
                 let scan = Arc::clone(&chooser);
-                async move { scan.choose(rows).await }
+                async move { scan.choose_rows(rows).await }
             })
             .boxed();
         let scan = Arc::clone(&self);
@@ -100,7 +101,9 @@ impl Scan {
         }
         let cutter = Arc::clone(&self);
         chosen
-            .map_ok(move |runs| stream::iter(cutter.parts(runs).map(Ok::<_, DataFusionError>)))
+            .map_ok(move |runs| {
+                stream::iter(cutter.divide_parts(runs).map(Ok::<_, DataFusionError>))
+            })
             .try_flatten()
             .map(move |runs| {
                 let scan = Arc::clone(&scan);
@@ -118,8 +121,11 @@ impl Scan {
             .boxed()
     }
 
-    /// The rows in steps in which their conditions are looked at; without conditions, one step.
-    fn choices(&self, rows: Range<usize>) -> impl Iterator<Item = Range<usize>> + Send + use<> {
+    /// Divides rows into the steps in which conditions are evaluated; without conditions, one step.
+    fn choice_steps(
+        &self,
+        rows: Range<usize>,
+    ) -> impl Iterator<Item = Range<usize>> + Send + use<> {
         let (mut next, end) = (rows.start, rows.end);
         let mut size = if self.filter.is_empty() { usize::MAX } else { FIRST_CHOICE };
         std::iter::from_fn(move || {
@@ -130,8 +136,8 @@ impl Scan {
         })
     }
 
-    /// The rows that meet the conditions as they are now, as many as are still wanted.
-    async fn choose(self: &Arc<Self>, rows: Range<usize>) -> Result<Runs> {
+    /// Returns the rows that meet the current conditions, at most as many as are still required.
+    async fn choose_rows(self: &Arc<Self>, rows: Range<usize>) -> Result<Runs> {
         if self.left.load(Ordering::Relaxed) == 0 {
             return Ok(Vec::new());
         }
@@ -142,10 +148,10 @@ impl Scan {
             runs.clear();
         }
         if !now.rows.is_empty() && !runs.is_empty() {
-            runs = self.meeting(&now.rows, runs).await?;
+            runs = self.rows_meeting(&now.rows, runs).await?;
         }
         if !now.values.is_empty() && !runs.is_empty() {
-            runs = self.meeting(&now.values, runs).await?;
+            runs = self.rows_meeting(&now.values, runs).await?;
         }
         let left = self.left.load(Ordering::Relaxed);
         if count(&runs) > left {
@@ -160,8 +166,8 @@ impl Scan {
         self.filter.now(|name| self.constants.contains_key(name) && !own(name), !own(ROW))
     }
 
-    /// The rows of `runs` that meet all of `conditions`; their columns are read for that.
-    async fn meeting(
+    /// Returns the rows of `runs` that meet all of `conditions`, after reading their columns.
+    async fn rows_meeting(
         self: &Arc<Self>,
         conditions: &[Arc<dyn PhysicalExpr>],
         runs: Runs,
@@ -184,12 +190,12 @@ impl Scan {
         Ok(intersect(&runs, &chosen(&spans, &evaluate(conditions, &batch)?)))
     }
 
-    /// Runs in parts that are fetched at once: about as many leaves as a batch has.
-    fn parts(&self, runs: Runs) -> impl Iterator<Item = Runs> + Send + use<> {
+    /// Divides runs into parts that are fetched at once: about as many leaves as a batch has.
+    fn divide_parts(&self, runs: Runs) -> impl Iterator<Item = Runs> + Send + use<> {
         let rows = self.input.num_rows().max(1);
         let depth = self.output.depth();
         let leaves = if depth == 0 { 0 } else { self.input.axis_len(depth).unwrap_or(0) };
-        // A little less than fits, so that most parts are one batch.
+        // Slightly less than the maximum, so that most parts are one batch.
         let size = match (leaves, self.leaves / 4 * 3) {
             (0, _) => FLAT_ROWS,
             (leaves, target) => {
@@ -215,7 +221,7 @@ impl Scan {
         })
     }
 
-    /// Runs that can be read from `file` as batches.
+    /// Returns batches of runs that can be read from `file`.
     fn batches(
         self: &Arc<Self>,
         file: NrtFile,
@@ -241,8 +247,8 @@ impl Scan {
         .boxed()
     }
 
-    /// Takes the runs of one batch: at least a row, else at most as many rows and leaves as a batch may
-    /// have.
+    /// Takes the runs of one batch: at least one row, else at most as many rows and leaves as a
+    /// batch may have.
     fn group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<Runs> {
         let depth = self.output.depth();
         let mut group = Vec::new();
@@ -273,7 +279,7 @@ impl Scan {
         Ok(group)
     }
 
-    /// Runs `f` where waiting for the disk does no harm.
+    /// Runs `f` on a thread that may wait for the disk.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         f: impl FnOnce(&Self) -> Result<T> + Send + 'static,
@@ -287,7 +293,7 @@ impl Scan {
             .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
     }
 
-    /// Adds what was read since the last time to the metrics.
+    /// Adds what was read since the last call to the metrics.
     fn count(&self) {
         let (bytes, requests) = self.input.read_so_far();
         let add = |counter: &Count, seen: &AtomicU64, now: u64| {
@@ -299,7 +305,7 @@ impl Scan {
     }
 }
 
-/// Whether the columns that a file has one value of meet the conditions on them alone.
+/// Whether the columns with one value in the whole file meet the conditions on them.
 pub(super) fn file_meets(
     now: &Conditions,
     constants: &HashMap<String, ScalarValue>,

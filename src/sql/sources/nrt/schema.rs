@@ -11,8 +11,8 @@ use datafusion::error::{DataFusionError, Result};
 use crate::array::{leaf_type, list_depth, list_of};
 use crate::kernels::nan::nan_to_null;
 
-/// The schema of a table over several files, each given with its name: all columns of all files, in
-/// the order they first appear, with types wide enough for every file.
+/// Returns the schema of a table over several files, each given with its name: all columns of all
+/// files, in order of first appearance, with types wide enough for every file.
 pub(super) fn unify<'a>(
     files: impl IntoIterator<Item = (&'a Path, SchemaRef)>,
 ) -> Result<SchemaRef> {
@@ -26,7 +26,7 @@ pub(super) fn unify<'a>(
                 Some((f, first)) => {
                     let wide = widen_lists(f.data_type(), field.data_type()).ok_or_else(|| {
                         DataFusionError::Plan(format!(
-                            "column {:?} is {} in {} but {} in {}; files of one table must agree on the axis of a column and on whether it holds numbers",
+                            "column {:?} is {} in {} but {} in {}; the files of a table must agree on the axis of a column and on whether it holds numbers",
                             f.name(),
                             f.data_type(),
                             first.display(),
@@ -50,8 +50,8 @@ fn widen_lists(a: &DataType, b: &DataType) -> Option<DataType> {
         .map(|leaf| list_of(depth, leaf))
 }
 
-/// The narrowest type that holds all values of both, as numpy promotes: Bool, then integers, then
-/// floats.
+/// Returns the narrowest type that holds all values of both, with numpy's promotion: Bool, then
+/// integers, then floats.
 fn widen(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Boolean, Float16, Float32, Float64, Int16, Int32, Int64};
     if a == b {
@@ -92,13 +92,18 @@ fn widen(a: &DataType, b: &DataType) -> Option<DataType> {
     }
 }
 
-/// Flat values as the table has them: widened, and with NaN as null where asked.
-pub(super) fn leaves(values: &ArrayRef, target: &DataType, nan_is_null: bool) -> Result<ArrayRef> {
+/// Returns flat values in the table's type, with NaN as null if requested.
+pub(super) fn cast_leaves(
+    values: &ArrayRef,
+    target: &DataType,
+    nan_is_null: bool,
+) -> Result<ArrayRef> {
     let values = if nan_is_null { nan_to_null(values)? } else { Arc::clone(values) };
     if values.data_type() == target {
         return Ok(values);
     }
-    // What does not fit is an error, not a null: a shard may be wider than the table knew.
+    // A value that does not fit is an error and not null: a shard may be wider than the table
+    // assumed.
     Ok(cast_with_options(&values, target, &CastOptions { safe: false, ..Default::default() })?)
 }
 
@@ -131,7 +136,7 @@ mod tests {
     fn nan_becomes_null_and_the_values_stay_where_they_are() {
         let values = Float32Array::from(vec![1.0, f32::NAN, 3.0]);
         let at = values.values().as_ptr();
-        let out = leaves(&(Arc::new(values) as ArrayRef), &Float32, true).unwrap();
+        let out = cast_leaves(&(Arc::new(values) as ArrayRef), &Float32, true).unwrap();
         assert_eq!(out.null_count(), 1);
         assert!(out.is_null(1));
         let out = out.as_any().downcast_ref::<Float32Array>().unwrap();

@@ -16,7 +16,7 @@ use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::sql::sources::output::{OutputOptions, make_folder, write_blocking};
 use crate::table::RaggedTable;
 
-/// Writes batches, in the order they come, as one `.nrt` file.
+/// Writes batches in order of arrival as one `.nrt` file.
 #[derive(Debug)]
 pub(super) struct NrtSink {
     target: PathBuf,
@@ -51,7 +51,7 @@ impl DataSink for NrtSink {
         let options =
             WriteOptions { overwrite: self.options.overwrite, plain: self.options.has("plain") };
         write_blocking(data, move |batches| {
-            // What is wrong with the types is said before the first row is computed.
+            // Types are checked before the first row is computed.
             let empty = RaggedTable::try_from_batch(&RecordBatch::new_empty(schema))?;
             make_folder(&target)?;
             let mut writer = NrtWriter::create(&target, &NrtSchema::of_table(&empty), &options)?;

@@ -1,4 +1,4 @@
-//! Scanning `.nrt` files: [`NrtSource`] and its opener.
+//! Scans of `.nrt` files: [`NrtSource`] and its opener.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -33,7 +33,7 @@ use super::scan::{Read, Scan, file_meets};
 use crate::config::{NrtNan, SerrateOptions};
 use crate::sql::pushdown::lengths::lengths_only;
 
-/// A scan of `.nrt` files: which columns, which rows, and the settings in force when it was planned.
+/// A scan of `.nrt` files: columns, rows, and the settings in force at planning.
 #[derive(Clone)]
 pub(super) struct NrtSource {
     schema: TableSchema,
@@ -169,11 +169,11 @@ impl FileSource for NrtSource {
 struct NrtOpener {
     store: Arc<dyn ObjectStore>,
     url: ObjectStoreUrl,
-    /// The columns to give, as the table has them.
+    /// The columns to return, in the table's types.
     schema: SchemaRef,
-    /// Those of them of which only the lengths of lists are looked at.
+    /// The names of those of which only the lengths of lists are needed.
     lengths: Vec<String>,
-    /// All columns of the table, which conditions are about.
+    /// All columns of the table, on which conditions may depend.
     table: TableSchema,
     filter: RowFilter,
     limit: Option<usize>,
@@ -181,17 +181,17 @@ struct NrtOpener {
     headers: Option<Headers>,
     batch_size: usize,
     read: Read,
-    /// Files that were not opened.
+    /// Metric of files that were not opened.
     skipped: Count,
 }
 
 impl NrtOpener {
-    /// The columns that all rows of a file have one value in.
+    /// Returns the columns with one value in all rows of a file.
     fn constants(&self, file: &PartitionedFile) -> Result<HashMap<String, ScalarValue>> {
         let columns = self.table.table_partition_cols().iter().zip(&file.partition_values);
         let mut constants: HashMap<String, ScalarValue> =
             columns.map(|(field, value)| (field.name().clone(), value.clone())).collect();
-        // A number of that name is a column of the files.
+        // A numeric column of that name is a column of the files.
         if let Ok(field) = self.table.file_schema().field_with_name(FILE)
             && field.data_type().is_string()
         {
@@ -253,8 +253,8 @@ impl FileOpener for NrtOpener {
     }
 }
 
-/// The rows of the byte range `start..end` of a file of `size` bytes: row `r` of `rows` belongs to
-/// the range that holds byte `floor(r * size / rows)`.
+/// Returns the rows of the byte range `start..end` of a file of `size` bytes: row `r` of `rows`
+/// belongs to the range that holds byte `floor(r * size / rows)`.
 fn rows_of_range(start: i64, end: i64, size: u64, rows: usize) -> Range<usize> {
     let first = |byte: i64| {
         // The first r with r * size / rows >= byte is ceil(byte * rows / size).

@@ -1,9 +1,9 @@
-//! Footers of Parquet files without the bounds of floats.
+//! Footers of Parquet files without the statistics of floats.
 //!
-//! In SQL here NaN equals NaN and is greater than any number, and 0.0 equals -0.0. The bounds of a row
-//! group leave NaN out, and a Bloom filter keeps the two zeros apart: `x > 1` and `x = 0.0` would skip row
-//! groups with rows that they are true for, and so would the filters that joins and TopK make while they
-//! run. No count of NaN is written that would tell.
+//! In SQL here, NaN equals NaN and is greater than any number, and 0.0 equals -0.0. The statistics
+//! of a row group leave NaN out, and a Bloom filter distinguishes the two zeros: `x > 1` and `x =
+//! 0.0` would skip row groups with matching rows, and so would dynamic filters of joins and TopK.
+//! Files do not record the number of NaN.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -34,7 +34,7 @@ use futures::future::BoxFuture;
 
 use crate::array::leaf_type;
 
-/// The scan of Parquet files with readers that give such footers.
+/// Replaces the readers of a Parquet scan by ones that return such footers.
 pub(super) fn without_float_bounds(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(scan) = plan.downcast_ref::<DataSourceExec>() else { return plan };
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else { return plan };
@@ -46,7 +46,7 @@ pub(super) fn without_float_bounds(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn Exec
     DataSourceExec::from_data_source(config)
 }
 
-/// Statistics of a table without the bounds of its floats.
+/// Removes the bounds of floats from the statistics of a table.
 pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Statistics {
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
         if leaf_type(field.data_type()).is_floating() {
@@ -57,7 +57,7 @@ pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Sta
     statistics
 }
 
-/// Footers that were changed, by the file and the footer they were made of.
+/// Changed footers by file, with the original footer.
 type Known = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
 
 struct Factory {
@@ -116,7 +116,7 @@ impl AsyncFileReader for Reader {
             {
                 return Ok(Arc::clone(changed));
             }
-            let changed = changed(&footer);
+            let changed = remove_bounds(&footer);
             known.insert(self.path.clone(), (Arc::downgrade(&footer), Arc::clone(&changed)));
             Ok(changed)
         }
@@ -124,7 +124,7 @@ impl AsyncFileReader for Reader {
     }
 }
 
-fn changed(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
+fn remove_bounds(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     let floats: Vec<bool> = footer
         .file_metadata()
         .schema_descr()
@@ -141,7 +141,7 @@ fn changed(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     let mut builder = footer.as_ref().clone().into_builder();
     let groups = builder.take_row_groups().into_iter().map(|group| {
         let chunks = group.columns().iter().zip(&floats).map(|(chunk, float)| match float {
-            true => unbounded(chunk),
+            true => remove_chunk_bounds(chunk),
             false => Ok(chunk.clone()),
         });
         group
@@ -150,7 +150,7 @@ fn changed(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
             .set_column_metadata(chunks.collect::<ParquetResult<_>>()?)
             .build()
     });
-    // A group that cannot be built again has no statistics to change.
+    // The statistics of a group that cannot be rebuilt are kept, because there are none to change.
     let Ok(groups) = groups.collect::<ParquetResult<Vec<_>>>() else { return Arc::clone(footer) };
     let index = builder.take_column_index().map(|groups| {
         let without = |columns: Vec<ColumnIndexMetaData>| {
@@ -162,8 +162,8 @@ fn changed(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     Arc::new(builder.set_row_groups(groups).set_column_index(index).build())
 }
 
-/// A chunk that says of its values how many are null, and no more.
-fn unbounded(chunk: &ColumnChunkMetaData) -> ParquetResult<ColumnChunkMetaData> {
+/// Returns a chunk with only the number of nulls as statistics.
+fn remove_chunk_bounds(chunk: &ColumnChunkMetaData) -> ParquetResult<ColumnChunkMetaData> {
     let builder = chunk
         .clone()
         .into_builder()

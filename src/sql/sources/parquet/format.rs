@@ -1,4 +1,4 @@
-//! Parquet as DataFusion has it, but for COPY to one local file.
+//! DataFusion's Parquet format, with our own COPY to one local file.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,15 +32,15 @@ use crate::sql::order::ordered_sink;
 use crate::sql::sources::output::{OutputOptions, make_folder, single_file, write_blocking};
 use serrate_core::internal::meds::{plain_type, unify_types};
 
-/// Makes [`ParquetFileFormat`]; registered under the extension `parquet`, in place of DataFusion's own
-/// factory, which it wraps.
+/// Creates [`ParquetFileFormat`]; registered under the extension `parquet` in place of DataFusion's
+/// own factory, which it wraps.
 #[derive(Debug)]
 pub(crate) struct ParquetFileFormatFactory {
     inner: Arc<dyn FileFormatFactory>,
 }
 
 impl ParquetFileFormatFactory {
-    /// Over another factory of Parquet formats, which does the reading.
+    /// Wraps another factory of Parquet formats, which does the reading.
     pub(crate) fn new(inner: Arc<dyn FileFormatFactory>) -> Self {
         Self { inner }
     }
@@ -77,27 +77,27 @@ impl FileFormatFactory for ParquetFileFormatFactory {
     }
 }
 
-/// Parquet files as tables: reading is DataFusion's own, lists excepted; see
+/// Parquet files as tables. DataFusion reads them, except for lists; see
 /// [`ParquetLists`](super::ParquetLists).
 ///
-/// COPY to one local file whose name ends in `.parquet` writes as
-/// [`ParquetTableWriter`] does: row groups of about as many leaves each, a file that appears whole or
-/// not at all, one that exists refused unless `OPTIONS (overwrite true)` is given. Rows come in source
-/// order where the query has one; see [`in_source_order`](crate::sql::in_source_order).
+/// COPY to one local file whose name ends in `.parquet` writes as [`ParquetTableWriter`] does: row
+/// groups with about equal numbers of leaves, a file that appears completely or not at all, and an
+/// existing file refused unless `OPTIONS (overwrite true)` is given. Rows come in source order if
+/// the query has one; see [`in_source_order`](crate::sql::in_source_order).
 ///
 /// Folders, PARTITIONED BY, remote targets, INSERT, and COPY with options of DataFusion's Parquet
-/// writer (in `OPTIONS` or set in `datafusion.execution.parquet`) go to DataFusion's own sink.
+/// writer (in `OPTIONS` or set in `datafusion.execution.parquet`) use DataFusion's own sink.
 #[derive(Debug)]
 pub(crate) struct ParquetFileFormat {
     inner: Arc<dyn FileFormat>,
     overwrite: bool,
-    /// Whether options were given that only DataFusion's writer knows.
+    /// Whether options were given that only DataFusion's writer has.
     stock: bool,
 }
 
 impl ParquetFileFormat {
-    /// The schema of files that store their columns alike and only note other spellings of them in
-    /// Arrow (`Utf8` and `LargeUtf8`, `List` and `LargeList`), which do not merge.
+    /// Returns the schema of files that store their columns alike and declare different Arrow types
+    /// (`Utf8` and `LargeUtf8`, `List` and `LargeList`), which do not merge.
     async fn unify_spellings(
         &self,
         state: &dyn Session,
@@ -223,7 +223,7 @@ impl FileFormat for ParquetFileFormat {
                 ordered_sink(input, Arc::new(sink), order, ".parquet", None)
             }
             None if self.overwrite => plan_err!(
-                "the option 'overwrite' of PARQUET is for COPY to one local file named '*.parquet'"
+                "the option 'overwrite' of PARQUET applies only to COPY to one local file named '*.parquet'"
             ),
             // DataFusion's sink replaces a file by itself.
             _ => self.inner.create_writer_physical_plan(input, state, conf, order).await,
@@ -235,8 +235,9 @@ impl FileFormat for ParquetFileFormat {
     }
 }
 
-/// Statistics in which a list column takes as many bytes as its values do in memory: how well they pack
-/// says little about how many there are, and the footer, which was read for the others, counts them.
+/// Returns statistics in which a list column takes as many bytes as its values take in memory:
+/// their compressed size says little about their number, and the footer, which is read anyway,
+/// counts them.
 async fn with_leaves(
     mut statistics: Statistics,
     state: &dyn Session,
@@ -250,14 +251,14 @@ async fn with_leaves(
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let reader =
         DFParquetMetadata::new(store.as_ref(), object).with_file_metadata_cache(Some(cache));
-    // A footer that cannot be read here (an encrypted one) leaves the estimate as it is.
+    // If a footer cannot be read here (an encrypted one), the estimate stays.
     let Ok(metadata) = reader.fetch_metadata().await else { return statistics };
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
         if list_depth(field.data_type()) == 0 {
             continue;
         }
         let chunks = metadata.row_groups().iter().flat_map(|g| g.columns());
-        // Lists of structs have several: the longest is what a batch is measured by.
+        // Lists of structs have several value columns: the longest determines batches.
         let mut values: HashMap<&str, i64> = HashMap::new();
         for chunk in chunks {
             let path = chunk.column_path();
@@ -276,13 +277,13 @@ async fn with_leaves(
     statistics
 }
 
-/// The local file that a COPY is to write; `None` for any other target.
+/// Returns the local file that a COPY writes; `None` for any other target.
 fn file_target(conf: &FileSinkConfig) -> Option<PathBuf> {
     let is_parquet = |e: &std::ffi::OsStr| e.eq_ignore_ascii_case("parquet");
     single_file(conf).filter(|path| path.extension().is_some_and(is_parquet))
 }
 
-/// Whether the session has settings of its own for DataFusion's Parquet writer.
+/// Whether the session changes settings of DataFusion's Parquet writer.
 fn writer_is_set(set: &ParquetOptions) -> bool {
     let stock = ParquetOptions::default();
     set.compression != stock.compression
@@ -297,7 +298,7 @@ fn writer_is_set(set: &ParquetOptions) -> bool {
         || set.data_page_row_count_limit != stock.data_page_row_count_limit
 }
 
-/// Writes batches, in the order they come, as one Parquet file.
+/// Writes batches in order of arrival as one Parquet file.
 #[derive(Debug)]
 struct ParquetFileSink {
     target: PathBuf,

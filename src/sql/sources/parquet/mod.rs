@@ -1,4 +1,4 @@
-//! Parquet: files as tables, COPY to them, and a scan of our own for columns of lists.
+//! Parquet: files as tables, COPY to them, and a scan of our own for list columns.
 
 mod floats;
 mod format;

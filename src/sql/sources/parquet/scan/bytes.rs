@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// Parts of a file that were fetched; in the order of the file, apart from each other.
+/// Fetched parts of a file, in ascending order and disjoint.
 #[derive(Clone, Debug)]
 pub(super) struct Fetched {
     size: u64,
@@ -14,13 +14,13 @@ pub(super) struct Fetched {
 }
 
 impl Fetched {
-    /// Nothing yet of a file of `size` bytes.
+    /// Creates an empty buffer for a file of `size` bytes.
     pub(super) fn new(size: u64) -> Self {
         Self { size, blocks: Vec::new() }
     }
 
-    /// What is not there yet of some ranges, in order and apart from each other. Short gaps are bridged:
-    /// reading them along is cheaper than asking twice.
+    /// Returns the parts of some ranges that are not fetched yet, in order and disjoint. Short gaps
+    /// are bridged, because reading them along is cheaper than another request.
     pub(super) fn missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find(range).is_none());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
@@ -36,15 +36,14 @@ impl Fetched {
         out
     }
 
-    /// With more of it.
     pub(super) fn add(&mut self, more: impl IntoIterator<Item = (u64, Bytes)>) {
         self.blocks.extend(more);
         self.blocks.sort_by_key(|(start, _)| *start);
     }
 
-    /// The block that holds a range, from its start on.
+    /// Returns the data of a range from the block that contains it.
     fn find(&self, range: &Range<u64>) -> Option<Bytes> {
-        // Blocks overlap where a later one was fetched around an earlier one.
+        // Blocks overlap if a later one was fetched around an earlier one.
         let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);
         self.blocks[..candidates].iter().rev().find_map(|(start, bytes)| {
             let from = usize::try_from(range.start - start).ok()?;
@@ -55,7 +54,7 @@ impl Fetched {
     }
 }
 
-/// Bytes between two ranges that are fetched along.
+/// Maximum gap in bytes between two ranges that is fetched along.
 const GAP: u64 = 64 << 10;
 
 impl Length for Fetched {
@@ -70,7 +69,7 @@ impl ChunkReader for Fetched {
     fn get_read(&self, start: u64) -> Result<Self::T> {
         match self.find(&(start..start.saturating_add(1))) {
             Some(bytes) => Ok(bytes.reader()),
-            None => Err(absent(start, 1)),
+            None => Err(absent_error(start, 1)),
         }
     }
 
@@ -79,12 +78,12 @@ impl ChunkReader for Fetched {
         match self.find(&(start..end)) {
             Some(bytes) => Ok(bytes.slice(..length)),
             None if length == 0 => Ok(Bytes::new()),
-            None => Err(absent(start, length)),
+            None => Err(absent_error(start, length)),
         }
     }
 }
 
-fn absent(start: u64, length: usize) -> ParquetError {
+fn absent_error(start: u64, length: usize) -> ParquetError {
     ParquetError::EOF(format!(
         "{length} bytes at {start} lie outside the column chunk that the footer describes"
     ))
@@ -114,7 +113,6 @@ mod tests {
         assert_eq!(fetched.get_bytes(12, 3).unwrap(), Bytes::from_static(&[12, 13, 14]));
         assert!(fetched.get_bytes(28, 3).is_err());
         assert!(fetched.get_bytes(u64::MAX, 3).is_err());
-        // A block around one that was there.
         fetched.add([block(0..40)]);
         assert_eq!(fetched.get_bytes(28, 3).unwrap(), Bytes::from_static(&[28, 29, 30]));
         assert_eq!(fetched.get_bytes(12, 3).unwrap(), Bytes::from_static(&[12, 13, 14]));

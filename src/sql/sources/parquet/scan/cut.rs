@@ -1,4 +1,4 @@
-//! Parts of files: row groups cut by rows.
+//! Divides row groups among partitions by rows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,13 +15,12 @@ use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-/// A file without its byte range, which has become a plan of rows: rows lie in a row group one after the
-/// other, as far apart as its bytes allow, and belong to the range that holds their place.
+/// Replaces the byte range of a file by an access plan of rows: the rows of a row group are spaced
+/// evenly over its bytes, and belong to the range that holds their position.
 ///
-/// DataFusion gives a row group to the range that holds its start, whole. Here it can be cut where
-/// columns of lists have an offset index, with which reading starts in the middle; others stay
-/// whole. Under conditions that change while they are tested, which drop whole row groups, nothing is
-/// cut.
+/// DataFusion assigns a row group as a whole to the range that holds its start. Here it can be
+/// divided if list columns have an offset index, with which reading can start in the middle; others
+/// stay whole. With dynamic filters, which drop whole row groups, nothing is divided.
 pub(super) fn by_rows(
     mut file: PartitionedFile,
     metadata: &ParquetMetaData,
@@ -51,19 +50,23 @@ pub(super) fn by_rows(
                 let chunk = group.columns().get(*leaf);
                 chunk.is_some_and(|chunk| chunk.offset_index_offset().is_some())
             });
-            access(group, start..end, indexed)
+            row_access(group, start..end, indexed)
         })
         .collect::<Option<Vec<_>>>()
     else {
-        // Places that lie outside any file: whoever reads there says so.
+        // The reader reports positions outside the file.
         return file;
     };
     file.range = None;
     file.with_extension(ParquetAccessPlan::new(access))
 }
 
-/// What of a row group belongs to some bytes of the file; `None` where its place is nonsense.
-fn access(group: &RowGroupMetaData, bytes: Range<u64>, indexed: bool) -> Option<RowGroupAccess> {
+/// Returns the part of a row group that belongs to a byte range; `None` if its position is invalid.
+fn row_access(
+    group: &RowGroupMetaData,
+    bytes: Range<u64>,
+    indexed: bool,
+) -> Option<RowGroupAccess> {
     let rows = usize::try_from(group.num_rows()).ok()?;
     let (mut start, mut end) = (u64::MAX, 0);
     for chunk in group.columns() {
@@ -78,7 +81,8 @@ fn access(group: &RowGroupMetaData, bytes: Range<u64>, indexed: bool) -> Option<
         let held = bytes.contains(&u64::try_from(first).ok()?);
         return Some(if held { RowGroupAccess::Scan } else { RowGroupAccess::Skip });
     }
-    // The first row whose place is at `byte` or after it: the place of row r is start + r * size / rows.
+    // Returns the first row whose position is at `byte` or after it: the position of row r is start
+    // + r * size / rows.
     let from = |byte: u64| {
         let scaled = u128::from(byte.saturating_sub(start)).saturating_mul(rows as u128);
         let row = scaled.div_ceil(u128::from(end - start));
@@ -88,22 +92,22 @@ fn access(group: &RowGroupMetaData, bytes: Range<u64>, indexed: bool) -> Option<
     Some(match stop.saturating_sub(skipped) {
         0 => RowGroupAccess::Skip,
         all if all == rows => RowGroupAccess::Scan,
-        some => RowGroupAccess::Selection(selection(skipped..skipped + some, rows)),
+        some => RowGroupAccess::Selection(select_rows(skipped..skipped + some, rows)),
     })
 }
 
-/// The rows of a file that OFFSET and LIMIT leave, for whoever looks at the plan.
+/// The rows of a file that OFFSET and LIMIT leave, kept for display in the plan.
 #[derive(Clone, Debug)]
 struct Window(Range<usize>);
 
-/// Which rows of files a scan reads; none for files that are read whole.
+/// Returns the row ranges that a scan reads of its files; none for files that are read as a whole.
 pub(super) fn windows(config: &FileScanConfig) -> Vec<Range<usize>> {
     let files = config.file_groups.iter().flat_map(FileGroup::iter);
     files.filter_map(|file| Some(file.extension::<Window>()?.0.clone())).collect()
 }
 
-/// Some of `rows` rows.
-fn selection(chosen: Range<usize>, rows: usize) -> RowSelection {
+/// Returns a selection of some of `rows` rows.
+fn select_rows(chosen: Range<usize>, rows: usize) -> RowSelection {
     RowSelection::from(vec![
         RowSelector::skip(chosen.start),
         RowSelector::select(chosen.len()),
@@ -111,8 +115,8 @@ fn selection(chosen: Range<usize>, rows: usize) -> RowSelection {
     ])
 }
 
-/// A scan of Parquet files without its first `skip` rows and with at most `fetch`, in one partition;
-/// `None` when it has conditions, or nobody knows how many rows its files have.
+/// Returns a scan of Parquet files without its first `skip` rows and with at most `fetch`, in one
+/// partition; `None` if it has conditions, or the numbers of rows are unknown.
 pub(in crate::sql) fn windowed(
     config: &FileScanConfig,
     skip: usize,
@@ -124,7 +128,7 @@ pub(in crate::sql) fn windowed(
     }
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();
-    // A limit of each partition leaves rows out in between.
+    // A limit per partition drops rows in between.
     let fetch = match (config.limit, config.file_groups.len()) {
         (None, _) => fetch,
         (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),
@@ -132,7 +136,7 @@ pub(in crate::sql) fn windowed(
     };
     let (mut skip, mut left) = (skip, fetch.unwrap_or(usize::MAX));
     let mut chosen = Vec::new();
-    for file in whole(&files)? {
+    for file in merge_ranges(&files)? {
         let planned = file.extension::<ParquetAccessPlan>().is_some()
             || file.extension::<ParquetRowSelection>().is_some();
         let Precision::Exact(rows) = file.statistics.as_ref()?.num_rows else { return None };
@@ -146,7 +150,7 @@ pub(in crate::sql) fn windowed(
             chosen.push(file);
         } else if taken > 0 {
             let window = skipped..skipped + taken;
-            let rows = ParquetRowSelection::new(selection(window.clone(), rows));
+            let rows = ParquetRowSelection::new(select_rows(window.clone(), rows));
             chosen.push(file.with_extension(rows).with_extension(Window(window)));
         }
     }
@@ -154,13 +158,13 @@ pub(in crate::sql) fn windowed(
         .with_limit(None)
         .with_file_groups(vec![FileGroup::new(chosen)])
         .with_output_partitioning(None)
-        // Those of all rows: averages are what is left to learn from them.
+        // The statistics are those of all rows, so only averages remain valid.
         .with_statistics(config.statistics().to_inexact());
     Some(builder.build())
 }
 
-/// The files, put together again where they were cut into byte ranges that follow each other.
-fn whole(files: &[&PartitionedFile]) -> Option<Vec<PartitionedFile>> {
+/// Merges files that were divided into consecutive byte ranges.
+fn merge_ranges(files: &[&PartitionedFile]) -> Option<Vec<PartitionedFile>> {
     let mut out: Vec<PartitionedFile> = Vec::new();
     let mut open: Option<(&PartitionedFile, i64)> = None;
     for file in files {
@@ -194,7 +198,7 @@ mod tests {
     use super::*;
     use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 
-    /// What the ranges of a file, cut into `cuts`, have of its row groups.
+    /// Returns the rows of each row group that each of `cuts` ranges of a file has.
     fn shared(metadata: &ParquetMetaData, size: i64, cuts: i64, indexed: bool) -> Vec<Vec<usize>> {
         let bytes = |c: i64| u64::try_from(size * c / cuts).unwrap();
         let rows = |access: RowGroupAccess, all: i64| match access {
@@ -203,7 +207,7 @@ mod tests {
             RowGroupAccess::Selection(rows) => rows.row_count(),
         };
         let group = |group: &RowGroupMetaData, c| {
-            rows(access(group, bytes(c)..bytes(c + 1), indexed).unwrap(), group.num_rows())
+            rows(row_access(group, bytes(c)..bytes(c + 1), indexed).unwrap(), group.num_rows())
         };
         (0..cuts).map(|c| metadata.row_groups().iter().map(|g| group(g, c)).collect()).collect()
     }
@@ -253,7 +257,7 @@ mod tests {
         };
         let names = |files: &[PartitionedFile]| {
             let files: Vec<&PartitionedFile> = files.iter().collect();
-            whole(&files).map(|files| {
+            merge_ranges(&files).map(|files| {
                 assert!(files.iter().all(|f| f.range.is_none()));
                 files.iter().map(|f| f.object_meta.location.to_string()).collect::<Vec<_>>()
             })

@@ -1,4 +1,4 @@
-//! [`ListsOpener`]: one file, or the part of it that a byte range stands for.
+//! [`ListsOpener`]: opens one file, or the part of it that a byte range stands for.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,9 +36,9 @@ impl FileOpener for ListsOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
         let opener = self.clone();
         Ok(Box::pin(async move {
-            match opener.own(&file).await? {
+            match opener.list_rows(&file).await? {
                 Some(stream) => Ok(stream),
-                None => opener.given(opener.source.stock(), &opener.config, file).await,
+                None => opener.stock_rows(opener.source.stock(), &opener.config, file).await,
             }
         }))
     }
@@ -54,8 +54,8 @@ impl ListsOpener {
         Self { source, store, config, partition }
     }
 
-    /// The rows of a file that a scan of DataFusion's gives.
-    async fn given(
+    /// Returns the rows of a file from DataFusion's scan.
+    async fn stock_rows(
         &self,
         source: &ParquetSource,
         config: &FileScanConfig,
@@ -76,24 +76,24 @@ impl ListsOpener {
         Ok(stream::iter(streams).flatten().boxed())
     }
 
-    /// The rows of a file with lists decoded here; `None` for a file that DataFusion has to read alone.
-    async fn own(
+    /// Returns the rows of a file with lists decoded here; `None` for a file that DataFusion must
+    /// read alone.
+    async fn list_rows(
         &self,
         file: &PartitionedFile,
     ) -> Result<Option<BoxStream<'static, Result<RecordBatch>>>> {
         let stock = self.source.stock();
-        // A file that is read as another schema than its own.
         if file.arrow_schema.is_some() {
             return Ok(None);
         }
-        let mut reader = self.factory().create_reader(
+        let mut reader = self.reader_factory().create_reader(
             self.partition,
             file.clone(),
             file.metadata_size_hint,
             stock.metrics(),
         )?;
         let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
-        // What is wrong with a footer, DataFusion says.
+        // DataFusion reports invalid footers.
         let Ok(metadata) = reader.get_metadata(Some(&options)).await else { return Ok(None) };
         let columns = self.columns(&metadata);
         if columns.is_empty() || !in_order(&metadata) {
@@ -108,8 +108,8 @@ impl ListsOpener {
             left = config.limit.take().unwrap_or(usize::MAX);
         }
         let part = by_rows(file.clone(), &metadata, &roots, stock.filter().as_ref());
-        let given = self.given(&split.given, &config, part).await?;
-        // The counters are all there by now and shared: what they count later on is seen as well.
+        let given = self.stock_rows(&split.given, &config, part).await?;
+        // All counters exist by now and are shared, so later changes are visible.
         for metric in split.given.metrics().clone_inner().iter() {
             stock.metrics().register(Arc::clone(metric));
         }
@@ -126,14 +126,15 @@ impl ListsOpener {
         Ok(Some(rows.stream()))
     }
 
-    fn factory(&self) -> Arc<dyn ParquetFileReaderFactory> {
+    fn reader_factory(&self) -> Arc<dyn ParquetFileReaderFactory> {
         match self.source.stock().parquet_file_reader_factory() {
             Some(factory) => Arc::clone(factory),
             None => Arc::new(DefaultParquetFileReaderFactory::new(Arc::clone(&self.store))),
         }
     }
 
-    /// The columns of lists that a file has in the very type of the table and that can be decoded here.
+    /// Returns the list columns that a file has in exactly the table's type and that can be decoded
+    /// here.
     fn columns(&self, metadata: &ParquetMetaData) -> Vec<ListColumn> {
         let footer = metadata.file_metadata();
         let schema = parquet_to_arrow_schema(footer.schema_descr(), footer.key_value_metadata());
@@ -161,7 +162,7 @@ impl ListsOpener {
     }
 }
 
-/// Whether row groups are numbered in the order they have in the footer: rows are told by that.
+/// Whether row groups are numbered in the order of the footer, because row numbers depend on it.
 fn in_order(metadata: &ParquetMetaData) -> bool {
     let mut groups = metadata.row_groups().iter().enumerate();
     groups.all(|(i, group)| group.ordinal().is_some_and(|n| usize::try_from(n).ok() == Some(i)))

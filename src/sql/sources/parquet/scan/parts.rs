@@ -1,4 +1,4 @@
-//! Which part of a scan is whose: [`Split`].
+//! [`Split`]: divides a scan between DataFusion's scan and our list decoder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,42 +18,40 @@ use parquet::arrow::RowNumber;
 use crate::io::parquet::lists::Parts;
 use crate::sql::pushdown::lengths::measured;
 
-/// Name of the column that has the numbers of rows.
+/// Name of the column of row numbers.
 const ROW: &str = "__serrate_row";
 
 /// A column that is decoded here.
 #[derive(Clone, Debug)]
 pub(super) struct ListColumn {
-    /// Number in the table.
     pub(super) table: usize,
-    /// Number among the top-level columns of the file.
+    /// Index among the top-level columns of the file.
     pub(super) root: usize,
-    /// The field that the file has it as.
     pub(super) field: FieldRef,
-    /// The field that the table has it as: of the same type.
+    /// The field in the table, of the same type.
     pub(super) declared: FieldRef,
     pub(super) parts: Parts,
 }
 
-/// A column of the output.
 #[derive(Debug)]
 enum Output {
-    /// DataFusion's scan gives it.
+    /// DataFusion's scan returns it.
     Given(usize),
-    /// Worked out of given columns and lists.
+    /// It is computed from returned columns and lists.
     Of(Arc<dyn PhysicalExpr>),
 }
 
-/// A scan in two parts: what DataFusion's scan is asked for, and what is made of that and of lists.
+/// A scan in two parts: the request to DataFusion's scan, and the output computed from its result
+/// and from lists.
 #[derive(Debug)]
 pub(super) struct Split {
-    /// What DataFusion's scan reads, with the number of every row as its last column.
+    /// DataFusion's scan, with the number of each row as its last column.
     pub(super) given: ParquetSource,
     /// The columns that are decoded here; those of conditions first.
     pub(super) columns: Vec<ListColumn>,
-    /// How many of them conditions need.
+    /// How many of them the conditions need.
     pub(super) tested: usize,
-    /// Conditions on lists, in terms of given columns and of the lists they need.
+    /// Conditions on lists, in terms of returned columns and of the lists that they need.
     condition: Option<Arc<dyn PhysicalExpr>>,
     outputs: Vec<Output>,
     schema: SchemaRef,
@@ -61,7 +59,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// Of a scan in which the columns `ours`, by number in the table, are decoded here.
+    /// Splits a scan; the columns `ours`, by index in the table, are decoded here.
     pub(super) fn new(
         stock: &ParquetSource,
         mut ours: Vec<ListColumn>,
@@ -112,7 +110,7 @@ impl Split {
         }
         let row = Column::new(ROW, table.table_schema().fields().len());
         asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
-        // What is only known while a file is read has no place here.
+        // Expressions that depend on the file being read cannot be computed here.
         let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if of_file(e)));
         if only_there || tests.iter().any(of_file) || table.table_schema().index_of(ROW).is_ok() {
             return Ok(None);
@@ -121,7 +119,7 @@ impl Split {
         for (i, column) in ours.iter().enumerate() {
             places.insert(column.table, asked.exprs.len() + i);
         }
-        let moved = |e: Arc<dyn PhysicalExpr>| moved(e, &places);
+        let moved = |e: Arc<dyn PhysicalExpr>| move_columns(e, &places);
         let outputs = outputs
             .into_iter()
             .map(|o| match o {
@@ -130,12 +128,12 @@ impl Split {
             })
             .collect::<Result<Vec<_>>>()?;
         let tests = tests.into_iter().map(moved).collect::<Result<Vec<_>>>()?;
-        let numbered = numbered(table);
+        let numbered = add_row_numbers(table);
         let asked = ProjectionExprs::new(asked.exprs);
         let given_schema = Arc::new(asked.project_schema(numbered.table_schema())?);
         let theirs = (!theirs.is_empty()).then(|| conjunction(theirs));
         let rows = given_rows(&given_schema, batch_size);
-        let Some(given) = reading(stock, numbered, &asked, theirs, rows)? else {
+        let Some(given) = read_columns(stock, numbered, &asked, theirs, rows)? else {
             return Ok(None);
         };
         Ok(Some(Self {
@@ -153,7 +151,7 @@ impl Split {
         self.condition.as_ref()
     }
 
-    /// What DataFusion's scan gave with lists beside it: the first of [`columns`](Self::columns).
+    /// Appends lists to a batch of DataFusion's scan: the first of [`columns`](Self::columns).
     pub(super) fn beside(&self, given: &RecordBatch, lists: &[ArrayRef]) -> Result<RecordBatch> {
         let fields = self.given_schema.fields().iter().cloned();
         let declared = self.columns.iter().take(lists.len()).map(|c| Arc::clone(&c.declared));
@@ -163,7 +161,7 @@ impl Split {
         Ok(RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)?)
     }
 
-    /// The output, of a batch with all lists beside.
+    /// Computes the output from a batch with all lists appended.
     pub(super) fn output(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let columns = self.outputs.iter().map(|o| match o {
@@ -176,9 +174,9 @@ impl Split {
     }
 }
 
-/// Rows that DataFusion's scan is asked for at once. The more there are, the fewer pages of lists are begun
-/// twice; numbers take no room beside lists, texts some, and lists that DataFusion decodes come in the
-/// batches of the output.
+/// Returns the number of rows to request from DataFusion's scan at once. The more rows, the fewer
+/// pages of lists are started twice. Numbers take little memory compared with lists, strings take
+/// some, and lists that DataFusion decodes come in batches of the output's size.
 fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
     if fields.iter().any(|f| f.data_type().is_nested()) {
@@ -188,18 +186,18 @@ fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     if numbers { MOST_ROWS } else { TEXT_ROWS }
 }
 
-/// Rows of numbers, and of texts among them, that are asked for at once.
+/// Maximum rows to request at once, for numbers only, and with strings among them.
 const MOST_ROWS: usize = 1 << 16;
 const TEXT_ROWS: usize = 1 << 13;
 
-/// What is asked of DataFusion's scan, each thing once.
+/// The expressions requested from DataFusion's scan, without duplicates.
 struct Asked {
     exprs: Vec<ProjectionExpr>,
 }
 
 impl Asked {
     fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, alias: &str) -> usize {
-        // Two calls of random() are two things.
+        // Two calls of random() are different expressions.
         let column = expr.downcast_ref::<Column>();
         let same = |e: &ProjectionExpr| column.is_some() && e.expr.downcast_ref() == column;
         let known = self.exprs.iter().position(same);
@@ -211,8 +209,8 @@ impl Asked {
     }
 }
 
-/// An expression with its columns where they are now.
-fn moved(
+/// Rewrites an expression for the new positions of its columns.
+fn move_columns(
     e: Arc<dyn PhysicalExpr>,
     places: &BTreeMap<usize, usize>,
 ) -> Result<Arc<dyn PhysicalExpr>> {
@@ -224,7 +222,7 @@ fn moved(
     Ok(moved.data)
 }
 
-/// Whether an expression has a function that DataFusion's scan answers for each file.
+/// Whether an expression contains a function that DataFusion's scan evaluates per file.
 fn of_file(e: &Arc<dyn PhysicalExpr>) -> bool {
     let answers = ["input_file_name", "file_row_index"];
     let found = e.exists(|e| {
@@ -234,8 +232,8 @@ fn of_file(e: &Arc<dyn PhysicalExpr>) -> bool {
     found.unwrap_or(true)
 }
 
-/// The table with a column for the numbers of rows.
-fn numbered(table: &TableSchema) -> TableSchema {
+/// Returns the table with a column of row numbers.
+fn add_row_numbers(table: &TableSchema) -> TableSchema {
     let row = Field::new(ROW, DataType::Int64, false).with_extension_type(RowNumber);
     TableSchema::builder(Arc::clone(table.file_schema()))
         .with_table_partition_cols(table.table_partition_cols().clone())
@@ -243,8 +241,8 @@ fn numbered(table: &TableSchema) -> TableSchema {
         .build()
 }
 
-/// A scan as `stock` is, of other columns and under other conditions.
-fn reading(
+/// Returns a scan like `stock` of other columns and with other conditions.
+fn read_columns(
     stock: &ParquetSource,
     table: TableSchema,
     asked: &ProjectionExprs,
@@ -264,12 +262,12 @@ fn reading(
     Ok(source.and_then(|source| source.downcast_ref::<ParquetSource>().cloned()))
 }
 
-/// Those of some columns of lists that a scan looks at no values of.
+/// Returns those of some list columns of which a scan needs no values.
 pub(super) fn lengths_only(stock: &ParquetSource, lists: &BTreeSet<usize>) -> BTreeSet<usize> {
     let mut looked_at: BTreeSet<usize> = BTreeSet::new();
     let outputs = stock.projection().into_iter().flatten().map(|e| Arc::clone(&e.expr));
     for e in outputs.chain(stock.filter()) {
-        // Nothing can go wrong: the closure does not fail.
+        // The closure does not fail.
         let _ = e.apply(|e| {
             if let Some(column) = e.downcast_ref::<Column>() {
                 looked_at.insert(column.index());

@@ -1,4 +1,4 @@
-//! [`Rows`]: lists beside the rows that DataFusion's scan gives.
+//! [`Rows`]: adds lists to the rows that DataFusion's scan returns.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -22,56 +22,53 @@ use crate::Error;
 use crate::io::parquet::lists::{self, ColumnReader, Parts, Source};
 use crate::sql::sources::nrt::runs::{bridged, chosen, count, mask};
 
-/// Batches whose leaves are decoded at once at most, as far as the average row tells: two million by
-/// default.
+/// Maximum number of batches whose leaves are decoded at once, estimated from the average row: two
+/// million leaves by default.
 const MOST: usize = 8;
 
-/// The part of a batch's leaves that are decoded along, where they lie between two wanted rows.
+/// Fraction of a batch's leaves that are decoded along if they lie between two required rows.
 const GAP: usize = 4;
 
-/// A column that is read on and on may go on for so many times the rows of its first part, where it could
-/// begin anew.
+/// A sequential reader may cover at most `AHEAD` times its first span before it restarts.
 const AHEAD: usize = 8;
 
-/// Some rows of a row group, and what DataFusion's scan gave of them.
+/// Some rows of a row group, and their columns from DataFusion's scan.
 #[derive(Debug)]
 struct Piece {
     group: usize,
-    /// Counted from the start of the row group.
+    /// Row ranges relative to the start of the row group.
     runs: Vec<Range<usize>>,
     given: RecordBatch,
 }
 
-/// A column that is read on and on.
+/// A column that is read sequentially.
 #[derive(Debug)]
 struct Going {
     reader: ColumnReader<Fetched>,
     group: usize,
 }
 
-/// The rows of a file.
 pub(super) struct Rows {
     split: Split,
     given: BoxStream<'static, Result<RecordBatch>>,
     reader: Box<dyn AsyncFileReader + Send>,
     metadata: Arc<ParquetMetaData>,
     name: PathBuf,
-    /// The first row of each row group, and the number of all.
+    /// The first row of each row group, and the total number of rows.
     starts: Vec<usize>,
-    /// What was fetched of one row group.
+    /// The row group of the fetched data.
     group: usize,
     fetched: Arc<Fetched>,
-    /// By column, those that are read on and on.
+    /// The sequential readers by column.
     going: Vec<Option<Going>>,
-    /// By column, the row group and the row that the last reading ended at.
+    /// The row group and the row at which the last read ended, by column.
     ends: Vec<(usize, usize)>,
     pieces: VecDeque<Piece>,
     ready: VecDeque<RecordBatch>,
-    /// Rows and leaves of a batch.
+    /// Rows and leaves per batch.
     size: (usize, usize),
-    /// Leaves of the next piece.
     next: usize,
-    /// Rows still wanted.
+    /// Number of rows still required.
     left: usize,
     time: Time,
     decoded: Count,
@@ -134,17 +131,18 @@ impl Rows {
                 return Ok(None);
             }
             if let Some(piece) = self.pieces.pop_front() {
-                self.decode(piece).await?;
+                self.decode_piece(piece).await?;
                 continue;
             }
             match self.given.next().await {
-                Some(batch) => self.cut(&batch?)?,
+                Some(batch) => self.cut_pieces(&batch?)?,
                 None => return Ok(None),
             }
         }
     }
 
-    /// Leaves of a row of a row group in the longest of the columns, on average; at least one.
+    /// Returns the average number of leaves per row of a row group in the longest column, at least
+    /// one.
     fn per_row(&self, group: usize) -> usize {
         let Some(group) = self.metadata.row_groups().get(group) else { return 1 };
         let schema = self.metadata.file_metadata().schema_descr();
@@ -158,16 +156,16 @@ impl Rows {
         usize::try_from(most / rows).unwrap_or(1).max(1)
     }
 
-    /// Most leaves that are decoded at once, as far as the average row tells.
-    fn most(&self) -> usize {
+    /// Returns the maximum number of leaves to decode at once, estimated from the average row.
+    fn max_leaves(&self) -> usize {
         self.size.1.saturating_mul(MOST)
     }
 
-    /// Rows that were given, in pieces of one row group each.
-    fn cut(&mut self, given: &RecordBatch) -> Result<()> {
+    /// Divides returned rows into pieces of one row group each.
+    fn cut_pieces(&mut self, given: &RecordBatch) -> Result<()> {
         let Some(numbers) = given.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>())
         else {
-            return internal_err!("a scan of Parquet without row numbers");
+            return internal_err!("internal error: a scan of Parquet returned no row numbers");
         };
         let mut numbers = numbers.values().iter().peekable();
         let mut at = 0;
@@ -176,16 +174,19 @@ impl Rows {
             let group = self.starts.partition_point(|start| *start <= first) - 1;
             let (Some(start), Some(end)) = (self.starts.get(group), self.starts.get(group + 1))
             else {
-                return internal_err!("{}: row {first} is in no row group", self.name.display());
+                return internal_err!(
+                    "{}: row {first} is outside all row groups",
+                    self.name.display()
+                );
             };
             let rows = (self.next / self.per_row(group)).max(1);
-            self.next = self.next.saturating_mul(2).min(self.most());
+            self.next = self.next.saturating_mul(2).min(self.max_leaves());
             let mut runs: Vec<Range<usize>> = Vec::new();
             let mut taken = 0;
             while taken < rows
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
-                    // Another row group, or back to the start of this one.
+                    // Another row group, or a row before the current position.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
@@ -202,22 +203,21 @@ impl Rows {
         Ok(())
     }
 
-    /// Makes batches of a piece.
-    async fn decode(&mut self, piece: Piece) -> Result<()> {
+    async fn decode_piece(&mut self, piece: Piece) -> Result<()> {
         let Piece { group, mut runs, mut given } = piece;
         let mut columns: Vec<ArrayRef> = Vec::new();
         if let Some(condition) = self.split.condition().cloned() {
-            columns = self.lists(group, 0..self.split.tested, &runs).await?;
+            columns = self.decode_lists(group, 0..self.split.tested, &runs).await?;
             let timer = self.time.timer();
             let batch = self.split.beside(&given, &columns)?;
             let answer = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
             let Some(bits) = answer.as_boolean_opt() else {
                 return internal_err!(
-                    "the condition {condition} is of type {}",
+                    "the condition {condition} has the type {}, not boolean",
                     answer.data_type()
                 );
             };
-            let bits = first(bits, self.left);
+            let bits = keep_first(bits, self.left);
             runs = chosen(&runs, &bits);
             let rows = count(&runs);
             if rows < given.num_rows() {
@@ -233,7 +233,7 @@ impl Rows {
             }
         }
         let rest = columns.len()..self.split.columns.len();
-        columns.extend(self.lists(group, rest, &runs).await?);
+        columns.extend(self.decode_lists(group, rest, &runs).await?);
         let timer = self.time.timer();
         let batch = self.split.beside(&given, &columns)?;
         let whole =
@@ -243,7 +243,7 @@ impl Rows {
         let mut row = 0;
         while row < batch.num_rows() {
             let most = batch.num_rows().min(row.saturating_add(self.size.0.max(1)));
-            let end = fitting(&values, row..most, self.size.1);
+            let end = end_of_batch(&values, row..most, self.size.1);
             self.ready.push_back(self.split.output(&batch.slice(row, end - row))?);
             row = end;
         }
@@ -251,8 +251,8 @@ impl Rows {
         Ok(())
     }
 
-    /// Some of the columns for some rows of a row group.
-    async fn lists(
+    /// Decodes some of the columns for some rows of a row group.
+    async fn decode_lists(
         &mut self,
         group: usize,
         columns: Range<usize>,
@@ -268,8 +268,8 @@ impl Rows {
             (Some(start), Some(end)) => end - start,
             _ => last.end,
         };
-        let many = first.len().saturating_mul(per_row) >= self.most() / 2;
-        // What is read ahead is bounded: nobody may want it.
+        let many = first.len().saturating_mul(per_row) >= self.max_leaves() / 2;
+        // Reading ahead is bounded, because the rows may never be required.
         let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD)).min(all);
         let passed = |next: usize| last.end.saturating_sub(next) - count(&spans);
         let mut wanted = Vec::new();
@@ -291,7 +291,8 @@ impl Rows {
                 continue;
             }
             *going = None;
-            // Where one cannot begin in the middle, one does not begin twice; nor where all is read.
+            // A reader that cannot start in the middle must not start twice, and neither if
+            // everything is read.
             let follows = self.ends.get(at) == Some(&(group, first.start));
             let parts = match spans.len() == 1 && (many || follows) {
                 _ if !indexed => vec![(first.start..all, true)],
@@ -300,7 +301,7 @@ impl Rows {
             };
             wanted.extend(parts.into_iter().map(|(rows, on)| (at, rows, on)));
         }
-        self.fetch(group, &wanted).await?;
+        self.fetch_columns(group, &wanted).await?;
         let timer = self.time.timer();
         let source = Source { name: &self.name, reader: &self.fetched, metadata: &self.metadata };
         for (at, rows, on) in wanted {
@@ -333,9 +334,12 @@ impl Rows {
                     }
                 };
                 if part.len() != span.len() {
-                    let what =
-                        format!("{} rows where the footer counts {}", part.len(), span.len());
-                    return Err(damaged(&self.name, group, column.field.name(), &what));
+                    let what = format!(
+                        "there are {} rows, but the footer counts {}",
+                        part.len(),
+                        span.len()
+                    );
+                    return Err(damaged_error(&self.name, group, column.field.name(), &what));
                 }
                 self.decoded.add(part.len());
                 parts.push(part);
@@ -359,8 +363,12 @@ impl Rows {
         Ok(out)
     }
 
-    /// Fetches what is read of some columns, by number, for some rows of a row group each.
-    async fn fetch(&mut self, group: usize, wanted: &[(usize, Range<usize>, bool)]) -> Result<()> {
+    /// Fetches the data of some columns, by index, for some rows of a row group each.
+    async fn fetch_columns(
+        &mut self,
+        group: usize,
+        wanted: &[(usize, Range<usize>, bool)],
+    ) -> Result<()> {
         let size = parquet::file::reader::Length::len(self.fetched.as_ref());
         if self.group != group {
             self.group = group;
@@ -372,8 +380,11 @@ impl Rows {
             let (name, metadata) = (&self.name, &self.metadata);
             let of = lists::ranges(name, metadata, group, column.root, rows.clone())?;
             if let Some(range) = of.iter().find(|r| r.end > size || r.start > r.end) {
-                let what = format!("bytes {}..{} of a file of {size}", range.start, range.end);
-                return Err(damaged(&self.name, group, column.field.name(), &what));
+                let what = format!(
+                    "the bytes {}..{} are outside the file of {size} bytes",
+                    range.start, range.end
+                );
+                return Err(damaged_error(&self.name, group, column.field.name(), &what));
             }
             ranges.extend(of);
         }
@@ -394,15 +405,15 @@ impl Rows {
     }
 }
 
-fn damaged(name: &Path, group: usize, column: &str, what: &str) -> DataFusionError {
+fn damaged_error(name: &Path, group: usize, column: &str, what: &str) -> DataFusionError {
     let message = format!(
-        "column {column:?}, row group {group}: {what}; the file is damaged, write it again"
+        "column {column:?}, row group {group}: {what}; the file is damaged and must be written again"
     );
     Error::file(name, message).into()
 }
 
-/// The first `rows` bits that are set; null counts as not set.
-fn first(bits: &BooleanArray, rows: usize) -> BooleanArray {
+/// Keeps the first `rows` bits that are set; null counts as not set.
+fn keep_first(bits: &BooleanArray, rows: usize) -> BooleanArray {
     let set = match bits.nulls() {
         None => bits.values().clone(),
         Some(nulls) => bits.values() & nulls.inner(),
@@ -413,13 +424,13 @@ fn first(bits: &BooleanArray, rows: usize) -> BooleanArray {
     }
 }
 
-/// The end of a batch that begins at `rows.start`: at most `leaves` leaves of each column, but one row at
-/// least.
-fn fitting(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
-    let starts: Vec<usize> = columns.iter().map(|c| place(c, rows.start)).collect();
+/// Returns the end of a batch that begins at `rows.start`: at most `leaves` leaves of each column,
+/// but at least one row.
+fn end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
+    let starts: Vec<usize> = columns.iter().map(|c| first_leaf(c, rows.start)).collect();
     let fits = |row: usize| {
         let mut all = columns.iter().zip(&starts);
-        all.all(|(column, start)| place(column, row).saturating_sub(*start) <= leaves)
+        all.all(|(column, start)| first_leaf(column, row).saturating_sub(*start) <= leaves)
     };
     let (mut fit, mut over) = (rows.start + 1, rows.end + 1);
     while over - fit > 1 {
@@ -429,8 +440,9 @@ fn fitting(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
     fit
 }
 
-/// The number of the first leaf of row `row`, or of the leaves of all rows before.
-fn place(column: &ArrayRef, row: usize) -> usize {
+/// Returns the index of the first leaf of row `row`, which is the number of leaves of all rows
+/// before.
+fn first_leaf(column: &ArrayRef, row: usize) -> usize {
     let (mut column, mut at) = (column, row);
     loop {
         let next = match column.data_type() {
@@ -465,21 +477,21 @@ mod tests {
     fn batches_end_before_too_many_leaves_and_have_a_row() {
         let a = lists(&[3, 0, 2, 9, 1]);
         let b = lists(&[0, 0, 5, 0, 0]);
-        assert_eq!(fitting(&[Arc::clone(&a)], 0..5, 5), 3);
-        assert_eq!(fitting(&[Arc::clone(&a)], 0..5, 1), 1);
-        assert_eq!(fitting(&[Arc::clone(&a)], 3..5, 1), 4);
-        assert_eq!(fitting(&[Arc::clone(&a)], 0..5, 100), 5);
-        assert_eq!(fitting(&[a.slice(2, 3)], 0..3, 11), 2);
-        assert_eq!(fitting(&[a, b], 0..5, 5), 3);
-        assert_eq!(fitting(&[], 1..4, 0), 4);
+        assert_eq!(end_of_batch(&[Arc::clone(&a)], 0..5, 5), 3);
+        assert_eq!(end_of_batch(&[Arc::clone(&a)], 0..5, 1), 1);
+        assert_eq!(end_of_batch(&[Arc::clone(&a)], 3..5, 1), 4);
+        assert_eq!(end_of_batch(&[Arc::clone(&a)], 0..5, 100), 5);
+        assert_eq!(end_of_batch(&[a.slice(2, 3)], 0..3, 11), 2);
+        assert_eq!(end_of_batch(&[a, b], 0..5, 5), 3);
+        assert_eq!(end_of_batch(&[], 1..4, 0), 4);
         let flat: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
-        assert_eq!(place(&flat, 1), 1);
+        assert_eq!(first_leaf(&flat, 1), 1);
     }
 
     #[test]
     fn bits_are_counted_up_to_the_limit() {
         let bits = BooleanArray::from(vec![Some(true), None, Some(true), Some(true), Some(false)]);
-        let set = |rows| first(&bits, rows).iter().flatten().collect::<Vec<_>>();
+        let set = |rows| keep_first(&bits, rows).iter().flatten().collect::<Vec<_>>();
         assert_eq!(set(2), [true, false, true, false, false]);
         assert_eq!(set(0), [false; 5]);
         assert_eq!(set(usize::MAX), [true, false, true, true, false]);

@@ -15,11 +15,11 @@ use super::cut::windows;
 use super::source::ListsSource;
 use crate::config::SerrateOptions;
 
-/// Physical optimizer rule, after all others: scans of Parquet files that need columns of lists decode
-/// them with a decoder made for lists.
+/// Physical optimizer rule, after all others: scans of Parquet files that need list columns decode
+/// them with our list decoder.
 ///
-/// `serrate.parquet_lists = false` leaves them to DataFusion. So do virtual columns, adapters of schemas
-/// other than DataFusion's, and ORDER BY with a limit that reads row groups in an order of its own.
+/// `serrate.parquet_lists = false` leaves them to DataFusion, and so do virtual columns, schema
+/// adapters other than DataFusion's, and ORDER BY with a limit that reorders row groups.
 #[derive(Debug, Default)]
 pub(crate) struct ParquetLists;
 
@@ -38,7 +38,7 @@ impl PhysicalOptimizerRule for ParquetLists {
             let files = scan.and_then(|s| s.data_source().downcast_ref::<FileScanConfig>());
             let Some(files) = files else { return Ok(Transformed::no(node)) };
             let stock = files.file_source().downcast_ref::<ParquetSource>();
-            let Some(stock) = stock.filter(|stock| fits(files, stock)) else {
+            let Some(stock) = stock.filter(|stock| is_supported(files, stock)) else {
                 return Ok(Transformed::no(node));
             };
             let source = ListsSource::new(stock.clone(), options.leaf_batch_size, windows(files));
@@ -60,8 +60,8 @@ impl PhysicalOptimizerRule for ParquetLists {
     }
 }
 
-/// Whether a scan is one whose rows can be told by their numbers, in the order of the files.
-fn fits(files: &FileScanConfig, stock: &ParquetSource) -> bool {
+/// Whether the rows of a scan can be identified by their numbers, in the order of the files.
+fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
     let shown = Shown(stock).to_string();
     let reordered = ["sort_order_for_reorder=", "reverse_row_groups=true"];
     files.expr_adapter_factory.is_none()
@@ -69,7 +69,7 @@ fn fits(files: &FileScanConfig, stock: &ParquetSource) -> bool {
         && !reordered.iter().any(|mark| shown.contains(mark))
 }
 
-/// What a source says of itself: whether it changes the order of row groups is told nowhere else.
+/// The debug text of a source, the only place that shows whether it reorders row groups.
 struct Shown<'a>(&'a ParquetSource);
 
 impl fmt::Display for Shown<'_> {

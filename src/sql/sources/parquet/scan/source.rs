@@ -1,4 +1,4 @@
-//! [`ListsSource`]: a scan of DataFusion's with lists decoded here.
+//! [`ListsSource`]: DataFusion's scan with lists decoded here.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -27,22 +27,22 @@ use super::opener::ListsOpener;
 use super::parts::lengths_only;
 use crate::array::list_depth;
 
-/// A scan of Parquet files whose columns of lists are decoded here where files allow it.
+/// A scan of Parquet files whose list columns are decoded here if files allow it.
 #[derive(Clone)]
 pub(super) struct ListsSource {
-    /// What is to be read, and who reads files that do not fit.
+    /// DataFusion's scan, which specifies what to read, and reads files that do not fit.
     stock: ParquetSource,
-    /// Columns of the table that are lists and needed, by number.
+    /// Indices of the required list columns in the table.
     lists: BTreeSet<usize>,
-    /// Leaves that a batch has at most, but for a row with more.
+    /// Maximum number of leaves per batch, except for a single larger row.
     leaves: usize,
     batch_size: usize,
-    /// The rows of files that are read, where not all are.
+    /// The row ranges of files to read, if not all are read.
     windows: Vec<Range<usize>>,
 }
 
 impl ListsSource {
-    /// `None` where no column of lists is needed.
+    /// Returns `None` if no list column is needed.
     pub(super) fn new(
         stock: ParquetSource,
         leaves: usize,
@@ -75,8 +75,8 @@ impl ListsSource {
         self.batch_size
     }
 
-    /// The same over what has become of the scan of DataFusion.
-    fn over(&self, stock: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
+    /// Returns the same source over a changed DataFusion scan.
+    fn with_stock(&self, stock: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
         let ours = stock.downcast_ref::<ParquetSource>();
         let ours =
             ours.and_then(|stock| Self::new(stock.clone(), self.leaves, self.windows.clone()));
@@ -176,7 +176,7 @@ impl FileSource for ListsSource {
         config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let mut answer = self.stock.try_pushdown_filters(filters, config)?;
-        answer.updated_node = answer.updated_node.map(|stock| self.over(stock));
+        answer.updated_node = answer.updated_node.map(|stock| self.with_stock(stock));
         Ok(answer)
     }
 
@@ -185,7 +185,7 @@ impl FileSource for ListsSource {
         _order: &[PhysicalSortExpr],
         _properties: &EquivalenceProperties,
     ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
-        // Row groups in another order: the rule leaves such scans alone.
+        // The rule does not handle scans that reorder row groups.
         Ok(SortOrderPushdownResult::Unsupported)
     }
 
@@ -199,7 +199,7 @@ impl FileSource for ListsSource {
     ) -> Result<Option<Arc<dyn FileSource>>> {
         let stock = self.stock.try_pushdown_projection(projection)?;
         Ok(stock.map(|stock| match stock.table_schema().virtual_columns().is_empty() {
-            true => self.over(stock),
+            true => self.with_stock(stock),
             false => stock,
         }))
     }

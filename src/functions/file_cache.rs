@@ -1,4 +1,4 @@
-//! Files that functions need: read once, and again only when they have changed.
+//! Cache of files that functions need, reloaded when they change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,38 +7,38 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::{Error, Result};
 use serrate_core::internal::Stamp;
 
-/// Files kept at a time.
-const KEPT: usize = 4;
+/// Maximum number of cached files.
+const MAX_FILES: usize = 4;
 
-/// What was made of the files that were asked for last. Functions have no state of their own, and are
-/// called for every batch.
-pub(super) struct Kept<T> {
-    files: Mutex<Vec<Entry<T>>>,
+/// Cache of the results of the most recently used files. Functions have no state of their own, and
+/// are called for every batch.
+pub(super) struct FileCache<T> {
+    files: Mutex<Vec<CacheEntry<T>>>,
 }
 
-struct Entry<T> {
+struct CacheEntry<T> {
     path: PathBuf,
-    slot: Slot<T>,
+    slot: CacheSlot<T>,
 }
 
-/// What was made of one file. Held while it is read, so that partitions that start together read it
-/// once, and nobody waits for another file.
-type Slot<T> = Arc<Mutex<Option<(Stamp, Arc<T>)>>>;
+/// The result of one file. The lock is held while the file is read, so that partitions that start
+/// together read it once, and no caller waits for another file.
+type CacheSlot<T> = Arc<Mutex<Option<(Stamp, Arc<T>)>>>;
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<T> Kept<T> {
+impl<T> FileCache<T> {
     pub(super) const fn new() -> Self {
         Self { files: Mutex::new(Vec::new()) }
     }
 
-    /// What `read` makes of a file, now or when it was asked last.
+    /// Returns the result of `read` for a file, from the cache if the file has not changed.
     pub(super) fn get(&self, path: &Path, read: impl Fn(&Path) -> Result<T>) -> Result<Arc<T>> {
         let full = fs::canonicalize(path).map_err(|e| Error::io(path, e))?;
-        let slot = self.slot(&full);
-        let mut slot = locked(&slot);
+        let slot = self.touch_slot(&full);
+        let mut slot = lock_ignoring_poison(&slot);
         let stamp = Stamp::of(&full).map_err(|e| Error::io(path, e))?;
         if let Some((known, value)) = slot.as_ref()
             && *known == stamp
@@ -46,22 +46,22 @@ impl<T> Kept<T> {
             return Ok(Arc::clone(value));
         }
         let stamp = Stamp::settled(&full).map_err(|e| Error::io(path, e))?;
-        // In the words of the caller, who did not write the canonical path.
+        // Errors show the path as the caller wrote it, not the canonical one.
         let value = Arc::new(read(path)?);
         *slot = Some((stamp, Arc::clone(&value)));
         Ok(value)
     }
 
-    /// The place of a file, which is the last one to go now.
-    fn slot(&self, full: &Path) -> Slot<T> {
-        let mut files = locked(&self.files);
+    /// Returns the slot of a file and marks it as most recently used.
+    fn touch_slot(&self, full: &Path) -> CacheSlot<T> {
+        let mut files = lock_ignoring_poison(&self.files);
         let entry = match files.iter().position(|f| f.path == full) {
             Some(at) => files.remove(at),
-            None => Entry { path: full.to_path_buf(), slot: Slot::default() },
+            None => CacheEntry { path: full.to_path_buf(), slot: CacheSlot::default() },
         };
         let slot = Arc::clone(&entry.slot);
         files.push(entry);
-        if files.len() > KEPT {
+        if files.len() > MAX_FILES {
             files.remove(0);
         }
         slot
@@ -78,13 +78,14 @@ mod tests {
     fn a_file_is_read_once_until_it_changes() {
         let dir = tempfile::tempdir().unwrap();
         let reads = Cell::new(0);
-        let kept = Kept::new();
+        let cache = FileCache::new();
         let get = |name: &str| {
-            kept.get(&dir.path().join(name), |p| {
-                reads.set(reads.get() + 1);
-                fs::read_to_string(p).map_err(|e| Error::io(p, e))
-            })
-            .map(|v| v.to_string())
+            cache
+                .get(&dir.path().join(name), |p| {
+                    reads.set(reads.get() + 1);
+                    fs::read_to_string(p).map_err(|e| Error::io(p, e))
+                })
+                .map(|v| v.to_string())
         };
         fs::write(dir.path().join("a"), "1").unwrap();
         assert_eq!(
@@ -109,11 +110,11 @@ mod tests {
     fn a_change_within_a_step_of_the_clock_is_seen() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
-        let kept = Kept::new();
+        let cache = FileCache::new();
         for i in 0..20 {
-            // In place, of one length.
+            // The file is overwritten in place with the same length.
             fs::write(&path, format!("{i:02}")).unwrap();
-            let text = kept.get(&path, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
+            let text = cache.get(&path, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
             assert_eq!(text.unwrap().as_str(), format!("{i:02}"));
         }
     }
@@ -124,18 +125,18 @@ mod tests {
         let (slow, fast) = (dir.path().join("slow"), dir.path().join("fast"));
         fs::write(&slow, "1").unwrap();
         fs::write(&fast, "2").unwrap();
-        let kept = Kept::new();
+        let cache = FileCache::new();
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let wait = Mutex::new(wait);
         std::thread::scope(|scope| {
-            let kept = &kept;
+            let cache = &cache;
             let reader = scope.spawn(move || {
-                kept.get(&slow, |p| {
-                    locked(&wait).recv().unwrap();
+                cache.get(&slow, |p| {
+                    lock_ignoring_poison(&wait).recv().unwrap();
                     fs::read_to_string(p).map_err(|e| Error::io(p, e))
                 })
             });
-            let text = kept.get(&fast, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
+            let text = cache.get(&fast, |p| fs::read_to_string(p).map_err(|e| Error::io(p, e)));
             assert_eq!(text.unwrap().as_str(), "2");
             go.send(()).unwrap();
             assert_eq!(reader.join().unwrap().unwrap().as_str(), "1");

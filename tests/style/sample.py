@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Prints a random sample of comments and error messages for a reader to judge.
+
+    python3 tests/style/sample.py SEED [COMMENTS [MESSAGES]]
+
+Draws 60 comment blocks and 30 error messages from src and core/src. The same seed and the same tree
+give the same sample. Each comment comes with its place and the next line of code. A reader marks
+what was not understood at first reading.
+"""
+
+import random
+import re
+import sys
+from pathlib import Path
+
+ROOTS = ["src", "core/src"]
+# A message is a string literal inside one of these calls.
+ERRORS = re.compile(
+    r"(?:Error::\w+|Failure::\w+|[\w.]*refuse\w*|\w+_err!?|[Ee]rr|DataFusionError::\w+)\s*[!(]"
+)
+
+
+def tokens(text):
+    """Yields (kind, start, end) of the line comments and plain string literals of Rust source."""
+    character = re.compile(r"'(\\u\{[0-9a-fA-F]+\}|\\x..|\\.|[^\\'])'")
+    raw = re.compile(r'b?r(#*)"')
+    i = 0
+    while i < len(text):
+        here = text[i]
+        if text.startswith("//", i):
+            end = text.find("\n", i)
+            end = len(text) if end < 0 else end
+            yield "comment", i, end
+            i = end
+        elif text.startswith("/*", i):
+            i = text.index("*/", i) + 2
+        elif here == '"':
+            end = i + 1
+            while text[end] != '"':
+                end += 2 if text[end] == "\\" else 1
+            yield "string", i, end + 1
+            i = end + 1
+        elif here in "rb" and not (i and (text[i - 1].isalnum() or text[i - 1] == "_")):
+            start = raw.match(text, i)
+            i = text.index('"' + start[1], start.end()) + 1 + len(start[1]) if start else i + 1
+        elif here == "'":
+            literal = character.match(text, i)
+            i = literal.end() if literal else i + 1
+        else:
+            i += 1
+
+
+def find_comments(path, text):
+    """Returns the comment blocks of a file: place, lines, next line of code."""
+    lines = text.split("\n")
+    blocks = []
+    number = 0
+    while number < len(lines):
+        if not lines[number].lstrip().startswith("//"):
+            number += 1
+            continue
+        start = number
+        while number < len(lines) and lines[number].lstrip().startswith("//"):
+            number += 1
+        code = number
+        while code < len(lines) and re.fullmatch(r"\s*(#\[.*|[})\];,]*)", lines[code]):
+            code += 1
+        following = lines[code].strip() if code < len(lines) else ""
+        blocks.append((f"{path}:{start + 1}", [l.strip() for l in lines[start:number]], following))
+    return blocks
+
+
+def find_messages(path, text):
+    """Returns the literals of at least three words in calls that make errors: place, literal."""
+    found = []
+    tests = text.find("#[cfg(test)]\nmod ")
+    for kind, start, end in tokens(text):
+        literal = text[start + 1 : end - 1]
+        if kind != "string" or len(literal.split()) < 3 or 0 <= tests < start:
+            continue
+        statement = re.split(r"[;{}]\s*\n", text[max(0, start - 400) : start])[-1]
+        if ERRORS.search(statement):
+            line = text.count("\n", 0, start) + 1
+            found.append((f"{path}:{line}", re.sub(r"\\\n\s*", "", literal)))
+    return found
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    seed = sys.argv[1]
+    wanted = [int(n) for n in sys.argv[2:4]] + [60, 30][len(sys.argv[2:4]) :]
+    comments, messages = [], []
+    for root in ROOTS:
+        for path in sorted(Path(root).rglob("*.rs")):
+            text = path.read_text()
+            comments += find_comments(path, text)
+            messages += find_messages(path, text)
+    draw = random.Random(seed)
+    sample = draw.sample(comments, min(wanted[0], len(comments)))
+    print(f"seed {seed}: {len(sample)} of {len(comments)} comments\n")
+    for number, (place, lines, following) in enumerate(sample, 1):
+        print(f"{number}. {place}")
+        for line in lines:
+            print(f"    {line}")
+        print(f"    > {following}\n")
+    sample = draw.sample(messages, min(wanted[1], len(messages)))
+    print(f"{len(sample)} of {len(messages)} messages\n")
+    for number, (place, literal) in enumerate(sample, 1):
+        print(f'{number}. {place}\n    "{literal}"\n')
+
+
+main()
