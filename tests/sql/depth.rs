@@ -80,7 +80,10 @@ async fn what_is_too_deep_is_said_with_its_size() {
             format!("SELECT DATE '2020-01-01'{}", " + INTERVAL '1 day'".repeat(600)),
             "operators in a row",
         ),
-        (format!("SELECT {}1{}", "CAST(".repeat(80), " AS INT)".repeat(80)), "80 parentheses"),
+        (
+            format!("SELECT {}1{}", "CAST(".repeat(80), " AS INT)".repeat(80)),
+            "80 nested parentheses",
+        ),
     ] {
         let message = serrate::sql::sql(&ctx, &statement).await.unwrap_err().to_string();
         assert!(message.contains(named) && message.len() < 1_000, "{message}");

@@ -364,18 +364,6 @@ async fn queries_of_functions_may_begin_with_from_and_stand_in_more_parentheses(
 }
 
 #[tokio::test]
-async fn the_hint_for_a_function_of_single_values_keeps_its_arguments() {
-    let ctx = serrate::sql::session();
-    for (call, hint) in [
-        ("date_trunc('month', [TIMESTAMP '2020-01-01'])", "lambda v: date_trunc(.., v)"),
-        ("split_part(['a//b'], '//', 1)", "lambda v: split_part(v, .., ..)"),
-    ] {
-        let e = serrate::sql::sql(&ctx, &format!("SELECT {call}")).await.unwrap_err().to_string();
-        assert!(e.contains(hint), "{e}");
-    }
-}
-
-#[tokio::test]
 async fn types_that_a_query_gets_later_are_those_of_its_rows() {
     expect_rows(
         &["CREATE TABLE t AS SELECT * FROM (VALUES (1, 3), (5, 4), (5, 2)) v(x, y)"],

@@ -234,4 +234,12 @@ mod tests {
     fn every_shorthand_is_an_expression() {
         assert_eq!(EXPANSIONS.len(), SHORTHANDS.len());
     }
+
+    #[test]
+    fn every_shorthand_is_documented() {
+        let page = include_str!("../../../docs/sql.md");
+        for (name, _) in SHORTHANDS.iter().filter(|(name, _)| !name.contains(' ')) {
+            assert!(page.contains(&format!("`{name}")), "docs/sql.md has no {name}");
+        }
+    }
 }
