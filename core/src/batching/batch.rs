@@ -88,7 +88,7 @@ impl RaggedBatch {
         Ok(Self::from_parts(structure, values, non_uniform_dim)?.with_filler(filler))
     }
 
-    /// Combines values with another structure; keeps the filler.
+    /// Creates a batch of `structure` and `values` with the filler of this batch.
     pub(super) fn with_structure(
         &self,
         structure: SampleStructure,

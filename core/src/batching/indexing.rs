@@ -292,7 +292,7 @@ pub fn batched_index_mapping(
     let widths = (source_indices.max_sample_size(), target_indices.max_sample_size());
     if widths.0 != widths.1 {
         return Err(Error::invalid(format!(
-            "indices of source and target are padded to {} and {}",
+            "the indices of source and target are padded to {} and {}; pad both to the same width",
             widths.0, widths.1
         )));
     }

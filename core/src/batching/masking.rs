@@ -101,7 +101,7 @@ impl MaskedData {
         }
     }
 
-    /// Returns the data with other entries where the mask is true.
+    /// Returns the data with the entries of `from` where the mask is true.
     fn write_entries(&self, from: &RaggedBatch) -> Result<DenseTensor> {
         let entry = self.entries.entry_bytes();
         let values = &self.entries.values;

@@ -212,7 +212,7 @@ fn cast_leaves(array: &RaggedArray, dtype: DType) -> Result<RaggedArray> {
     array.with_leaves(cast_with_options(array.leaves(), &to, &options)?)
 }
 
-/// Prepends dims of size 1 up to `dims` dims.
+/// Prepends dims of size 1 until the array has `dims` dims.
 fn prepend_dims(array: &RaggedArray, dims: usize) -> Result<RaggedArray> {
     let missing = dims.saturating_sub(array.axes().len());
     // A tensor without dims combines with any shape as it is.

@@ -116,7 +116,7 @@ impl Lease {
         format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id()))
     }
 
-    /// Returns the name of the data below a lease, of the given stem.
+    /// Returns the name of the temporary file or folder of the lease with this stem.
     #[cfg(feature = "sql")]
     pub fn data_name(stem: &str) -> String {
         format!("{stem}{DATA}")

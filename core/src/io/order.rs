@@ -21,7 +21,7 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
                 let digit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
                 let (text, number) = rest.split_at(digit);
                 let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-                // A name that ends without a number comes first.
+                // 0 sorts a name that ends here before all names that continue with a number.
                 let value = number[..end].parse::<u128>().map_or(0, |n| n.saturating_add(1));
                 parts.push((text.to_owned(), value));
                 rest = &number[end..];

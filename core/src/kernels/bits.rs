@@ -86,7 +86,8 @@ impl Rank {
         rank_at(self.words(), self.before(), at)
     }
 
-    /// Returns the number of set bits before each of `positions`, relative to the first one.
+    /// Returns, for each of `positions`, the number of set bits before it; positions count from the
+    /// first of them.
     pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
         fn rank_each<O: OffsetSizeTrait>(

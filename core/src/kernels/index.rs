@@ -59,7 +59,9 @@ pub fn slice(
         RowArg::Each(_) => (0..array.len()).find_map(|r| zero(r, &format!(" (row {r})"))),
     };
     if let Some(location) = refused {
-        return Err(Error::invalid(format!("a slice with a step of 0{location}; it goes nowhere")));
+        return Err(Error::invalid(format!(
+            "a slice has a step of 0{location}; use a positive or negative step"
+        )));
     }
 
     if let (RowArg::All(start), RowArg::All(stop), RowArg::All(None | Some(1)), Layout::Ragged(o)) =

@@ -44,7 +44,7 @@ pub struct Lookup {
 #[derive(Debug)]
 enum KeyIndex {
     Strings(HashMap<Box<str>, u32>),
-    /// Maps the distance from `first` to a row; [`ABSENT`] marks missing keys.
+    /// Row of each key, indexed by `key - first`; [`ABSENT`] marks missing keys.
     Dense {
         first: i64,
         table: Vec<u32>,

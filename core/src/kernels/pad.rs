@@ -137,13 +137,14 @@ impl PaddedLength {
     }
 }
 
-/// Size of an offset in bytes, at most.
+/// Maximum size of an offset, in bytes.
 const OFFSET: usize = 8;
 
 struct LevelTotals {
     kept: u128,
     new: u128,
-    /// Lists whose children are no longer contiguous with those of the next list.
+    /// Number of lists that were padded or cut, so that their children are no longer contiguous with
+    /// those of the next list.
     changed: u128,
 }
 

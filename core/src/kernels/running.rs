@@ -1,9 +1,9 @@
 //! Running operations along an axis: running sums, differences, shifts, filled gaps.
 //!
-//! All of them share the lists of the array: the result has one value per leaf. Along the innermost
-//! axis they run through each list. Along an outer axis, axis 0 included, they run through the
-//! leaves at the same position of stacked elements, as a reduction along that axis does; elements
-//! without a leaf at the position are skipped.
+//! The result has one value per leaf and the lists of the input. Along the innermost axis, an
+//! operation runs over the leaves of each list. Along an outer axis (axis 0 included), it runs over
+//! the leaves at equal positions of the elements of that axis, as a reduction does; elements without
+//! a leaf at the position are skipped.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -153,7 +153,7 @@ fn find_positions(
     let no_match = || {
         Error::type_of(
             "the needle of searchsorted",
-            format!("a value that compares with {leaf}"),
+            format!("a type comparable with {leaf}"),
             &needle,
         )
     };

@@ -58,7 +58,7 @@ impl BuildHasher for Seeded {
     }
 }
 
-/// Hasher of a number: two products with secret factors.
+/// Hasher for integers: multiplies by a secret factor per integer, and by another at the end.
 #[derive(Debug)]
 pub struct NumberHasher {
     seeded: Seeded,

@@ -1,4 +1,4 @@
-//! [`Item`]s and what they are windows of: rows, or rows that end early.
+//! [`Item`]s, which are windows of whole rows or of rows with an early end.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// One item of a batch: a range of events of one row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Item {
-    /// Number of the shard.
+    /// Index of the shard.
     pub shard: usize,
     /// Row within the shard.
     pub row: usize,
@@ -26,7 +26,7 @@ pub(super) struct EpochItems {
     windows: Option<(Vec<u32>, Vec<u32>)>,
 }
 
-/// The bases: what items are windows of.
+/// The bases, which are the rows of which items are windows.
 #[derive(Debug)]
 pub(super) enum Bases {
     /// The number of whole rows.

@@ -74,8 +74,8 @@ impl Timeline {
         }
         with_offsets!(&self.events, o => {
             let (base, o) = (o[0].as_usize(), &o[all.start..=all.end]);
-            // Skip events that end at or before the first measurement; take those that start before
-            // the end. Only empty events can make them more numerous than the measurements.
+            // Skip events that end at or before the first measurement, and take all that start
+            // before the end. If there are more events than measurements, some events are empty.
             let first = o[1..].partition_point(|end| end.as_usize() - base <= elements.start);
             let after = o[first..].partition_point(|start| start.as_usize() - base < elements.end);
             EventSpan { first: all.start + first, of_row: first..first + after }

@@ -154,8 +154,8 @@ fn add_struct_nulls(array: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef> {
     }
     if matches!(array.data_type(), DataType::Union(..) | DataType::RunEndEncoded(..)) {
         return Err(Error::type_of(
-            "a column of a struct that is null in places",
-            "a type with a validity of its own",
+            "a field of a struct column with nulls",
+            "a type with a validity bitmap",
             array.data_type(),
         ));
     }

@@ -305,7 +305,7 @@ impl PlaceSelection {
                 out.push(to_place(base));
                 return;
             };
-            // The rest of the innermost axis.
+            // Append the elements up to the end of the innermost axis at once.
             let from = counter[outer];
             let run = left.min(last.size - to_coordinate(from));
             let all = from..from + run as u64;

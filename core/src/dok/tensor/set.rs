@@ -141,7 +141,7 @@ impl DokTensor {
         if let Some((shape, entries)) = sparse {
             if shape != selection.shape() {
                 return Err(Error::invalid(format!(
-                    "the sparse value has the shape {shape:?}, but the part has {:?}; sparse values do not broadcast",
+                    "the sparse value has the shape {shape:?}, but the indexed part of the tensor has {:?}; sparse values do not broadcast",
                     selection.shape()
                 )));
             }

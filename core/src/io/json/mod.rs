@@ -11,7 +11,7 @@
 //! any depth; if a column has nothing else, the deepest list determines the depth, unless the
 //! schema declares a list type. Columns must agree in their lengths on every axis they share.
 //!
-//! **Types** that the schema does not declare are inferred like nested_ragged_tensors does: if all
+//! **Types** that the schema does not declare are inferred as `nested_ragged_tensors` does: if all
 //! values are booleans, `bool`; if any value is a float (a number with a fraction or an exponent:
 //! `1.0` is one, `1` is not), `float32`; for integers the smallest unsigned type if none is
 //! negative, otherwise the smallest signed one (`float32` if neither 64-bit type fits). In

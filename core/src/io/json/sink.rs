@@ -598,7 +598,7 @@ macro_rules! narrow_array {
 }
 
 impl Store {
-    /// Builds an array of the type that nested_ragged_tensors would choose.
+    /// Builds an array of the type that `nested_ragged_tensors` would choose.
     fn infer_type(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, NoType> {
         fn valid<T: Copy>(v: &[T], nulls: Option<&NullBuffer>) -> impl Iterator<Item = T> {
             v.iter()
@@ -641,7 +641,8 @@ impl Store {
                 if least >= 0 {
                     narrow_array!(UInt64Array, v, nulls)
                 } else {
-                    // No integer type holds both signs: numpy converts them to floats.
+                    // No 64-bit type holds negative numbers and numbers above `i64::MAX`: as NumPy
+                    // does, convert to floats.
                     let floats = v.into_iter().map(int_to_float).collect();
                     float32_array(floats, nulls)
                 }

@@ -142,7 +142,11 @@ fn to_writable(column: &Column) -> Result<ArrayRef> {
         DataType::LargeUtf8 | DataType::Utf8View => cast(values, &DataType::Utf8)?,
         t if t.is_nested() || matches!(t, DataType::RunEndEncoded(..)) => {
             let what = format!("column {:?}", column.name());
-            return Err(Error::type_of(what, "values that are not nested, for JSON", t));
+            return Err(Error::type_of(
+                what,
+                "a type that JSON output supports (no structs, maps, unions or run-end encoding)",
+                t,
+            ));
         }
         _ => values.clone(),
     })

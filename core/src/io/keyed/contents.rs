@@ -251,8 +251,8 @@ impl Contents {
         }
     }
 
-    /// Creates a dictionary of keys; the last column is the value. For row numbers in messages see
-    /// [`rebuilt`](Self::rebuilt).
+    /// Creates a dictionary from key columns, followed by the value column. For row numbers in
+    /// messages see [`rebuilt`](Self::rebuilt).
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],
@@ -293,9 +293,9 @@ impl Contents {
         Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
-    /// Creates a tensor from coordinate columns and a value column, the last. Without a shape, it
-    /// is as large as its coordinates require. Zeros are dropped. For row numbers in messages see
-    /// [`rebuilt`](Self::rebuilt).
+    /// Creates a tensor from one coordinate column per axis, followed by the value column. Without a
+    /// shape, it is as large as its coordinates require. Zeros are dropped. For row numbers in
+    /// messages see [`rebuilt`](Self::rebuilt).
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],

@@ -81,11 +81,11 @@ impl<'a> ShardColumn<'a> {
     }
 }
 
-/// A list of a shard: elements of axis 1, or leaves if it was flattened.
+/// A list of one shard: a range of elements of axis 1, or of leaves after [`Step::Flatten`].
 struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,
-    /// The level below, if any is left.
+    /// The next level of lists, if there is one.
     inner: Option<&'a Layout>,
 }
 

@@ -286,7 +286,7 @@ impl CohortShard {
         let aligned = tensors.num_rows() == schema.rows;
         if !aligned && tensors.num_rows() != with_events {
             return Err(wrong(format!(
-                "{} rows; expected {} as in {}, or {with_events} without those that have no events",
+                "{} rows; expected {} as in {}, or {with_events} if rows without events are omitted",
                 tensors.num_rows(),
                 schema.rows,
                 self.schema.display()

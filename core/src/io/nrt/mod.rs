@@ -1,4 +1,4 @@
-//! `.nrt` files: ragged tables as Python's nested_ragged_tensors stores them.
+//! `.nrt` files: ragged tables as Python's `nested_ragged_tensors` stores them.
 //!
 //! An `.nrt` file is a safetensors file with one-dimensional tensors:
 //!

@@ -154,7 +154,10 @@ fn compute_in_place<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
     drop(leaves);
     let found = with_function!(op, compute_owned(own, one));
     let leaves = found.ok_or_else(|| {
-        crate::Error::invalid(format!("{} is not computed in place", op.symbol()))
+        crate::Error::invalid(format!(
+            "internal error: operator {} cannot be computed in place",
+            op.symbol()
+        ))
     })?;
     RaggedArray::try_new(rows, axes, Arc::new(leaves))
 }

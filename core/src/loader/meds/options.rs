@@ -289,8 +289,8 @@ impl MedsOptions {
         self.with_loader(|l| l.seed(seed))
     }
 
-    /// Sets the [pool](LoaderOptions::bucket) of batches in which items are grouped by the length
-    /// of their windows, in the [unit](Self::unit).
+    /// Sets the number of batches per [pool](LoaderOptions::bucket) in which items of similar length
+    /// are grouped. Lengths are those of the windows, counted in the [unit](Self::unit) of sequences.
     pub fn bucket(self, pool: usize) -> Self {
         self.with_loader(|l| l.bucket(pool))
     }

@@ -354,7 +354,7 @@ fn gather_every<const W: usize>(x: u64) -> u64 {
     }
 }
 
-/// Unpacks bit-packed numbers from a bit on; the data must hold them all.
+/// Unpacks bit-packed numbers that start at bit `bit`; `data` must contain all of them.
 fn unpack_numbers(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
     // Numbers before the first one that starts at a byte boundary.
     let ragged = out.iter().enumerate().position(|(i, _)| (bit + i * width).is_multiple_of(8));
@@ -471,7 +471,7 @@ mod tests {
                         expected,
                         "{width} bits, {skipped}, {n}"
                     );
-                    // The decoder stands at their end.
+                    // `count_zeros` has advanced past the numbers that it counted.
                     let mut next = [9];
                     runs.read(&mut next).unwrap();
                     assert!(skipped + n >= 100 || next[0] == all[skipped + n]);

@@ -273,7 +273,7 @@ impl ExactSums {
         self.by_exponent = sums;
     }
 
-    /// Adds `value * 2^position`, in units.
+    /// Adds `value * 2^position` times the [unit](Terms::unit).
     fn add_shifted(&mut self, group: usize, position: usize, value: i64) {
         let end = position + 64;
         if self.width == 0 || position < 64 * self.first || end > 64 * (self.first + self.width - 1)
