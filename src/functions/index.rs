@@ -153,7 +153,7 @@ pub(super) static GET: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "has {given} items, but its argument has {} axes of lists (the first item is for axis 1)",
+                    "has {given} items, but argument 1 has {} axes of lists (the first item is for axis 1)",
                     lists.depth()
                 ),
             ));

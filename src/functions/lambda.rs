@@ -172,7 +172,7 @@ impl HigherOrderUDFImpl for RaggedMap {
         let together =
             broadcast_together(&arrays).map_err(|e| Error::invalid(format!("{NAME}: {e}")))?;
         let Some((shape, leaves)) = together else {
-            return exec_err!("{NAME} without lists");
+            return exec_err!("{NAME} needs at least one list before the lambda");
         };
         let params: Vec<_> = leaves.iter().map(|l| || Ok(Arc::clone(l))).collect();
         let params: Vec<&dyn Fn() -> Result<arrow::array::ArrayRef>> =

@@ -112,10 +112,10 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
         true => list.values().slice(0, 0),
         false => list.value(0),
     };
-    let pairs = pairs
-        .as_struct_opt()
-        .filter(|pairs| pairs.num_columns() == 2)
-        .ok_or_else(|| Error::type_of("a table", "pairs of key and value", pairs.data_type()))?;
+    let pairs =
+        pairs.as_struct_opt().filter(|pairs| pairs.num_columns() == 2).ok_or_else(|| {
+            Error::type_of("the table", "structs of a key and a value", pairs.data_type())
+        })?;
     // The lock is held, so that partitions that start together build the table once.
     let table = Arc::new(LookupTable::try_new(pairs.column(0), pairs.column(1))?);
     tables.push((Arc::downgrade(list), Arc::clone(&table)));

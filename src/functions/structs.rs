@@ -87,7 +87,7 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
         .map(|i| RaggedArray::try_from_arrow_levels(&call.array(i)?, levels))
         .collect::<Result<Vec<_>>>()?;
     let Some((first, rest)) = columns.split_first() else {
-        return Err(Error::invalid("ragged_zip without lists"));
+        return Err(Error::invalid("ragged_zip needs at least one name and list"));
     };
     let mut axes = Vec::with_capacity(levels);
     for axis in 1..=levels {
@@ -164,7 +164,7 @@ pub(super) static UNZIP: Def = Def {
     infix: None,
 };
 
-/// Returns the type of one field of the structs in lists.
+/// Returns the type of the lists that hold one field of the structs in `lists`.
 fn field_lists_type(lists: &Lists, field: &Field) -> DataType {
     lists.plain().outer(lists.depth(), Lists::of(field.data_type()).open())
 }

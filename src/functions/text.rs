@@ -132,7 +132,7 @@ fn plan_test(
         _ => None,
     };
     if let Some(text) = plan.known_literal(1).and_then(|v| v.try_as_str()).flatten() {
-        of(text, flags).check().map_err(|e| plan.refuse(1, format!("is refused: {e}")))?;
+        of(text, flags).check().map_err(|e| plan.refuse(1, format!("is invalid: {e}")))?;
     }
     Ok(nullable(lists.plain_leaf(DataType::Boolean)))
 }

@@ -101,8 +101,8 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
     })
 }
 
-/// Returns the exact sum for these values, so that batches and partitions do not affect it; `None`
-/// if the reduction adds nothing.
+/// Returns the type of exact sum for these values, whose result depends on neither batches nor
+/// partitions; `None` if the reduction does not add.
 fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
@@ -119,7 +119,8 @@ fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// Rows wait until they have this many values, or as many as there are already.
+/// Number of buffered values up to which rows are not combined. Beyond it, rows are combined whenever
+/// the number of values has doubled since the last time.
 const WAITING: usize = 1 << 18;
 
 /// One row of lists per group, and rows that wait to be combined with it.
@@ -162,8 +163,8 @@ impl ElementwiseState {
         self.rows.push(columns, groups);
         self.laid = false;
         self.waiting = self.waiting.saturating_add(values);
-        // Waiting for as many values as there are already means that each value is moved only a few
-        // times in all.
+        // Combining only after the number of values has doubled moves each value a few times at
+        // most.
         if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
             self.combine_waiting()?;
         }

@@ -73,7 +73,7 @@ pub(super) fn arity(name: &str) -> Option<(usize, usize)> {
     ours.or_else(|| (name == max_shape::NAME).then_some((1, 1)))
 }
 
-/// An aggregate as data.
+/// Definition of an aggregate function.
 pub(super) struct AggDef {
     /// Name in SQL; ends in `_agg`.
     pub(super) name: &'static str,

@@ -144,7 +144,7 @@ impl ValueNumbers {
         Ok((0..rows.num_rows()).map(|i| valid(i).then(|| number(i))).collect())
     }
 
-    /// Compares two values by their numbers.
+    /// Compares the values with the numbers `a` and `b`.
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
     pub(super) fn compare(&self, a: u64, b: u64) -> Ordering {
         match &self.kind {
@@ -185,7 +185,7 @@ impl ValueNumbers {
     }
 }
 
-/// Replaces -0.0 by 0.0 and every NaN by one NaN; other values are unchanged.
+/// Replaces -0.0 with 0.0 and every NaN with the canonical NaN; other values are unchanged.
 fn plain_floats(values: &ArrayRef) -> ArrayRef {
     fn normalize_floats<T: ArrowPrimitiveType>(
         values: &ArrayRef,
@@ -278,7 +278,8 @@ impl Ids<'_> {
     }
 }
 
-/// Returns the number of the value at an index of a table: the value itself.
+/// Returns the number of the 8-bit value that is counted at `place` of a table: the value itself,
+/// sign-extended.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
 fn byte_value(place: usize) -> u64 {
