@@ -182,7 +182,8 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the temporary path of a file of a folder, used until all files are complete.
+/// Returns the path to which a file of `folder` is written. With `staged`, this is a temporary path,
+/// from which all files are moved to the folder once they are complete.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),

@@ -120,7 +120,7 @@ pub(in crate::sql) fn last_physical_rules() -> [PhysicalRule; 11] {
         Arc::new(Switched(LeafBatches)),
         // After every limit is in its scan.
         Arc::new(OrderedScanLimits),
-        // Has its own setting, `serrate.parquet_lists`, and needs the final scans.
+        // After all rules that change scans. Its setting is `serrate.parquet_lists`.
         Arc::new(ParquetLists),
         Arc::new(SortLists),
         // Before joins are wrapped.

@@ -116,7 +116,7 @@ impl PhysicalOptimizerRule for GuardedRule {
     }
 }
 
-/// Whether a projection above a node refers to the same columns below it.
+/// Whether a projection above a node refers to the same columns after it is moved below the node.
 fn takes_projections_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<FilterExec>().is_none_or(|filter| filter.projection().is_none())
 }

@@ -15,18 +15,20 @@ use datafusion::optimizer::AnalyzerRule;
 use crate::sql::mends::correlated::{Names, is_equation, join_values, keep_name};
 use crate::sql::mends::subqueries::{as_value, has_query, query_of};
 
-/// Analyzer rule, after type coercion: `x IN (query)` and `EXISTS (query)` as values, and
+/// Analyzer rule, after type coercion: plans `x IN (query)` and `EXISTS (query)` as values, and
 /// correlated scalar subqueries with any condition.
 ///
 /// DataFusion 55 plans IN and EXISTS only as conditions of WHERE, and correlated scalar subqueries
-/// only if their condition equates a column of each query. Here
+/// only if their condition is an equality of an inner and an outer column. This rule rewrites the
+/// other cases:
 ///
-/// * IN and EXISTS outside WHERE become scalar subqueries that count, NULL where SQL requires it;
-/// * queries in the condition of a join are computed for the rows of the side that they name;
-/// * queries in ORDER BY, GROUP BY, aggregates and window functions, and lambdas in the last of
-///   these, are computed in a projection below;
-/// * a correlated scalar subquery with another condition is computed once per distinct combination
-///   of the outer columns that it names, and joined to the outer rows ([`join_values`]).
+/// * IN and EXISTS outside WHERE become scalar subqueries that count rows; IN is NULL where SQL
+///   requires it;
+/// * subqueries in a join condition are evaluated for the rows of the side whose columns they use;
+/// * subqueries in ORDER BY, GROUP BY, aggregates and window functions, and lambdas in window
+///   functions, are evaluated in a projection below;
+/// * a correlated scalar subquery with another condition is evaluated once per distinct combination
+///   of the outer columns that it uses, and joined to the outer rows ([`join_values`]).
 ///
 /// `stock_queries_are_no_values` in `tests/sql/query_values.rs` fails once this rule can be
 /// removed.

@@ -119,7 +119,7 @@ impl Rows {
         let equal = values.iter().enumerate().map(|(at, value)| {
             if value.contains_outer() {
                 return not_impl_err!(
-                    "(.., {value}, ..) IN (SELECT ..) about a column of a query around it: take the column into the FROM of the query that asks, and test it there"
+                    "(.., {value}, ..) IN (SELECT ..) uses a column of an outer query; add the column to the FROM clause of the query that contains IN, and test it there"
                 );
             }
             let outer = value.clone().transform_up(|e| match e {
@@ -132,8 +132,9 @@ impl Rows {
             Ok(Expr::Column(Column::new_unqualified(name(at))).eq(outer.data))
         });
         let equal = conjunction(equal.collect::<Result<Vec<_>>>()?);
-        let equal =
-            equal.ok_or_else(|| plan_datafusion_err!("a row of no values in front of IN"))?;
+        let equal = equal.ok_or_else(|| {
+            plan_datafusion_err!("the row before IN has no values; write at least one")
+        })?;
         Ok(Self { query, equal })
     }
 

@@ -152,13 +152,13 @@ impl PhysicalOptimizerRule for UnorderedKeys {
     }
 }
 
-/// Physical optimizer rule, before all of DataFusion's: constants and equal columns below outer
-/// joins and below GROUPING SETS, ROLLUP and CUBE are not assumed to be such above.
+/// Physical optimizer rule, before all of DataFusion's: columns that are constant or equal below an
+/// outer join, GROUPING SETS, ROLLUP or CUBE are no longer treated as constant or equal above it.
 ///
-/// A column that is constant (`WHERE k = 1`), or equal to another, is NULL in rows of an outer join
-/// without a partner on its side, and in grouping sets without it. DataFusion still treats it as
-/// constant: it drops `ORDER BY k` and, if it takes groups to be sorted by it, ends them at every
-/// change and returns them several times. `stock_constants_are_still_kept_where_they_are_null` in
+/// Above such a node, a column that is constant (`WHERE k = 1`) or equal to another below it is NULL
+/// in unmatched rows of the join and in grouping sets without the column. DataFusion still treats it
+/// as constant: it drops `ORDER BY k`, and an aggregation that assumes its input to be grouped by `k`
+/// returns a group several times. `stock_constants_are_still_kept_where_they_are_null` in
 /// `tests/sql/order.rs` fails once this is fixed upstream.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LostConstants;

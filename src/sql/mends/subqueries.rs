@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Name of the column of a query after IN; no other column has it.
+/// Name that the column of a subquery after IN receives; no other column has this name.
 const VALUE: &str = "__serrate_in";
 
 /// Name of the column that counts the rows of a query after EXISTS.
@@ -27,15 +27,16 @@ const ANSWER: &str = "__serrate_exists";
 ///
 /// DataFusion 55 turns them into joins:
 ///
-/// * `x NOT IN (query)` becomes a null-aware anti join if `x` has columns, the query has no outer
-///   columns, and the condition is a conjunct of its own. With a literal, with a correlated query
-///   or within OR, NULL counts as a value that equals nothing, so that rows appear that are not in
-///   the answer, or the NULL of one group empties another;
-/// * `x IN (query)` under NOT, IS NULL or CASE is never NULL;
-/// * a correlated query without GROUP BY has a row for each group that it finds, and none for empty
-///   groups;
-/// * a condition that names outer columns moves above a LIMIT, a window or the optional side of a
-///   join.
+/// * `x NOT IN (query)` becomes a null-aware anti join only if `x` has columns, the query has no
+///   outer columns, and the condition is a conjunct of its own. If `x` is a literal, the query is
+///   correlated, or the condition is within OR, NULL is treated as a value that equals nothing: the
+///   result has rows that it must not have, or lacks rows because the query has a NULL for another
+///   outer row;
+/// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows;
+/// * an aggregate without GROUP BY in a correlated query returns no row for an empty group, where
+///   SQL requires one;
+/// * a condition on outer columns is moved above a LIMIT, a window function or the nullable side of
+///   an outer join, which changes the result.
 ///
 /// `x NOT IN (q)` is true if `q` has no row with `q.y = x`, none with NULL, and no row at all if
 /// `x` is NULL: each of these is a NOT EXISTS, which is an anti join. A query of one row is a
@@ -163,7 +164,8 @@ impl Asked {
     }
 }
 
-/// Rewrites a condition to one that is equivalent in its context.
+/// Rewrites a condition to an equivalent one. `asked` tells which of TRUE, FALSE and NULL its
+/// context distinguishes.
 fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {

@@ -13,8 +13,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Distinct, LogicalPlan, Union};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, after type coercion: no input of a union is a union of the same types, nor, below
-/// DISTINCT, a DISTINCT of such a union.
+/// Analyzer rule, after type coercion: replaces each input of a union that is itself a union of the
+/// same types with its inputs. Below DISTINCT, it does the same with a DISTINCT of such a union.
 #[derive(Debug)]
 pub(in crate::sql) struct FlatUnions;
 
@@ -67,7 +67,7 @@ fn has_types_of(one: &DFSchema, other: &DFSchema) -> bool {
         && one.fields().iter().zip(other.fields()).all(|(a, b)| a.data_type() == b.data_type())
 }
 
-/// Replaces nested unions by their inputs.
+/// Replaces nested unions with their inputs.
 fn flatten_union(union: Union, distinct: bool) -> Union {
     let mut inputs = Vec::new();
     let mut open: Vec<Arc<LogicalPlan>> = union.inputs.into_iter().rev().collect();

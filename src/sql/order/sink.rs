@@ -45,9 +45,10 @@ pub(crate) struct OrderedSinkExec {
     properties: Arc<PlanProperties>,
 }
 
-/// Returns a plan that writes `input` to `sink`; `order` is that of the query, and `ids` are the
-/// columns that make an order unnecessary. Without `ids`, nothing is refused, and unordered rows
-/// are written in order of arrival.
+/// Returns a plan that writes `input` to `sink`. `order` is the order that the query requires.
+/// `ids` names the columns by which rows are identified, so that they need no order; input with
+/// neither is refused. If `ids` is `None`, the format needs no order, and unordered rows are written
+/// as they arrive.
 pub(in crate::sql) fn ordered_sink(
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
@@ -56,7 +57,7 @@ pub(in crate::sql) fn ordered_sink(
     ids: Option<&'static [&'static str]>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
     let order = order.filter(|o| requires_order(Some(o)));
-    // The input cannot be required to have an order by columns that are not written.
+    // The sink cannot require an order by columns that are not written, so the sorts are pinned.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
     // Refusals happen here, because the error of an optimizer rule starts with the rule's name.

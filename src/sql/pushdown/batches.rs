@@ -72,8 +72,8 @@ impl PhysicalOptimizerRule for LeafBatches {
     }
 }
 
-/// Whether the batches of a plan come from scans that cut them by leaves. Running it with another
-/// batch size would cost more than a small query takes.
+/// Whether all batches of a plan come from scans that limit the leaves per batch themselves. Such a
+/// plan needs no [`BatchSizeExec`], which costs more time than a small query takes.
 fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let mut all = true;
     plan.apply(|node| {

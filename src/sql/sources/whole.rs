@@ -264,13 +264,13 @@ impl WholeFileFormat {
 fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
     let stem = Lease::draw_stem();
     let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {
-        return internal_err!("a COPY has one target");
+        return internal_err!("COPY must have exactly one target file");
     };
     let mut url = url.get_url().clone();
     let folder = Lease::data_name(&stem);
     match url.path_segments_mut() {
         Ok(mut path) => path.pop().push(&folder).push(&file.to_string_lossy()),
-        Err(()) => return internal_err!("the URL of a file has a path"),
+        Err(()) => return internal_err!("the URL of the target file of COPY has no path"),
     };
     Ok((stem, ListingTableUrl::try_new(url, None)?))
 }

@@ -8,14 +8,14 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// Maximum number of consecutive operators. The parser nests a chain without recursion, but
-/// planners and destructors of expressions recurse as deep as it is long. Chains of arithmetic become single
-/// calls.
+/// Maximum number of consecutive operators. The parser nests a chain without recursion, but the
+/// planner and the destructor of an expression recurse once per operator. A chain of arithmetic
+/// operators becomes one function call.
 const OPERATORS: usize = 2_500;
 
 /// Maximum number of consecutive casts, subscripts and predicates, each nested in the next. The
-/// optimizer copies and compares expressions on the stack of its caller: without optimization, 300
-/// fill the 2 MiB that a thread has by default.
+/// optimizer copies and compares expressions recursively, on the stack of its caller. In a debug
+/// build, 300 levels fill the 2 MiB that a thread has by default.
 const NESTED: usize = 128;
 
 /// Maximum number of consecutive AND, OR and `||`, which are balanced before they are planned.

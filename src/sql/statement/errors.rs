@@ -38,8 +38,8 @@ pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Returns a message for a condition with a subquery in place of a value, for which DataFusion has
-/// no plan.
+/// Returns a clearer message if DataFusion's says that it cannot plan EXISTS or IN with a subquery
+/// as a value.
 fn as_value(message: &str) -> Option<&'static str> {
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
     if of.starts_with("Exists(") {
@@ -60,7 +60,8 @@ fn strip_blame(message: &str) -> String {
     said.join("\n")
 }
 
-/// An analyzer rule whose errors are reported as errors of the statement.
+/// Wraps an analyzer rule to report its internal errors as errors in the statement; see
+/// [`of_statement`].
 #[derive(Debug)]
 pub(in crate::sql) struct OfStatement(pub(in crate::sql) Arc<dyn AnalyzerRule + Send + Sync>);
 

@@ -1,4 +1,4 @@
-//! ROLLUP, CUBE and GROUPING SETS with tuples, positions and one another in them.
+//! ROLLUP, CUBE and GROUPING SETS whose elements are tuples, column positions or other such sets.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -6,13 +6,13 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select, SelectItem, Value,
 };
 
-/// The most sets that DataFusion plans.
+/// Maximum number of sets that DataFusion plans.
 const MOST_SETS: usize = 4096;
 
-/// Writes out what DataFusion 55 does not plan in GROUP BY.
+/// Rewrites the forms of GROUP BY that DataFusion 55 does not plan.
 ///
 /// * `ROLLUP ((a, b), c)` and `CUBE ((a, b), c)` become the GROUPING SETS that they stand for;
-/// * `GROUPING SETS (ROLLUP (a, b), c)` has the sets of what stands in it;
+/// * `GROUPING SETS (ROLLUP (a, b), c)` has the sets of its elements;
 /// * `ROLLUP (1, 2)` means columns of SELECT, as GROUP BY 1, 2 does; DataFusion groups by the numbers;
 /// * `GROUP BY (a, b)` is `GROUP BY a, b`, and `GROUP BY ()` one group of all rows.
 ///

@@ -468,7 +468,7 @@ fn merge_tables(
                 let _ = on.visit(&mut bare);
             }
         }
-        // A join by an already merged column becomes a join by an expression.
+        // USING or NATURAL with a column that an earlier join merged becomes ON with an expression.
         if changed
             && !by_position
             && let Some(condition) = condition

@@ -17,7 +17,8 @@ use datafusion::logical_expr::{
 
 use crate::functions::cannot_fail;
 
-/// The function around a condition that no rule may move. It is volatile and returns its argument.
+/// Function that returns its argument. It is volatile, so that no rule moves the condition that it
+/// wraps.
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere::default())));
 

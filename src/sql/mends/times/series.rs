@@ -374,7 +374,7 @@ impl TableFunctionImpl for SeriesTable {
 #[derive(Debug)]
 struct SeriesRows {
     schema: SchemaRef,
-    /// `None` has no rows, because a bound is NULL.
+    /// `None` if a bound is NULL; the table then has no rows.
     series: Option<Series>,
 }
 

@@ -61,7 +61,7 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
     }
 }
 
-/// Whether the time functions in FROM are those of this module.
+/// Whether the session's table functions for series of times are those of this crate.
 pub(super) fn has_wide_series(state: &SessionState) -> bool {
     SERIES.iter().all(|name| {
         state.table_functions().get(*name).is_some_and(|f| {

@@ -85,7 +85,7 @@ impl Inputs {
         let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else {
             return Ok(Transformed::no(node));
         };
-        // array_element counts from 1.
+        // `array_element` counts from 1.
         let from = match call.fun().name() {
             "ragged_at" => 0,
             "array_element" => 1,

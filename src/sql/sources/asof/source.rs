@@ -207,7 +207,7 @@ impl DataSource for AsOfSource {
     ) -> Result<SendableRecordBatchStream> {
         if partition != 0 {
             return exec_err!(
-                "internal error: the rows of labels are one partition; there is no partition {partition}"
+                "internal error: partition {partition} was requested, but the rows of labels have only partition 0"
             );
         }
         let leaves = SerrateOptions::of(context.session_config().options()).leaf_batch_size;

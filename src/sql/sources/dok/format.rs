@@ -148,7 +148,11 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
         for key in keys {
             match schema.index_of(key) {
                 Ok(at) => columns.push(at),
-                Err(_) => return plan_err!("the query has no column '{key}' for a key"),
+                Err(_) => {
+                    return plan_err!(
+                        "the option 'keys' names column '{key}', which the query does not have"
+                    );
+                }
             }
         }
         let rest: Vec<usize> = (0..count).filter(|at| !columns.contains(at)).collect();

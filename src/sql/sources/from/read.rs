@@ -96,10 +96,18 @@ impl Call {
                 Value::Boolean(on) => on.to_string(),
                 Value::SingleQuotedString(text) => text.clone(),
                 other => {
-                    return plan_err!("{}: the option {name} cannot be {other}", self.function);
+                    return plan_err!(
+                        "{}: the option {name} must be a string, true or false, not {other}",
+                        self.function
+                    );
                 }
             },
-            other => return plan_err!("{}: the option {name} cannot be {other}", self.function),
+            other => {
+                return plan_err!(
+                    "{}: the option {name} must be a string, true or false, not {other}",
+                    self.function
+                );
+            }
         };
         self.options.push((format!("format.{key}"), value));
         Ok(())

@@ -54,7 +54,7 @@ pub(super) fn by_rows(
         })
         .collect::<Option<Vec<_>>>()
     else {
-        // The reader reports positions outside the file.
+        // A row group has an invalid position; the reader reports it.
         return file;
     };
     file.range = None;

@@ -60,7 +60,8 @@ impl PhysicalOptimizerRule for ParquetLists {
     }
 }
 
-/// Whether the rows of a scan can be identified by their numbers, in the order of the files.
+/// Whether the list decoder can read a scan. It identifies rows by their number in file order, so
+/// the scan must neither reorder row groups nor adapt expressions nor have virtual columns.
 fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
     let shown = Shown(stock).to_string();
     let reordered = ["sort_order_for_reorder=", "reverse_row_groups=true"];
