@@ -45,7 +45,7 @@ impl Failure {
         }
     }
 
-    /// Replaces the name of a temporary file in the message by that of the target.
+    /// Replaces the name of a temporary file in the message with that of the target.
     pub(super) fn with_target_name(self, temporary: &Path, target: &Path) -> Self {
         match self {
             Self::Failed(message) => {

@@ -109,7 +109,7 @@ impl Lists {
         wrap_levels(&levels, leaf)
     }
 
-    /// Replaces the level at position `at` (0 is the outermost) by `levels` nested lists of its
+    /// Replaces the level at position `at` (0 is the outermost) with `levels` nested lists of its
     /// kind.
     pub(super) fn repeated(&self, at: usize, levels: usize) -> DataType {
         let mut all = self.levels.clone();

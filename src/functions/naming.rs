@@ -78,7 +78,7 @@ fn name_expression(expr: &Expr) -> Result<String> {
 
 /// Writes an operand, in parentheses if the operator around it binds tighter.
 ///
-/// This is decided by the operand's name alone: the optimizer may have replaced the operand by a
+/// This is decided by the operand's name alone: the optimizer may have replaced the operand with a
 /// column of that name, and the name of the whole must not change.
 fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Result<Option<u8>> {
     let start = name.len();

@@ -223,7 +223,7 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
 const TESTS: [(&str, &str); 2] =
     [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
 
-/// Replaces a call by the function on lists if its first argument is a list.
+/// Replaces a call with the function on lists if its first argument is a list.
 fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
     // A function that is called by an alias is wrapped in an alias expression.
     let plain = match &call {

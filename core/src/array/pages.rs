@@ -14,7 +14,7 @@ pub(crate) fn huge_pages<T>(vector: &mut Vec<T>) {
         }
         const HUGE_PAGES: c_int = 14;
         const HUGE_PAGE: usize = 2 << 20;
-        // A vector never has more than isize::MAX bytes.
+        // A vector never has more than `isize::MAX` bytes.
         let (start, bytes) =
             (vector.as_mut_ptr(), vector.capacity().saturating_mul(size_of::<T>()));
         // Only the huge pages that lie fully within the vector.

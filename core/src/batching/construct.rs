@@ -276,7 +276,7 @@ impl RaggedBatch {
         Self::from_parts(Arc::clone(self.structure()), values, dim)
     }
 
-    /// Replaces the data by that of a padded tensor of any type and data axes, with the same batch
+    /// Replaces the data with that of a padded tensor of any type and data axes, with the same batch
     /// axes and the same size along the same non-uniform axis.
     ///
     /// # Errors

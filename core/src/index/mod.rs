@@ -63,7 +63,7 @@ impl Index {
         }
     }
 
-    /// Replaces [`Rest`](Self::Rest) by whole axes and appends those after the last item, so that
+    /// Replaces [`Rest`](Self::Rest) with whole axes and appends those after the last item, so that
     /// each of the `ndim` axes has an item. A `Rest` of zero axes stays: it still separates its
     /// neighbours.
     ///

@@ -25,7 +25,7 @@ pub fn holds_float(t: &DataType) -> bool {
     }
 }
 
-/// Replaces -0.0 by 0.0 and every NaN by the positive quiet NaN, at any depth of lists and structs.
+/// Replaces -0.0 with 0.0 and every NaN with the positive quiet NaN, at any depth of lists and structs.
 /// Types without floats are returned unchanged.
 ///
 /// CPUs return a NaN with the sign bit set for 0.0 / 0.0, which the total order of IEEE 754 puts

@@ -1,6 +1,6 @@
 //! Vectorized exponential function.
 
-/// Replaces each value by `e` to its power, within one unit in the last place of [`f64::exp`];
+/// Replaces each value `x` with `e^x`, within one unit in the last place of [`f64::exp`];
 /// exact for results of 0 and infinity, and NaN for NaN.
 ///
 /// The argument is split into a multiple of `ln 2` and a remainder of at most half of `ln 2` (Cody

@@ -551,7 +551,7 @@ fn diff_unsigned(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> 
     array.with_leaves(Arc::new(found))
 }
 
-/// Replaces null leaves by the last valid leaf before them along axis `axis`; nulls before the
+/// Replaces null leaves with the last valid leaf before them along axis `axis`; nulls before the
 /// first valid leaf stay null. NaN is a value.
 ///
 /// Shares all buffers if no leaf is null.
@@ -576,7 +576,7 @@ pub fn forward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     fill_gaps(array, axis, false)
 }
 
-/// Replaces null leaves by the next valid leaf after them along axis `axis`; nulls after the last
+/// Replaces null leaves with the next valid leaf after them along axis `axis`; nulls after the last
 /// valid leaf stay null.
 ///
 /// ```

@@ -98,7 +98,7 @@ fn cast_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     Ok(cast_with_options(values, to, &options)?)
 }
 
-/// Replaces null leaves by `value`. Null lists have no leaves and stay null.
+/// Replaces null leaves with `value`. Null lists have no leaves and stay null.
 ///
 /// Shares all buffers if no leaf is null and the type does not change.
 ///

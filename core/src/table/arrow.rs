@@ -425,7 +425,7 @@ impl RaggedTable {
         Err(Error::invalid("a table without axis 0"))
     }
 
-    /// Replaces every null list by an empty one.
+    /// Replaces every null list with an empty one.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -15,7 +15,7 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
 /// Physical optimizer rule, before all of DataFusion's: `abs(v) = v` becomes `NOT (abs(v) <> v)`.
 ///
-/// DataFusion 55 replaces `v` by `abs(v)` in the keys of sorts above such a condition, within `abs(v)` too,
+/// DataFusion 55 replaces `v` with `abs(v)` in the keys of sorts above such a condition, within `abs(v)` too,
 /// and then finds neither key in the order of the rows: windows divided by `v` fail. Conditions between
 /// columns, or with constants, stay as they are.
 ///

@@ -511,7 +511,7 @@ fn add(
     Some(())
 }
 
-/// Replaces unqualified names of merged columns by their expressions. Subqueries have tables of
+/// Replaces unqualified names of merged columns with their expressions. Subqueries have tables of
 /// their own.
 struct BareNames<'a> {
     names: &'a [(Ident, Expr)],

@@ -1,4 +1,4 @@
-//! Replaces references to named windows by their definitions.
+//! Replaces references to named windows with their definitions.
 //!
 //! DataFusion resolves named windows only in SELECT: in ORDER BY and QUALIFY `sum(x) OVER w` is an
 //! aggregate, and `OVER (w ROWS ..)` ignores the definition of `w`.

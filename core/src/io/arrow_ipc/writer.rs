@@ -166,7 +166,7 @@ pub fn as_schema(
     RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &rows)
 }
 
-/// Replaces dictionary types by their value types: a file holds one dictionary per column for all
+/// Replaces dictionary types with their value types: a file holds one dictionary per column for all
 /// batches, but batches of several sources have different dictionaries.
 pub fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
     fn plain_type(data_type: &DataType) -> DataType {

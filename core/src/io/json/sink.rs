@@ -710,7 +710,7 @@ fn wide_array(
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, CastFailure> {
     let decimal = matches!(t, DataType::Decimal128(..) | DataType::Decimal256(..));
-    // The parser replaces integers beyond 128 bits by the least and largest of them.
+    // The parser replaces integers beyond 128 bits with the least and largest of them.
     let fits = |v: i128| match decimal {
         true => v != i128::MIN && v != i128::MAX,
         false => u64::try_from(v).is_ok(),

@@ -254,7 +254,7 @@ impl SideValues {
         self.values().data_type().is_floating()
     }
 
-    /// Replaces -0.0 by 0.0 and unifies NaN: Arrow's total order distinguishes them.
+    /// Replaces -0.0 with 0.0 and unifies NaN: Arrow's total order distinguishes them.
     fn canonicalize_floats(&self) -> Self {
         fn canonicalize_floats<T: ArrowPrimitiveType>(
             values: &ArrayRef,

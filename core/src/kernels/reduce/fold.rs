@@ -2,7 +2,7 @@
 //!
 //! A [`Fold`] knows nothing about lists: [`segments`](super::segments) applies it to contiguous
 //! lists, [`outer`](super::outer) to stacked ones. Both keep several accumulators (lanes) to
-//! shorten the dependency chain, and both replace nulls by [`NEUTRAL`](Fold::NEUTRAL), so that a
+//! shorten the dependency chain, and both replace nulls with [`NEUTRAL`](Fold::NEUTRAL), so that a
 //! null costs no branch.
 
 use std::marker::PhantomData;

@@ -118,7 +118,7 @@ fn dispatch_squares<T: FoldNumber<Wide = f64>>(
     );
 }
 
-/// Replaces the mean of each list by the sum of squared distances from it.
+/// Replaces the mean of each list with the sum of squared distances from it.
 #[inline(always)]
 fn replace_means<T: FoldNumber<Wide = f64>>(
     flat: &[T],

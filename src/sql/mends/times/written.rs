@@ -11,7 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use super::wide::has_wide_series;
 use crate::functions::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, plans_predicates};
 
-/// Replaces casts to timestamps by operators, in sessions whose planners know these, and declares
+/// Replaces casts to timestamps with operators, in sessions whose planners know these, and declares
 /// columns of such a type in microseconds.
 pub(in crate::sql) fn in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {

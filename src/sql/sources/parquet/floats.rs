@@ -34,7 +34,7 @@ use futures::future::BoxFuture;
 
 use crate::array::leaf_type;
 
-/// Replaces the readers of a Parquet scan by ones that return such footers.
+/// Replaces the readers of a Parquet scan with ones that return such footers.
 pub(super) fn without_float_bounds(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(scan) = plan.downcast_ref::<DataSourceExec>() else { return plan };
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else { return plan };

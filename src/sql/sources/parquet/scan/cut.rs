@@ -15,7 +15,7 @@ use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-/// Replaces the byte range of a file by an access plan of rows: the rows of a row group are spaced
+/// Replaces the byte range of a file with an access plan of rows: the rows of a row group are spaced
 /// evenly over its bytes, and belong to the range that holds their position.
 ///
 /// DataFusion assigns a row group as a whole to the range that holds its start. Here it can be
