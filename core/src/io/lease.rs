@@ -45,7 +45,7 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// Describes a commit of several renames to whoever finds it unfinished.
+/// Record of a commit of several renames, from which recovery completes or undoes it.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 pub(super) enum Commit {
     /// The folder of this name is moved aside and replaced. Recovery undoes this.
