@@ -348,37 +348,3 @@ async fn unions_of_unions_are_what_they_were() {
     let below = "SELECT count(*) FROM (VALUES (1), (9)) AS t(a) WHERE a IN (SELECT 1 UNION ALL SELECT 2 UNION ALL SELECT 3)";
     assert_eq!(one(&ctx, below).await, 1);
 }
-
-/// One shape on a stack of one's own, for exploration: `SHAPE='+' SIZE=600 STACK=2 cargo test --test sql
-/// one_shape -- --ignored`.
-#[test]
-#[ignore = "for exploration"]
-fn one_shape() {
-    let of = |name: &str| std::env::var(name).unwrap();
-    let (shape, size) = (of("SHAPE"), of("SIZE").parse().unwrap());
-    let stack = of("STACK").parse::<usize>().unwrap() << 20;
-    let (_, shape) = DEEP.iter().find(|(name, _)| *name == shape).unwrap();
-    let statement = shape(size);
-    let small = std::thread::Builder::new().stack_size(stack).spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let ctx = serrate::sql::session();
-        let start = std::time::Instant::now();
-        runtime.block_on(async {
-            let planned = serrate::sql::sql(&ctx, &statement).await;
-            println!(
-                "planned after {:?}: {:?}",
-                start.elapsed(),
-                planned.as_ref().err().map(|e| e.to_string())
-            );
-            if let Ok(frame) = planned {
-                let rows = frame.collect().await;
-                println!(
-                    "ran after {:?}: {:?}",
-                    start.elapsed(),
-                    rows.as_ref().err().map(|e| e.to_string())
-                );
-            }
-        });
-    });
-    small.unwrap().join().unwrap();
-}

@@ -424,7 +424,7 @@ async fn queries_are_saved_as_tensors() {
         ("OPTIONS (shape '3')", "1 axes"),
         ("OPTIONS (shap '3, 3')", "no option 'shap'"),
         ("OPTIONS (duplicates 'first')", "'error', 'last' or 'sum'"),
-        ("OPTIONS (keys 'i, k')", "no column 'k'"),
+        ("OPTIONS (keys 'i, k')", "names column 'k', which the query does not have"),
         ("OPTIONS (keys 'i')", "2 other columns"),
     ] {
         let e = fails(&ctx, &twice(rest)).await;

@@ -635,3 +635,35 @@ async fn stock_windows_over_lists_of_lists_still_fail() {
     let e = error(&ctx, sql).await;
     assert!(e.contains("Uncomparable values"), "{e}");
 }
+
+#[tokio::test]
+async fn rows_are_sorted_by_functions_of_constant_lists_of_lists() {
+    let ctx = four();
+    batches(&ctx, "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 30)").await.unwrap();
+    let at = "array_position([[3], [1], [2]], [v % 4])";
+    let sql = format!("SELECT v FROM t WHERE v < 6 ORDER BY {at} NULLS FIRST, v DESC");
+    assert_eq!(ints(&ctx, &sql).await, [4, 3, 5, 1, 2]);
+    let twice = "(SELECT v FROM t UNION ALL SELECT v FROM t)";
+    let sql = format!("SELECT v FROM {twice} WHERE v < 4 ORDER BY {at} DESC, v");
+    assert_eq!(ints(&ctx, &sql).await, [2, 2, 1, 1, 3, 3]);
+    let sql = format!(
+        "SELECT v, sum(v) OVER (PARTITION BY {at} IS NULL ORDER BY {at}, v) FROM t WHERE v < 6"
+    );
+    assert_eq!(ints(&ctx, &format!("SELECT v FROM ({sql}) ORDER BY v")).await, [1, 2, 3, 4, 5]);
+    let sums = format!("SELECT s FROM ({sql}) x(v, s) ORDER BY v");
+    assert_eq!(ints(&ctx, &sums).await, [4, 11, 3, 4, 9]);
+    let head = text(&ctx, &format!("SELECT *, rank() OVER (ORDER BY {at}) FROM t LIMIT 0")).await;
+    assert!(!head.contains("__"), "{head}");
+}
+
+/// When this fails, `has_unordered_constant` of `sql::mends::query_values` can go.
+#[tokio::test]
+async fn stock_sorts_by_constant_lists_still_fail() {
+    let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4));
+    let table = "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 30)";
+    batches(&ctx, table).await.unwrap();
+    let at = "array_position(make_array(make_array(3), make_array(1)), make_array(v))";
+    let twice = "(SELECT v FROM t UNION ALL SELECT v FROM t)";
+    let e = error(&ctx, &format!("SELECT v FROM {twice} ORDER BY {at}, v")).await;
+    assert!(e.contains("SanityCheckPlan"), "{e}");
+}

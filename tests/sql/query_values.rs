@@ -268,3 +268,35 @@ async fn rows_are_looked_for_in_queries_about_the_row_around() {
     ])
     .await;
 }
+
+#[tokio::test]
+async fn lateral_queries_are_of_any_kind() {
+    check(&[
+        (
+            "SELECT t.x, u.y FROM (VALUES (1), (2), (4)) t(x), LATERAL
+                (SELECT y FROM (VALUES (1), (2), (3)) v(y) WHERE y >= t.x ORDER BY y LIMIT 1) u ORDER BY 1",
+            "1 1; 2 2",
+        ),
+        (
+            "SELECT t.x, u.y FROM (VALUES (1), (2), (4)) t(x) LEFT JOIN LATERAL
+                (SELECT y FROM (VALUES (1), (2), (3)) v(y) WHERE y >= t.x ORDER BY y LIMIT 1) u ON true ORDER BY 1",
+            "1 1; 2 2; 4 NULL",
+        ),
+        (
+            "SELECT t.x, u.n FROM (VALUES (1), (1), (4)) t(x) CROSS JOIN LATERAL
+                (SELECT count(*) AS n FROM (VALUES (1), (2), (3)) v(y) WHERE y > t.x) u ORDER BY 1",
+            "1 2; 1 2; 4 0",
+        ),
+        (
+            "SELECT t.x, u.y FROM (VALUES (1), (2)) t(x) JOIN LATERAL
+                (SELECT DISTINCT y % 2 AS y FROM (VALUES (1), (2), (3)) v(y) WHERE y > t.x) u ON u.y = 1 ORDER BY 1",
+            "1 1; 2 1",
+        ),
+        (
+            "SELECT t.x, u.y FROM (VALUES (1), (2)) t(x), LATERAL
+                (SELECT t.x AS y UNION ALL SELECT 10 * t.x) u ORDER BY 1, 2",
+            "1 1; 1 10; 2 2; 2 20",
+        ),
+    ])
+    .await;
+}

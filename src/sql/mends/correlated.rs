@@ -4,6 +4,7 @@
 //! joined to the innermost rows of the query and passed along to its result. The method is that of
 //! T. Neumann and A. Kemper, "Unnesting Arbitrary Queries", BTW 2015.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::AsArray;
@@ -11,16 +12,20 @@ use arrow::compute::max;
 use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, NullEquality, ScalarValue, exec_err};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::expr_fn::{count, first_value};
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::Sort as SortKey;
-use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, ColumnarValue, Distinct, Expr, ExprFunctionExt, FetchType, Filter, Join,
     LogicalPlan, LogicalPlanBuilder, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, SkipType, SubqueryAlias, Volatility, lit, when,
+    Signature, SkipType, Subquery, SubqueryAlias, Union, Volatility, Window, lit, when,
 };
+
+use crate::sql::mends::query_values::{of_filter, project_values};
+use crate::sql::mends::subqueries::{has_query, query_of};
 
 /// Generates names that no other column or table of a plan has.
 #[derive(Debug, Default)]
@@ -67,16 +72,7 @@ pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
                 &node.input
             }
             LogicalPlan::Filter(node) if aggregated => {
-                let equal = split_conjunction(&node.predicate).into_iter().all(|e| match e {
-                    Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
-                        let pair = |inner: &Expr, outer: &Expr| {
-                            !inner.contains_outer() && is_outer_column(outer)
-                        };
-                        !e.contains_outer() || pair(left, right) || pair(right, left)
-                    }
-                    e => !e.contains_outer(),
-                });
-                if !equal {
+                if !are_equations(&node.predicate) || !nested_outer_columns(plan)?.is_empty() {
                     return Ok(false);
                 }
                 &node.input
@@ -87,6 +83,59 @@ pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
     }
 }
 
+/// Whether DataFusion turns EXISTS or IN over a correlated query into a semi join of the same
+/// meaning: one filter names outer columns, and above it are only projections, DISTINCT and, if the
+/// filter consists of equations, GROUP BY. Above EXISTS, a limit changes nothing.
+pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<bool> {
+    let mut plan = query;
+    let mut any_row_counts = exists;
+    let mut aggregated = false;
+    loop {
+        if !matches!(plan, LogicalPlan::Filter(_)) && names_outer(plan)? {
+            return Ok(false);
+        }
+        plan = match plan {
+            LogicalPlan::Projection(node) => &node.input,
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Distinct(Distinct::All(input)) => input,
+            LogicalPlan::Sort(node) if node.fetch.is_none() => &node.input,
+            LogicalPlan::Limit(node)
+                if any_row_counts
+                    && matches!(node.get_skip_type()?, SkipType::Literal(0))
+                    && matches!(node.get_fetch_type()?, FetchType::Literal(Some(1..))) =>
+            {
+                &node.input
+            }
+            LogicalPlan::Aggregate(node) if !node.group_expr.is_empty() => {
+                (aggregated, any_row_counts) = (true, false);
+                &node.input
+            }
+            LogicalPlan::Filter(node) if !names_outer(plan)? => {
+                any_row_counts = false;
+                &node.input
+            }
+            LogicalPlan::Filter(node) => {
+                let plain = !aggregated || are_equations(&node.predicate);
+                let nested = !nested_outer_columns(plan)?.is_empty();
+                return Ok(plain && !nested && !any_outer(&node.input)?);
+            }
+            rest => return Ok(!any_outer(rest)?),
+        };
+    }
+}
+
+/// Whether all conditions on outer columns are equations with columns of the query.
+fn are_equations(predicate: &Expr) -> bool {
+    split_conjunction(predicate).into_iter().all(|e| match e {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
+            let pair =
+                |inner: &Expr, outer: &Expr| !inner.contains_outer() && is_outer_column(outer);
+            !e.contains_outer() || pair(left, right) || pair(right, left)
+        }
+        e => !e.contains_outer(),
+    })
+}
+
 fn is_outer_column(e: &Expr) -> bool {
     match e {
         Expr::OuterReferenceColumn(..) => true,
@@ -95,21 +144,59 @@ fn is_outer_column(e: &Expr) -> bool {
     }
 }
 
+/// Whether a node names columns of the outer query, itself or in its queries.
 fn names_outer(node: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     node.apply_expressions(|e| {
         found = found || e.contains_outer();
         Ok(TreeNodeRecursion::Continue)
     })?;
-    Ok(found)
+    Ok(found || !nested_outer_columns(node)?.is_empty())
 }
 
 /// Whether a plan names outer columns anywhere.
 fn any_outer(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        found = found || names_outer(node)?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    Ok(!outer_columns(plan)?.is_empty())
+}
+
+/// Returns the columns of outer queries that a plan names, also those named only in its queries.
+pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
+    let mut found = Vec::new();
+    plan.apply(|node| {
+        node.apply_expressions(|e| {
+            e.apply(|e| {
+                if let Expr::OuterReferenceColumn(_, column) = e {
+                    found.push(column.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+        found.extend(nested_outer_columns(node)?);
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let mut seen = HashSet::new();
+    found.retain(|column| seen.insert(column.clone()));
+    Ok(found)
+}
+
+/// Returns the columns that the queries of a node name and that are not those of its inputs.
+fn nested_outer_columns(node: &LogicalPlan) -> Result<Vec<Column>> {
+    let mut found = Vec::new();
+    if !has_query(node)? {
+        return Ok(found);
+    }
+    let inputs = node.inputs();
+    node.apply_expressions(|e| {
+        e.apply(|e| {
+            if let Some(query) = query_of(e) {
+                let named = outer_columns(&query.subquery)?.into_iter();
+                found.extend(named.filter(|column| {
+                    let of = |input: &&LogicalPlan| input.schema().has_column(column);
+                    !inputs.iter().any(of)
+                }));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
     })?;
     Ok(found)
 }
@@ -121,15 +208,52 @@ pub(in crate::sql) fn join_values(
     query: &LogicalPlan,
     names: &mut Names,
 ) -> Result<Option<(LogicalPlan, Expr)>> {
+    let Some(Expanded { rows: found, keys, named, outer: columns }) =
+        expand_query(outer, query, names)?
+    else {
+        return Ok(None);
+    };
+    let value = match query.schema().columns().as_slice() {
+        [only] => Expr::Column(only.clone()),
+        _ => return Ok(None),
+    };
+    let (found, value) = match has_one_row_at_most(query)? {
+        true => (found, value),
+        false => only_rows(found, &keys, value)?,
+    };
+    let result = names.next("query");
+    let value_name = "__serrate_value";
+    let shown = keys.iter().zip(&named).map(|(key, name)| Expr::Column(key.clone()).alias(name));
+    let shown = shown.chain([value.alias(value_name)]);
+    let found = LogicalPlanBuilder::from(found).project(shown)?.alias(result.as_str())?.build()?;
+    let right: Vec<Column> = named.iter().map(|n| Column::new(Some(result.as_str()), n)).collect();
+    let joined = LogicalPlanBuilder::from(outer.as_ref().clone())
+        .join_detailed(found, JoinType::Left, (columns, right), None, NullEquality::NullEqualsNull)?
+        .build()?;
+    Ok(Some((joined, Expr::Column(Column::new(Some(result), value_name)))))
+}
+
+/// A correlated query for all combinations of the outer columns that it names.
+struct Expanded {
+    /// The rows of the query, each with its combination.
+    rows: LogicalPlan,
+    /// The columns of the combination in `rows`.
+    keys: Vec<Column>,
+    /// The unqualified names of `keys`.
+    named: Vec<String>,
+    /// The columns of the outer rows, in the order of `keys`.
+    outer: Vec<Column>,
+}
+
+fn expand_query(
+    outer: &Arc<LogicalPlan>,
+    query: &LogicalPlan,
+    names: &mut Names,
+) -> Result<Option<Expanded>> {
     if is_volatile(outer)? || is_volatile(query)? {
         return Ok(None);
     }
-    let columns = query.all_out_ref_exprs();
-    let columns = columns.into_iter().filter_map(|e| match e {
-        Expr::OuterReferenceColumn(_, column) => Some(column),
-        _ => None,
-    });
-    let columns: Vec<Column> = columns.collect();
+    let columns = outer_columns(query)?;
     if columns.iter().any(|c| outer.schema().maybe_index_of_column(c).is_none()) {
         return Ok(None);
     }
@@ -147,26 +271,62 @@ pub(in crate::sql) fn join_values(
         rows,
         names,
     };
-    let Some(found) = bound.with_outer(query)? else { return Ok(None) };
-    let value = match query.schema().columns().as_slice() {
-        [only] => Expr::Column(only.clone()),
-        _ => return Ok(None),
-    };
+    let Some(rows) = bound.with_outer(query)? else { return Ok(None) };
     let keys = bound.keys.clone();
-    let (found, value) = match has_one_row_at_most(query)? {
-        true => (found, value),
-        false => only_rows(found, &keys, value)?,
+    Ok(Some(Expanded { rows, keys, named, outer: columns }))
+}
+
+/// Returns a LATERAL join as a join of the outer rows with the rows of the query for all
+/// combinations of outer columns; `None` if the query cannot be handled.
+pub(in crate::sql) fn join_lateral(join: &Join, names: &mut Names) -> Result<Option<LogicalPlan>> {
+    let Some(query) = lateral_query(join)? else { return Ok(None) };
+    let Some(Expanded { rows, keys, named, outer }) = expand_query(&join.left, query, names)?
+    else {
+        return Ok(None);
     };
-    let result = names.next("query");
-    let value_name = "__serrate_value";
-    let shown = keys.iter().zip(&named).map(|(key, name)| Expr::Column(key.clone()).alias(name));
-    let shown = shown.chain([value.alias(value_name)]);
-    let found = LogicalPlanBuilder::from(found).project(shown)?.alias(result.as_str())?.build()?;
-    let right: Vec<Column> = named.iter().map(|n| Column::new(Some(result.as_str()), n)).collect();
-    let joined = LogicalPlanBuilder::from(outer.as_ref().clone())
-        .join_detailed(found, JoinType::Left, (columns, right), None, NullEquality::NullEqualsNull)?
-        .build()?;
-    Ok(Some((joined, Expr::Column(Column::new(Some(result), value_name)))))
+    let table = names.next("lateral");
+    let pairs = query.schema().columns().into_iter().zip(join.right.schema().columns());
+    let shown = pairs.map(|(from, to)| Expr::Column(from).alias_qualified(to.relation, to.name));
+    let keyed = keys.into_iter().zip(&named);
+    let keyed =
+        keyed.map(|(key, name)| Expr::Column(key).alias_qualified(Some(table.as_str()), name));
+    let rows = LogicalPlanBuilder::from(rows).project(shown.chain(keyed))?.build()?;
+    let right: Vec<Column> = named.iter().map(|n| Column::new(Some(table.as_str()), n)).collect();
+    let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
+    LogicalPlanBuilder::from(join.left.as_ref().clone())
+        .join_detailed(
+            rows,
+            join.join_type,
+            (outer, right),
+            join.filter.clone(),
+            NullEquality::NullEqualsNull,
+        )?
+        .project(columns)?
+        .build()
+        .map(Some)
+}
+
+/// Returns the query of a LATERAL join that DataFusion cannot plan as it stands: more than filters
+/// and projections are above its conditions on outer columns.
+pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
+    let right = match join.right.as_ref() {
+        LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
+        right => right,
+    };
+    let LogicalPlan::Subquery(query) = right else { return Ok(None) };
+    let joined = matches!(join.join_type, JoinType::Inner | JoinType::Left);
+    if !joined || !join.on.is_empty() {
+        return Ok(None);
+    }
+    let mut plan = query.subquery.as_ref();
+    loop {
+        plan = match plan {
+            LogicalPlan::Projection(node) if !names_outer(plan)? => &node.input,
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Filter(node) if nested_outer_columns(plan)?.is_empty() => &node.input,
+            rest => return Ok(any_outer(rest)?.then_some(&query.subquery)),
+        };
+    }
 }
 
 /// Returns the value of each combination, which has at most one row; more rows are an error at
@@ -271,8 +431,8 @@ impl Bound<'_> {
                 .build()
                 .map(Some);
         }
-        if self.has_inner_query(plan)? {
-            return Ok(None);
+        if has_query(plan)? {
+            return self.with_inner_queries(plan);
         }
         Ok(match plan {
             LogicalPlan::Projection(node) => {
@@ -305,12 +465,80 @@ impl Bound<'_> {
                 self.limit_rows(&node.input, skip, fetch)?
             }
             LogicalPlan::Join(node) => self.expand_join(node)?,
+            LogicalPlan::Window(node) => self.expand_windows(node)?,
+            LogicalPlan::Union(node) => self.expand_union(node)?,
             _ => None,
         })
     }
 
-    fn has_inner_query(&self, node: &LogicalPlan) -> Result<bool> {
-        crate::sql::mends::subqueries::has_query(node)
+    /// Returns the rows of a filter or projection whose expressions contain queries that name columns
+    /// of the outermost query. They become queries that name the combinations of their row.
+    fn with_inner_queries(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+        match plan {
+            LogicalPlan::Filter(node) => {
+                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let predicate = self.rewrite_queries(node.predicate.clone())?;
+                let filter = Filter::try_new(predicate, Arc::new(input))?;
+                of_filter(filter, self.names).map(|done| Some(done.data))
+            }
+            LogicalPlan::Projection(node) => {
+                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let exprs = node.expr.iter().map(|e| self.rewrite_queries(e.clone()));
+                let mut exprs = exprs.collect::<Result<Vec<_>>>()?;
+                exprs.extend(self.key_columns());
+                project_values(exprs, Arc::new(input), self.names).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Rewrites an expression, and the queries in it, for rows with the combinations.
+    fn rewrite_queries(&self, expr: Expr) -> Result<Expr> {
+        let inner = |query: &Subquery| {
+            let plan = query.subquery.as_ref().clone().transform_up_with_subqueries(|node| {
+                let names = NamePreserver::new(&node);
+                node.map_expressions(|e| {
+                    let name = names.save(&e);
+                    let done = e.transform_up(|e| {
+                        let Expr::OuterReferenceColumn(field, column) = &e else {
+                            return Ok(Transformed::no(e));
+                        };
+                        let at = self.outer.iter().position(|c| c == column);
+                        Ok(match at.and_then(|at| self.keys.get(at)) {
+                            Some(key) => Transformed::yes(Expr::OuterReferenceColumn(
+                                Arc::clone(field),
+                                key.clone(),
+                            )),
+                            None => Transformed::no(e),
+                        })
+                    })?;
+                    Ok(done.update_data(|e| name.restore(e)))
+                })
+            })?;
+            let outer_ref_columns = plan.data.all_out_ref_exprs();
+            Ok::<_, DataFusionError>(Subquery {
+                subquery: Arc::new(plan.data),
+                outer_ref_columns,
+                spans: query.spans.clone(),
+            })
+        };
+        let expr = expr.transform_down(|e| {
+            let changed = match e {
+                Expr::ScalarSubquery(query) => Expr::ScalarSubquery(inner(&query)?),
+                Expr::Exists(mut test) => {
+                    test.subquery = inner(&test.subquery)?;
+                    Expr::Exists(test)
+                }
+                Expr::InSubquery(mut test) => {
+                    test.subquery = inner(&test.subquery)?;
+                    Expr::InSubquery(test)
+                }
+                e => return Ok(Transformed::no(e)),
+            };
+            // The value that IN compares is rewritten below.
+            Ok(Transformed::yes(changed))
+        })?;
+        self.rewrite_inner(expr.data)
     }
 
     /// Rewrites an expression of a query for its rows with the combinations.
@@ -486,7 +714,8 @@ impl Bound<'_> {
         let (left, right) = (any_outer(&node.left)?, any_outer(&node.right)?);
         let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
         // The combinations are passed along with one side, whose rows are all kept or are dropped
-        // only because of the other side.
+        // only because of the other side. If both sides depend on them, they are a key of the join.
+        let mut equal = None;
         let (l, r) = match (node.join_type, left, right) {
             (JoinType::Inner | JoinType::Left, _, false) => {
                 let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
@@ -496,10 +725,25 @@ impl Bound<'_> {
                 let Some(right) = self.with_outer(&node.right)? else { return Ok(None) };
                 (node.left.as_ref().clone(), right)
             }
+            (JoinType::Inner | JoinType::Left, _, true) => {
+                let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
+                let Some((right, keys)) = self.with_other_keys(&node.right)? else {
+                    return Ok(None);
+                };
+                equal = keys;
+                (left, right)
+            }
+            (JoinType::Right, true, _) => {
+                let Some(right) = self.with_outer(&node.right)? else { return Ok(None) };
+                let Some((left, keys)) = self.with_other_keys(&node.left)? else { return Ok(None) };
+                equal = keys;
+                (left, right)
+            }
             _ => return Ok(None),
         };
         let filter =
             node.filter.clone().map(|e| self.rewrite_inner(e).map(Expr::unalias)).transpose()?;
+        let filter = conjunction(filter.into_iter().chain(equal));
         if node.on.iter().any(|(l, r)| l.contains_outer() || r.contains_outer()) {
             return Ok(None);
         }
@@ -514,5 +758,73 @@ impl Bound<'_> {
             false,
         )?;
         self.project_with_keys(LogicalPlan::Join(joined), columns).map(Some)
+    }
+
+    /// Returns the rows of the other side of a join with combinations in columns of their own, and
+    /// the condition that they equal those of the first side.
+    fn with_other_keys(
+        &mut self,
+        plan: &LogicalPlan,
+    ) -> Result<Option<(LogicalPlan, Option<Expr>)>> {
+        let Some(rows) = self.with_outer(plan)? else { return Ok(None) };
+        let table = self.names.next("other");
+        let columns = plan.schema().columns().into_iter().map(Expr::Column);
+        let keys = self
+            .keys
+            .iter()
+            .map(|key| Expr::Column(key.clone()).alias_qualified(Some(table.as_str()), &key.name));
+        let rows = LogicalPlanBuilder::from(rows).project(columns.chain(keys))?.build()?;
+        let equal = self.keys.iter().map(|key| {
+            let other = Expr::Column(Column::new(Some(table.as_str()), &key.name));
+            let key = Box::new(Expr::Column(key.clone()));
+            Expr::BinaryExpr(BinaryExpr::new(key, Operator::IsNotDistinctFrom, Box::new(other)))
+        });
+        Ok(Some((rows, conjunction(equal))))
+    }
+
+    /// Computes window functions within the rows of each combination.
+    fn expand_windows(&mut self, node: &Window) -> Result<Option<LogicalPlan>> {
+        let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+        let calls = node.window_expr.iter().map(|e| {
+            let call = self.rewrite_inner(e.clone())?;
+            keep_name(call, |call| {
+                let done = call.transform_up(|mut e| {
+                    let Expr::WindowFunction(call) = &mut e else { return Ok(Transformed::no(e)) };
+                    call.params.partition_by.extend(self.key_columns());
+                    Ok(Transformed::yes(e))
+                })?;
+                Ok(done.data)
+            })
+        });
+        let calls = calls.collect::<Result<Vec<_>>>()?;
+        let rows = LogicalPlanBuilder::from(input).window(calls)?.build()?;
+        let columns = node.schema.columns().into_iter().map(Expr::Column).collect();
+        self.project_with_keys(rows, columns).map(Some)
+    }
+
+    fn expand_union(&mut self, node: &Union) -> Result<Option<LogicalPlan>> {
+        let named: Vec<String> =
+            (0..node.schema.fields().len()).map(|at| format!("__serrate_{at}")).collect();
+        let mut all: Option<LogicalPlanBuilder> = None;
+        for input in &node.inputs {
+            let Some(rows) = self.with_outer(input)? else { return Ok(None) };
+            let columns = input.schema().columns().into_iter().zip(&named);
+            let shown = columns.map(|(column, name)| Expr::Column(column).alias(name));
+            let keys = self.keys.iter().map(|key| Expr::Column(key.clone()).alias(&key.name));
+            let rows = LogicalPlanBuilder::from(rows).project(shown.chain(keys))?;
+            all = Some(match all {
+                Some(before) => before.union(rows.build()?)?,
+                None => rows,
+            });
+        }
+        let Some(all) = all else { return Ok(None) };
+        let column = |name: &str| Expr::Column(Column::new_unqualified(name));
+        let pairs = named.iter().zip(node.schema.columns());
+        let shown = pairs.map(|(name, to)| column(name).alias_qualified(to.relation, to.name));
+        let keys = self
+            .keys
+            .iter()
+            .map(|key| column(&key.name).alias_qualified(key.relation.clone(), key.name.clone()));
+        all.project(shown.chain(keys))?.build().map(Some)
     }
 }

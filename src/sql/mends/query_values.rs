@@ -4,16 +4,21 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, JoinType};
+use datafusion::common::{Column, DFSchema, JoinType, not_impl_err};
 use datafusion::error::Result;
+use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, Subquery,
+    Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection, lit,
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::mends::correlated::{Names, is_equation, join_values, keep_name};
-use crate::sql::mends::subqueries::{as_value, has_query, query_of};
+use crate::sql::mends::correlated::{
+    Names, is_equation, is_semi_join, join_lateral, join_values, keep_name, lateral_query,
+    outer_columns,
+};
+use crate::sql::mends::sorts::has_comparison;
+use crate::sql::mends::subqueries::{as_value, has_query, is_correlated, query_of};
 
 /// Analyzer rule, after type coercion: plans `x IN (query)` and `EXISTS (query)` as values, and
 /// correlated scalar subqueries with any condition.
@@ -22,11 +27,12 @@ use crate::sql::mends::subqueries::{as_value, has_query, query_of};
 /// only if their condition is an equality of an inner and an outer column. This rule rewrites the
 /// other cases:
 ///
-/// * IN and EXISTS outside WHERE become scalar subqueries that count rows; IN is NULL where SQL
-///   requires it;
+/// * IN and EXISTS outside WHERE, and those of WHERE that are no semi joins ([`is_semi_join`]), become
+///   scalar subqueries that count rows; IN is NULL where SQL requires it;
 /// * subqueries in a join condition are evaluated for the rows of the side whose columns they use;
-/// * subqueries in ORDER BY, GROUP BY, aggregates and window functions, and lambdas in window
-///   functions, are evaluated in a projection below;
+/// * subqueries in ORDER BY, GROUP BY, aggregates and window functions, lambdas in window functions,
+///   and sort keys that use constant lists of lists ([`has_unordered_constant`]) are evaluated in a
+///   projection below;
 /// * a correlated scalar subquery with another condition is evaluated once per distinct combination
 ///   of the outer columns that it uses, and joined to the outer rows ([`join_values`]).
 ///
@@ -55,7 +61,8 @@ impl AnalyzerRule for QueryValues {
     }
 }
 
-/// Whether a node contains queries, or lambdas in the keys of a window.
+/// Whether a node contains queries, lambdas in the keys of a window, or constant lists of lists in
+/// sort keys.
 ///
 /// DataFusion's indices of lambda parameters follow those of a node's columns, so that a key of a
 /// window differs from the key of the sort below it, and the plan fails its check.
@@ -63,12 +70,49 @@ fn is_done_here(node: &LogicalPlan) -> Result<bool> {
     if has_query(node)? {
         return Ok(true);
     }
-    let LogicalPlan::Window(window) = node else { return Ok(false) };
-    let mut found = false;
-    for e in &window.window_expr {
-        found = found || e.exists(|e| Ok(matches!(e, Expr::HigherOrderFunction(_))))?;
+    match node {
+        LogicalPlan::Sort(sort) => {
+            Ok(sort.expr.iter().any(|by| has_unordered_constant(&by.expr, sort.input.schema())))
+        }
+        LogicalPlan::Join(join) => Ok(lateral_query(join)?.is_some()),
+        LogicalPlan::Window(window) => {
+            let mut found = false;
+            for e in &window.window_expr {
+                found = found
+                    || e.exists(|e| {
+                        Ok(match e {
+                            Expr::HigherOrderFunction(_) => true,
+                            Expr::WindowFunction(call) => keys_of(call)
+                                .any(|key| has_unordered_constant(key, window.input.schema())),
+                            _ => false,
+                        })
+                    })?;
+            }
+            Ok(found)
+        }
+        _ => Ok(false),
     }
-    Ok(found)
+}
+
+fn keys_of(call: &WindowFunction) -> impl Iterator<Item = &Expr> {
+    let params = &call.params;
+    params.order_by.iter().map(|by| &by.expr).chain(&params.partition_by)
+}
+
+/// Whether an expression contains a constant whose type has no order of scalars, such as a list of
+/// lists.
+///
+/// DataFusion 55 derives an interval from each constant of a sort key. It cannot for these, drops
+/// the order of the key, and refuses the plan in `SanityCheckPlan`.
+/// `stock_sorts_by_constant_lists_still_fail` in `tests/sql/order.rs` fails once this is fixed
+/// upstream.
+fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
+    e.exists(|e| {
+        let constant = !e.any_column_refs()
+            && e.get_type(schema).is_ok_and(|t| t.is_nested() && !has_comparison(&t));
+        Ok(constant)
+    })
+    .unwrap_or(false)
 }
 
 fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
@@ -84,21 +128,56 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
         node @ (LogicalPlan::Aggregate(_) | LogicalPlan::Sort(_) | LogicalPlan::Window(_)) => {
             hoist_queries(node, names)
         }
-        LogicalPlan::Join(join) => of_join(join, names),
+        LogicalPlan::Join(join) => match join_lateral(&join, names)? {
+            Some(joined) => Ok(Transformed::yes(joined)),
+            None => of_join(join, names),
+        },
         node => Ok(Transformed::no(node)),
     }
 }
 
-fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
-    let Filter { mut predicate, mut input, .. } = filter;
+pub(super) fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+    let Filter { predicate, mut input, .. } = filter;
     let columns = input.schema().columns();
-    let joined = with_joined(std::slice::from_mut(&mut predicate), &mut input, names)?;
+    let mut joined = false;
+    let conditions = split_conjunction_owned(predicate).into_iter().map(|mut condition| {
+        if needs_values(&condition)? {
+            let mut value = as_value(condition.clone(), input.schema())?;
+            let mut with_value = Arc::clone(&input);
+            with_joined(std::slice::from_mut(&mut value), &mut with_value, names)?;
+            // A query that cannot be joined stays a condition.
+            if !needs_values(&value)? {
+                (condition, input, joined) = (value, with_value, true);
+            }
+        }
+        joined |= with_joined(std::slice::from_mut(&mut condition), &mut input, names)?;
+        Ok(condition)
+    });
+    let conditions = conditions.collect::<Result<Vec<_>>>()?;
+    let predicate = conjunction(conditions).unwrap_or_else(|| lit(true));
     let filtered = LogicalPlan::Filter(Filter::try_new(predicate, input)?);
     if !joined {
         return Ok(Transformed::no(filtered));
     }
     let columns: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
     LogicalPlanBuilder::from(filtered).project(columns)?.build().map(Transformed::yes)
+}
+
+/// Whether a condition contains a correlated query that DataFusion cannot plan as it stands: IN or
+/// EXISTS that is no semi join, or a scalar query whose condition is no equation.
+fn needs_values(condition: &Expr) -> Result<bool> {
+    let mut found = false;
+    condition.apply(|e| {
+        if let Some(query) = query_of(e).filter(|query| is_correlated(query)) {
+            found = found
+                || match e {
+                    Expr::ScalarSubquery(_) => !is_equation(&query.subquery)?,
+                    _ => !is_semi_join(&query.subquery, matches!(e, Expr::Exists(_)))?,
+                };
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
 }
 
 /// A join whose condition has the values of its queries as columns, or those queries in a filter above it.
@@ -129,7 +208,11 @@ fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
                 within.push(Expr::Column(Column::new_unqualified(name.clone())));
                 below[side].push(condition.alias(name));
             }
-            None => within.push(condition),
+            None => {
+                return not_impl_err!(
+                    "a subquery in the ON of an outer join names columns of both sides, which is not supported; compute the pairs for which the subquery holds in a WITH query, and join them"
+                );
+            }
         }
     }
     let [left_below, right_below] = below;
@@ -168,18 +251,16 @@ fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
 fn named_columns(e: &Expr) -> Result<Vec<Column>> {
     let mut found: Vec<Column> = e.column_refs().into_iter().cloned().collect();
     e.apply(|e| {
-        let outer = query_of(e).map_or(&[][..], |query| &query.outer_ref_columns);
-        found.extend(outer.iter().filter_map(|e| match e {
-            Expr::OuterReferenceColumn(_, column) => Some(column.clone()),
-            _ => None,
-        }));
+        if let Some(query) = query_of(e) {
+            found.extend(outer_columns(&query.subquery)?);
+        }
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
 }
 
 /// Rewrites a projection so that DataFusion can plan its queries as values.
-fn project_values(
+pub(super) fn project_values(
     exprs: Vec<Expr>,
     mut input: Arc<LogicalPlan>,
     names: &mut Names,
@@ -204,7 +285,7 @@ fn with_joined(
         *expr = keep_name(taken, |e| {
             let done = e.transform_up(|e| {
                 let Expr::ScalarSubquery(query) = &e else { return Ok(Transformed::no(e)) };
-                if query.outer_ref_columns.is_empty() || is_equation(&query.subquery)? {
+                if !is_correlated(query) || is_equation(&query.subquery)? {
                     return Ok(Transformed::no(e));
                 }
                 let Some((joined, value)) = join_values(input, &query.subquery, names)? else {
@@ -219,32 +300,47 @@ fn with_joined(
     Ok(found)
 }
 
-/// Computes the queries of a node in a projection below it.
+/// Computes the queries and the unordered keys of a node in a projection below it.
 fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     let with_lambdas = matches!(node, LogicalPlan::Window(_));
     let inputs = node.inputs();
     let [input] = inputs[..] else { return Ok(Transformed::no(node)) };
     let columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
     let input = Arc::new(input.clone());
+    let schema = Arc::clone(input.schema());
     let mut below = columns.clone();
+    let is_sort = matches!(node, LogicalPlan::Sort(_));
     let exprs = node.expressions().into_iter().map(|e| {
+        let mut hoist = |e: Expr| {
+            let name = names.next("value");
+            below.push(e.alias(name.clone()));
+            Expr::Column(Column::new_unqualified(name))
+        };
+        if is_sort && has_unordered_constant(&e, &schema) {
+            return Ok(hoist(e));
+        }
         keep_name(e, |e| {
-            let done = e.transform_down(|e| match &e {
-                // A scalar subquery without outer columns is computed only once anyway.
-                Expr::ScalarSubquery(Subquery { outer_ref_columns, .. })
-                    if outer_ref_columns.is_empty() =>
-                {
-                    Ok(Transformed::no(e))
+            let done = e.transform_down(|mut e| match &mut e {
+                Expr::WindowFunction(call) => {
+                    let params = &mut call.params;
+                    let order = params.order_by.iter_mut().map(|by| &mut by.expr);
+                    let mut changed = false;
+                    for key in order.chain(&mut params.partition_by) {
+                        if has_unordered_constant(key, &schema) {
+                            *key = hoist(std::mem::take(key));
+                            changed = true;
+                        }
+                    }
+                    Ok(Transformed::new(e, changed, TreeNodeRecursion::Continue))
                 }
+                // A scalar subquery without outer columns is computed only once anyway.
+                Expr::ScalarSubquery(query) if !is_correlated(query) => Ok(Transformed::no(e)),
                 Expr::HigherOrderFunction(_) if !with_lambdas => Ok(Transformed::no(e)),
                 Expr::ScalarSubquery(_)
                 | Expr::InSubquery(_)
                 | Expr::Exists(_)
                 | Expr::HigherOrderFunction(_) => {
-                    let name = names.next("value");
-                    below.push(e.alias(name.clone()));
-                    let column = Expr::Column(Column::new_unqualified(name));
-                    Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
+                    Ok(Transformed::new(hoist(e), true, TreeNodeRecursion::Jump))
                 }
                 _ => Ok(Transformed::no(e)),
             })?;

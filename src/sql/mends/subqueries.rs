@@ -15,6 +15,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::sql::mends::correlated::outer_columns;
+
 /// Name that the column of a subquery after IN receives; no other column has this name.
 const VALUE: &str = "__serrate_in";
 
@@ -100,8 +102,10 @@ pub(super) fn query_of(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
-fn is_correlated(query: &Subquery) -> bool {
+pub(super) fn is_correlated(query: &Subquery) -> bool {
+    // A plan that cannot be walked counts as correlated.
     !query.outer_ref_columns.is_empty()
+        || outer_columns(&query.subquery).map_or(true, |columns| !columns.is_empty())
 }
 
 /// Rewrites an expression that is not a condition: IN and EXISTS become values of scalar subqueries
