@@ -228,13 +228,19 @@ impl Queries {
             1 => p
                 .node(role(), format!("{o} IN (SELECT {i} FROM {r} WHERE {w})"))
                 .or("IN (query) is EXISTS", format!("EXISTS (SELECT 1 FROM {r} WHERE {i} = {o} AND {w})"))
+                .or("IN (query) of the first", format!("{o} IN (SELECT {i} FROM {r} WHERE {i} = {o} AND {w} LIMIT 1)"))
                 .or("IN (query) of DISTINCT", format!("{o} IN (SELECT DISTINCT {i} FROM {r} WHERE {w})"))
                 .or("IN (query) is a count", format!("(SELECT count(*) FROM {r} WHERE {i} = {o} AND {w}) > 0")),
             2 => p
                 .node(role(), format!("EXISTS (SELECT 1 FROM {r} WHERE {i} = {o} AND {w})"))
                 .or("EXISTS is IN", format!("{o} IN (SELECT {i} FROM {r} WHERE {w})"))
                 .or("EXISTS is a count", format!("(SELECT count(*) FROM {r} WHERE {i} = {o} AND {w}) > 0"))
-                .or("EXISTS of rows", format!("EXISTS (SELECT * FROM {r} WHERE {w} AND {i} = {o})")),
+                .or("EXISTS of rows", format!("EXISTS (SELECT * FROM {r} WHERE {w} AND {i} = {o})"))
+                .or("EXISTS of groups", format!("EXISTS (SELECT {i}, count(*) FROM {r} WHERE {i} = {o} AND {w} GROUP BY {i})"))
+                .or("EXISTS of a window", format!("EXISTS (SELECT row_number() OVER () FROM {r} WHERE {i} = {o} AND {w})"))
+                .or("EXISTS of a limit", format!("EXISTS (SELECT 1 FROM (SELECT {i} FROM {r} WHERE {i} = {o} AND {w} LIMIT 1) AS one WHERE true)"))
+                .or("EXISTS of a union", format!("EXISTS (SELECT {i} FROM {r} WHERE {i} = {o} AND {w} UNION ALL SELECT {i} FROM {r} WHERE {i} = {o} AND {w})"))
+                .or("EXISTS of EXISTS", format!("EXISTS (SELECT 1 FROM {r} WHERE {w} AND EXISTS (SELECT 1 FROM (VALUES (1)) AS one(k) WHERE {i} = {o}))")),
             3 => p
                 .node(role(), format!("NOT EXISTS (SELECT 1 FROM {r} WHERE {i} = {o} AND {w})"))
                 .or("NOT EXISTS is a count", format!("(SELECT count(*) FROM {r} WHERE {i} = {o} AND {w}) = 0"))
