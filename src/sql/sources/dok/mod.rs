@@ -75,7 +75,7 @@ use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 pub(crate) struct DokTable {
     path: PathBuf,
     schema: SchemaRef,
-    /// The treatment of existing keys by INSERT.
+    /// How INSERT treats existing keys.
     duplicates: Option<Duplicates>,
     latest: Latest,
 }
@@ -89,8 +89,7 @@ impl fmt::Debug for DokTable {
 impl DokTable {
     /// Opens a file, with the column names that it stores.
     ///
-    /// # Errors
-    /// When the file is neither a sparse tensor nor a dictionary.
+    /// # Errors When the file is neither a sparse tensor nor a dictionary.
     pub(crate) fn open(path: impl AsRef<Path>) -> crate::Result<Self> {
         let version = open(path.as_ref())?;
         Ok(Self::new(path.as_ref().into(), version.contents.schema(), version, None))
@@ -105,8 +104,7 @@ impl DokTable {
         let duplicates = duplicates.unwrap_or(Some(Duplicates::Last));
         let latest = Latest::default();
         latest.set(version);
-        // The schema for INSERT declares NULL, although no entry has one, so that it can be refused
-        // by row.
+        // No entry has NULL, but the schema for INSERT allows it, so that a NULL is refused with its row.
         let schema = nullable_schema(&schema);
         Self { path, schema, duplicates, latest }
     }
@@ -229,7 +227,9 @@ impl TableProvider for DokTable {
         for (name, value) in assignments {
             match self.schema.index_of(&name) {
                 Ok(column) => columns.push(column),
-                Err(_) => return plan_err!("the table has no column {name}"),
+                Err(_) => {
+                    return plan_err!("the table has no column {name}; use one of its columns");
+                }
             }
             values.push(value);
         }
@@ -258,7 +258,7 @@ pub(in crate::sql) async fn at_path(url: &str) -> Result<Option<Arc<dyn TablePro
     .await
 }
 
-/// Runs blocking reads on a thread that may wait.
+/// Runs blocking reads on a thread for blocking work.
 async fn run_blocking<T: Send + 'static>(
     read: impl FnOnce() -> crate::Result<T> + Send + 'static,
 ) -> Result<T> {

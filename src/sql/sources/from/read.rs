@@ -1,5 +1,4 @@
-//! `read_parquet('a.parquet')` and similar functions: files of a given format, whatever their
-//! names.
+//! `read_parquet('a.parquet')` and similar functions read files of a given format, whatever their names.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -37,12 +36,12 @@ pub(super) fn format_of(function: &str) -> Option<&'static str> {
     })
 }
 
-/// A call encoded as the name of a table, which [`files`] parses again.
+/// A call that is encoded as the name of a table. [`files`] parses it again.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Call {
     function: String,
     paths: Vec<String>,
-    /// Options of the format, with its own names.
+    /// Options under the names that the format gives them.
     options: Vec<(String, String)>,
 }
 
@@ -63,7 +62,12 @@ impl Call {
                     arg: FunctionArgExpr::Expr(value),
                     ..
                 } => call.option(&name.value.to_ascii_lowercase(), value)?,
-                other => return plan_err!("{function}: {other} is not a valid argument"),
+                other => {
+                    return plan_err!(
+                        "{function}: {other} is not a valid argument; pass paths as \
+                 strings, then options as name => value"
+                    );
+                }
             }
         }
         if call.paths.is_empty() {
@@ -113,7 +117,7 @@ impl Call {
         Ok(())
     }
 
-    /// Parses an encoded call; `None` for any other name.
+    /// Parses an encoded call. Returns `None` for any other name.
     fn parse(name: &str) -> Option<Self> {
         let (function, rest) = name.split_once('(')?;
         format_of(function)?;
@@ -133,7 +137,7 @@ impl Call {
             let after = &from[end + 1..];
             rest = after.strip_prefix(", ").unwrap_or(after);
             if let Some(value) = rest.strip_prefix(" => ") {
-                // The name of an option is followed by its value.
+                // The name of an option precedes its value.
                 let name = texts.pop()?;
                 texts.push(format!("\0{name}"));
                 rest = value;
@@ -177,7 +181,7 @@ fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the table of a call that [`rewrite_factor`](super::rewrite_factor) encoded as a name;
+/// Returns the table of a call that [`rewrite_factor`](super::rewrite_factor) encoded as a name, or
 /// `None` for any other name.
 pub(crate) async fn files(
     state: &SessionState,
@@ -186,7 +190,7 @@ pub(crate) async fn files(
     let Some(call) = Call::parse(name) else { return Ok(None) };
     let ending = format_of(&call.function).unwrap_or_default();
     let Some(factory) = state.get_file_format_factory(ending) else {
-        return plan_err!("{name}: this session does not have the format {ending}");
+        return plan_err!("{name}: this session does not have the format {ending}; register it");
     };
     let options: HashMap<String, String> = call.options.iter().cloned().collect();
     let format = factory.create(state, &options)?;
@@ -194,8 +198,8 @@ pub(crate) async fn files(
     for url in &urls {
         refuse_empty(state, url, ending).await?;
     }
-    // A file that is named has the format whatever its name; in a folder, only files with its
-    // extension are read.
+    // A named file has the format whatever its extension. In a folder, only files with the extension of
+    // the format are read.
     let folders = urls.iter().any(|u| u.is_collection() && u.get_glob().is_none());
     let extension = if folders { format!(".{ending}") } else { String::new() };
     let listing = ListingOptions::new(format).with_file_extension(extension);
