@@ -76,7 +76,7 @@ impl Section {
         format!("{}.md", self.label().to_lowercase().replace(' ', "-"))
     }
 
-    /// Returns what the functions of the section have in common.
+    /// Returns the description that the functions of the section share.
     pub(crate) fn description(self) -> &'static str {
         self.section().description.unwrap_or_default()
     }
@@ -87,7 +87,7 @@ pub(crate) struct Doc {
     pub(crate) section: Section,
     /// A description in one or two sentences.
     pub(crate) description: &'static str,
-    /// The ways to call it.
+    /// The forms of a call.
     pub(crate) syntax: &'static [&'static str],
     /// Names and meanings of the arguments.
     pub(crate) args: &'static [(&'static str, &'static str)],
@@ -135,8 +135,8 @@ pub(crate) fn wrap_paragraph(paragraph: &str) -> String {
     format!("{}\n", wrap_words(paragraph, WIDTH, 0))
 }
 
-/// Breaks a line at spaces into parts of at most `width` characters; a longer word stays whole.
-/// Parts after the first are indented.
+/// Breaks a line at spaces into parts of at most `width` characters, except for longer words. Parts after
+/// the first are indented.
 pub(crate) fn wrap_words(line: &str, width: usize, indent: usize) -> String {
     let mut wrapped = String::new();
     let mut rest = line;

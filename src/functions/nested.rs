@@ -1,6 +1,6 @@
-//! The order of lists and structs: element by element, where a NULL element is greater than any
-//! value, and the shorter of two lists comes first. All NaN are equal and greater than any number,
-//! and 0.0 equals -0.0.
+//! The order of lists and structs: element by element, where a NULL element is greater than any value,
+//! and a list sorts after its prefixes. All NaN are equal and greater than any number, and 0.0 equals
+//! -0.0.
 
 use arrow::array::{ArrayRef, DynComparator, make_comparator};
 use arrow::compute::SortOptions;
@@ -10,8 +10,7 @@ use serrate_core::internal::canonical_floats;
 
 /// Returns a comparator of rows of two arrays of one type. A NULL row is greater than others.
 ///
-/// # Errors
-/// Returns an error if the types differ or have no order.
+/// # Errors Returns an error if the types differ or have no order.
 pub(crate) fn compare_nested(left: &ArrayRef, right: &ArrayRef) -> Result<DynComparator> {
     let order = SortOptions { descending: false, nulls_first: false };
     let (left, right) = (canonical_floats(left)?, canonical_floats(right)?);

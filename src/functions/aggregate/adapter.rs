@@ -8,7 +8,7 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use super::Fold;
 
-/// The accumulator of one group.
+/// The accumulator of one group, over a [`Fold`].
 #[derive(Debug)]
 pub(super) struct Single(Box<dyn Fold>);
 
@@ -49,7 +49,7 @@ impl Accumulator for Single {
     }
 }
 
-/// The accumulator of many groups.
+/// The accumulator of many groups, over a [`Fold`].
 #[derive(Debug)]
 pub(super) struct Grouped {
     fold: Box<dyn Fold>,

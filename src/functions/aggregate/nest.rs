@@ -60,7 +60,7 @@ pub(super) struct Nest {
     rows: CollectedRows,
     keys: Fields,
     sort: Vec<SortOptions>,
-    /// The type of the concatenated lists of the rows; `None` if rows become elements.
+    /// The type of the concatenated lists of the rows, or `None` if rows become elements.
     joined: Option<DataType>,
 }
 
@@ -105,7 +105,7 @@ impl Nest {
     }
 }
 
-/// Returns lists of these lengths over the values; NULL for groups without rows.
+/// Returns lists of these lengths over the values, with NULL for groups without rows.
 fn nest_values(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
     let flat = RaggedArray::try_from_arrow_levels(values, 0)?;
     let lists = group_rows(flat, lengths, |g| lengths[g] == 0)?;

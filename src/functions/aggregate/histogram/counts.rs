@@ -1,10 +1,10 @@
-//! Counts of numbers.
+//! Counts of values by their number.
 
 use std::collections::HashMap;
 
 use serrate_core::internal::Seeded;
 
-/// The number of occurrences of each number.
+/// The number of occurrences of each value, by the number of the value.
 #[derive(Debug, Default)]
 pub(super) struct ValueCounts(HashMap<u64, u64, Seeded>);
 

@@ -36,7 +36,7 @@ enum Numbering {
     Numbered(Numbered),
 }
 
-/// Values in the order in which they were first seen.
+/// Values in order of first appearance.
 #[derive(Debug)]
 struct Numbered {
     converter: RowConverter,
@@ -46,7 +46,7 @@ struct Numbered {
     bytes: usize,
 }
 
-/// The numbers of a batch of values.
+/// The numbers of the values in a batch.
 pub(super) enum Ids<'a> {
     Nothing,
     I8(&'a PrimitiveArray<Int8Type>),
@@ -113,7 +113,7 @@ impl ValueNumbers {
         })
     }
 
-    /// Returns the number of each value; `None` for NULL.
+    /// Returns the number of each value, or `None` for NULL.
     fn number_values(&mut self, values: &ArrayRef) -> Result<Vec<Option<u64>>> {
         let nulls = values.logical_nulls();
         let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
@@ -176,7 +176,6 @@ impl ValueNumbers {
         if *all.data_type() == self.data_type { Ok(all) } else { Ok(cast(&all, &self.data_type)?) }
     }
 
-    /// Returns the number of bytes in use.
     pub(super) fn size(&self) -> usize {
         match &self.kind {
             Numbering::Numbered(seen) => seen.bytes + seen.rows.capacity() * 64,
@@ -208,12 +207,12 @@ fn plain_floats(values: &ArrayRef) -> ArrayRef {
         .unwrap_or_else(|| Arc::clone(values))
 }
 
-/// From this number of values on, scanning a table of 2^16 counts is faster than recording which
-/// are new.
+/// Minimum number of values for which scanning a table of 2^16 counts is faster than recording which
+/// counts become non-zero.
 const MANY: usize = 1 << 15;
 
 impl Ids<'_> {
-    /// Returns the number of one value; `None` for NULL.
+    /// Returns the number of one value, or `None` for NULL.
     pub(super) fn at(&self, i: usize) -> Option<u64> {
         fn of<T: ArrowPrimitiveType<Native: Bits>>(a: &PrimitiveArray<T>, i: usize) -> Option<u64> {
             a.is_valid(i).then(|| a.value(i).to_bits())
@@ -278,7 +277,7 @@ impl Ids<'_> {
     }
 }
 
-/// Returns the number of the 8-bit value that is counted at `place` of a table: the value itself,
+/// Returns the number of the 8-bit value with index `place` in a table of counts: the value itself,
 /// sign-extended.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
@@ -293,7 +292,7 @@ fn short_value(place: usize) -> u64 {
     i64::from((place as u16).cast_signed()) as u64
 }
 
-/// Counts values of few bits in a table.
+/// Counts values of at most 16 bits in a table.
 fn count_small<T: ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
     range: Range<usize>,
@@ -304,7 +303,7 @@ fn count_small<T: ArrowPrimitiveType>(
 ) {
     table.resize(table.len().max(1 << 16), 0);
     let values = &array.values()[range.clone()];
-    // A batch has fewer values than fit a 32-bit count.
+    // A batch has fewer values than a 32-bit count can hold.
     if array.null_count() == 0 && values.len() >= MANY {
         for v in values {
             table[place(*v)] += 1;
