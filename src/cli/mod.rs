@@ -35,8 +35,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
-            // Help and version go to stdout with exit code 0. A reader that closed the pipe is not
-            // a failure.
+            // Help and version go to stdout with exit code 0. A closed pipe is not a failure.
             let _ = e.print();
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
@@ -52,8 +51,8 @@ fn create_session() -> Outcome<datafusion::prelude::SessionContext> {
     Ok(crate::sql::session())
 }
 
-/// Stack size of each thread that plans and runs queries, because planning, evaluating and dropping
-/// an expression recurse to its depth. Unused stack takes no memory.
+/// Stack size of each thread that plans and runs queries. Planning, evaluating and dropping an expression
+/// recurse to its depth. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
 fn run_on_deep_stack(cli: Cli) -> Outcome {
@@ -78,7 +77,7 @@ fn run_command(cli: Cli) -> Outcome {
             Some(command) => run_file_command(command).await,
         }
     });
-    // Do not wait for an interrupted blocking read.
+    // An interrupted blocking read is not waited for.
     runtime.shutdown_background();
     result
 }

@@ -11,7 +11,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Starts a spinner for a number of files; nothing is drawn if stderr is not a terminal.
+    /// Starts a spinner for a number of files. Nothing is drawn if stderr is not a terminal.
     pub(super) fn new(files: usize) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
         let style =
@@ -43,7 +43,7 @@ impl Progress {
         self.bar.inc(rows as u64);
     }
 
-    /// Sets the total number of rows done.
+    /// Sets the total number of processed rows.
     pub(super) fn position(&self, rows: u64) {
         self.bar.set_position(rows);
     }

@@ -1,4 +1,4 @@
-//! Output of results to standard output or a file, in the requested format.
+//! Writes results to standard output or a file, in the requested format.
 
 mod cell;
 mod table;
@@ -47,7 +47,7 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of standard output closed the pipe, which writers hide in their own
+    /// Whether the reader of standard output closed the pipe. Writers of formats hide this in their own
     /// errors.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
@@ -180,7 +180,7 @@ impl<'a> ResultWriter<'a> {
     }
 }
 
-/// Error for a second result in a file of a format that holds only one.
+/// Returns the error for a second result in a file of a format that holds only one.
 pub(super) fn second_result_error(format: Format, path: &Path) -> Failure {
     let name = match format {
         Format::Arrow => "an Arrow file",

@@ -1,4 +1,4 @@
-//! Help on functions, from their own documentation.
+//! Help on functions, from their documentation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -54,7 +54,7 @@ fn collect_entries(context: &SessionContext) -> BTreeMap<String, Vec<FunctionEnt
     entries
 }
 
-/// Table functions, which carry no documentation of their own: name, syntax, description.
+/// Name, syntax and description of the table functions, which have no documentation of their own.
 const IN_FROM: [(&str, &str, &str); 7] = [
     (
         "meds",
