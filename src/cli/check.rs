@@ -35,7 +35,6 @@ pub(super) struct CheckArgs {
     json: bool,
 }
 
-/// Appends the kinds of findings to the examples.
 fn build_long_help() -> String {
     let width = KINDS.iter().map(|k| k.name.len()).max().unwrap_or(0);
     let mut help = format!("{EXAMPLES}\n\nFindings (`check` in --json; see docs/check.md):\n");

@@ -116,7 +116,6 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         check_vocabulary(path, dataset.vocabulary()?, &targets, &args.output)?;
     }
     let _folders = NewFolders::of(&written);
-    // All files of a folder appear together.
     let staged = match to_folder {
         true => Some(AtomicFiles::create(&args.output, args.overwrite)?),
         false => None,
@@ -218,7 +217,6 @@ fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     }
 }
 
-/// Returns the part of MEDS data that a format can hold.
 pub(super) fn part_for(format: FileFormat) -> MedsPart {
     match format {
         FileFormat::Parquet | FileFormat::Arrow => MedsPart::All,

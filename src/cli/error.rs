@@ -12,10 +12,8 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use super::interrupt;
 use crate::error::Error;
 
-/// Result of a step of the command.
 pub(super) type Outcome<T = ()> = Result<T, Failure>;
 
-/// The reason why the command stops.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The arguments are invalid together: exit code 2.
@@ -24,7 +22,6 @@ pub(super) enum Failure {
     Failed(String),
     /// The reader of standard output closed the pipe. Nothing is reported.
     Closed,
-    /// Interrupted by Ctrl-C or SIGTERM.
     Interrupted,
 }
 
@@ -37,7 +34,6 @@ impl Failure {
         Self::Usage(message.into())
     }
 
-    /// Prefixes the message with the place of the failure.
     pub(super) fn at(self, place: impl fmt::Display) -> Self {
         match self {
             Self::Failed(message) => Self::Failed(format!("{place}: {message}")),

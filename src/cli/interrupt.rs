@@ -146,7 +146,6 @@ impl Drop for TaskGuard {
     }
 }
 
-/// A task that is aborted when dropped.
 struct Task<T> {
     handle: JoinHandle<T>,
     abort: AbortHandle,

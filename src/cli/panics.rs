@@ -6,7 +6,6 @@ use std::sync::{Mutex, PoisonError};
 use super::error::Failure;
 use serrate_core::internal::panic_text;
 
-/// Location of the last panic.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
 /// Records the location of a panic instead of printing it, because the code that catches the panic

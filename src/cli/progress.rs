@@ -4,7 +4,6 @@ use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Progress in files and rows.
 pub(super) struct Progress {
     bar: ProgressBar,
     files: usize,
@@ -20,7 +19,6 @@ impl Progress {
         Self { bar, files }
     }
 
-    /// Starts a bar for a known number of rows.
     pub(super) fn of_rows(rows: u64) -> Self {
         let progress = Self::new(0);
         progress.bar.set_length(rows);

@@ -26,7 +26,6 @@ use super::script::{self, Statement};
 use crate::io::meds_torch::TensorizedCohort;
 use crate::sql::of_statement;
 
-/// A session with the destination of its results.
 pub(super) struct Runner {
     context: SessionContext,
     format: Format,

@@ -107,7 +107,6 @@ impl<'a> Plan<'a> {
         self.refuse(0, format!("must be a list of {must}; its values are {leaf}{hint}"))
     }
 
-    /// Returns the levels of an argument that must be a list of booleans.
     pub(crate) fn boolean_lists(&self, i: usize) -> Result<Lists> {
         let lists = self.lists(i)?;
         match lists.leaf() {
@@ -220,9 +219,7 @@ fn integer_of(value: &ScalarValue) -> Option<Option<i64>> {
 
 /// An argument of one batch.
 pub(crate) enum Arg {
-    /// One value for all rows.
     One(ScalarValue),
-    /// One value per row.
     Each(RefCell<ArrayRef>),
 }
 
@@ -283,7 +280,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns an argument as an array of one value per row.
     pub(crate) fn array(&self, i: usize) -> Result<ArrayRef> {
         match &self.args[i] {
             Arg::Each(a) => Ok(Arc::clone(&a.borrow())),
@@ -351,7 +347,6 @@ impl<'a> Call<'a> {
         self.constant(i).and_then(|s| s.try_as_str()).flatten()
     }
 
-    /// Returns a ragged result in the planned type.
     pub(crate) fn lists(&self, result: &RaggedArray) -> Result<ArrayRef> {
         result.to_arrow_as(self.return_type())
     }

@@ -76,7 +76,6 @@ fn locate_arguments(
     }
 }
 
-/// Whether a string is one of the four kinds of intervals.
 fn is_kind(text: Option<&str>) -> bool {
     matches!(text, Some("[]" | "[)" | "(]" | "()"))
 }

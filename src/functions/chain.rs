@@ -186,7 +186,6 @@ impl ScalarUDFImpl for Chain {
         write_chain(args, |e| e.to_string())
     }
 
-    /// Returns the name that the operators would have.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         write_chain(args, |e| e.schema_name().to_string())
     }
@@ -401,7 +400,6 @@ struct ListChain {
     signature: Signature,
 }
 
-/// Returns the field of one operator between two operands.
 fn list_field(function: &ScalarUDF, left: &FieldRef, right: &FieldRef) -> Result<FieldRef> {
     let arg_fields = [Arc::clone(left), Arc::clone(right)];
     function.return_field_from_args(ReturnFieldArgs {
@@ -415,7 +413,6 @@ impl ScalarUDFImpl for ListChain {
         "__serrate_list_chain"
     }
 
-    /// Returns the name that the operators would have.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let [letters, first, rest @ ..] = args else {
             return internal_err!(

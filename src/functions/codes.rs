@@ -28,7 +28,6 @@ const SUCH: &str = "'DIR/metadata/codes.parquet'";
 static VOCABULARIES: FileCache<VocabularyCodes> = FileCache::new();
 static HIERARCHIES: FileCache<CodeHierarchy> = FileCache::new();
 
-/// A vocabulary with its codes as an array.
 struct VocabularyCodes {
     vocabulary: Vocabulary,
     /// Codes in the order of their tokens.

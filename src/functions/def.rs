@@ -23,16 +23,13 @@ use crate::error::{Error, Result};
 pub(crate) struct Def {
     pub(crate) name: &'static str,
     pub(crate) aliases: &'static [&'static str],
-    /// Minimum and maximum number of arguments.
     pub(crate) arity: (usize, usize),
     pub(crate) doc: Doc,
     /// Checks the arguments at planning and returns the field of the result.
     pub(crate) plan: fn(&Plan<'_>) -> Result<FieldRef>,
-    /// Computes one batch.
     pub(crate) call: fn(&Call<'_>) -> Result<ArrayRef>,
     /// The operator that column names show for a call, such as `>` in `val > 5`.
     pub(crate) infix: Option<&'static str>,
-    /// Whether a call can fail on values of types that planning accepts.
     pub(crate) fails: Fails,
 }
 
@@ -118,7 +115,6 @@ fn add_function(def: &Def, error: Error) -> Error {
     }
 }
 
-/// Prefixes a message with the name of the function, and with its operator if it has one.
 fn prefix_message(def: &Def, message: &str) -> String {
     if message.starts_with(def.name) {
         return message.to_owned();
@@ -136,7 +132,6 @@ fn prefix_message(def: &Def, message: &str) -> String {
     }
 }
 
-/// The DataFusion function of a [`Def`].
 pub(crate) struct RaggedUdf {
     def: &'static Def,
     signature: Signature,

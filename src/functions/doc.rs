@@ -66,7 +66,6 @@ impl Section {
         DocSection { include: true, label, description: Some(description) }
     }
 
-    /// Returns the title of the page.
     pub(crate) fn label(self) -> &'static str {
         self.section().label
     }
@@ -85,11 +84,8 @@ impl Section {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doc {
     pub(crate) section: Section,
-    /// A description in one or two sentences.
     pub(crate) description: &'static str,
-    /// The forms of a call.
     pub(crate) syntax: &'static [&'static str],
-    /// Names and meanings of the arguments.
     pub(crate) args: &'static [(&'static str, &'static str)],
     /// Rules for NULL, empty lists, NaN and positions out of range.
     pub(crate) missing: &'static str,

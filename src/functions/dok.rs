@@ -199,7 +199,6 @@ fn describe_key(key: &DataType) -> String {
     }
 }
 
-/// Checks that a default has the type of the table's values.
 fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
     let given = plan.data_type(i);
     let fraction = |s: &ScalarValue| match s.cast_to(&DataType::Float64) {
@@ -258,7 +257,6 @@ fn look_up_rows(
     call.lists(&lists.with_leaves(found)?)
 }
 
-/// The value for missing entries.
 enum DefaultValue {
     One(ScalarValue),
     Rows(ArrayRef),
@@ -420,7 +418,6 @@ fn as_stored(
     Ok((out, nulls.filter(|n| n.null_count() > 0)))
 }
 
-/// The tables of a session, by name.
 pub(crate) trait TableNames: fmt::Debug + Send + Sync {
     /// Returns the current contents of the table of this name, or `None` if there is no such table.
     ///

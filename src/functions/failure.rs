@@ -173,7 +173,6 @@ pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
     }
 }
 
-/// Whether all arguments but the first are literals.
 fn has_written_arguments(call: &ScalarFunction) -> bool {
     call.args.iter().skip(1).all(|arg| matches!(arg, Expr::Literal(..)))
 }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::{Error, Result};
 use serrate_core::internal::Stamp;
 
-/// Maximum number of cached files.
 const MAX_FILES: usize = 4;
 
 /// Cache of the results of the most recently used files. Functions have no state, and are called for

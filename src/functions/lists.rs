@@ -35,7 +35,6 @@ impl Lists {
         self.levels.len()
     }
 
-    /// Returns the number of axes, including the rows.
     pub(crate) fn ndim(&self) -> usize {
         self.depth() + 1
     }

@@ -32,7 +32,6 @@ pub(crate) const PAIR: [&str; 2] = ["k", "v"];
 /// table.
 pub(crate) const TABLES: [(&str, usize); 2] = [("ragged_lookup", 1), ("ragged_bin", 2)];
 
-/// Default columns of [`BIN`].
 pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];
 
 static FILES: FileCache<LookupFile> = FileCache::new();

@@ -239,7 +239,6 @@ pub(crate) fn aggregate(name: &str) -> Option<&'static Arc<AggregateUDF>> {
     AGGREGATE.iter().find(|f| f.name() == name)
 }
 
-/// Returns a function that takes lambdas by name.
 pub(crate) fn higher_order(name: &str) -> Option<&'static Arc<HigherOrderUDF>> {
     HIGHER_ORDER.iter().find(|f| f.name() == name)
 }

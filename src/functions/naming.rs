@@ -131,7 +131,6 @@ pub(crate) fn loosest_operator(text: &str) -> Option<u8> {
     words.filter_map(precedence).min()
 }
 
-/// Precedence of comparisons and other predicates.
 pub(crate) const COMPARISON: u8 = 4;
 
 /// Returns the precedence of an operator. Greater numbers bind tighter.

@@ -14,7 +14,6 @@ use crate::kernels::normalize;
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
-/// Returns the axis to normalize along, -1 by default.
 fn call_axis(call: &Call<'_>) -> i64 {
     call.integer(1).unwrap_or(-1)
 }

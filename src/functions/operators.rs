@@ -291,7 +291,6 @@ fn operand_types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result
     types_at(plan, op, (0, left), (1, right))
 }
 
-/// Refuses two arguments that cannot be compared.
 pub(super) fn check_comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> Result<()> {
     let (left, right) = (Lists::of(plan.data_type(a)), Lists::of(plan.data_type(b)));
     types_at(plan, op, (a, &left), (b, &right)).map(|_| ())
@@ -318,7 +317,6 @@ fn types_at(
     Types::new(op, operand_type(a.as_ref(), left.leaf()), operand_type(b.as_ref(), right.leaf()))
 }
 
-/// One side of an operation in a batch.
 pub(super) enum BatchOperand {
     Each(RaggedArray),
     One(ArrayRef),

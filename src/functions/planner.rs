@@ -66,7 +66,6 @@ pub(crate) fn fold_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-/// Plans operators on lists as calls of functions.
 #[derive(Debug)]
 pub(crate) struct ListOperators;
 

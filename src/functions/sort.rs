@@ -122,7 +122,6 @@ fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
     }
 }
 
-/// Refuses values that have no order.
 fn check_comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     match leaf.is_nested() {
         true => {

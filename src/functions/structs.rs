@@ -43,7 +43,6 @@ pub(super) static ZIP: Def = Def {
     infix: None,
 };
 
-/// Returns the levels of the result, and the fields of its structs.
 fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     if plan.len() % 2 == 1 {
         return Err(plan.refuse(
@@ -168,7 +167,6 @@ pub(super) static UNZIP: Def = Def {
     infix: None,
 };
 
-/// Returns the type of the lists that hold one field of the structs in `lists`.
 fn field_lists_type(lists: &Lists, field: &Field) -> DataType {
     lists.plain().outer(lists.depth(), Lists::of(field.data_type()).open())
 }

@@ -163,12 +163,10 @@ pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<(
     Ok(())
 }
 
-/// Returns numbers of elements, one per row or per element of a deeper level.
 pub(super) fn count(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
     read_integers(call, i)
 }
 
-/// Returns a nullable list type with the levels of an argument and other leaves.
 pub(super) fn wrap_leaf(lists: &Lists, leaf: DataType) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(leaf)))
 }

@@ -236,7 +236,6 @@ pub(super) static ISIN: Def = Def {
     infix: None,
 };
 
-/// Returns the elements of the only list in an array.
 fn values(list: &ArrayRef) -> Result<Option<ArrayRef>> {
     if list.is_null(0) {
         return Ok(None);

@@ -306,9 +306,7 @@ pub(super) fn signed_operand(operand: Expr, schema: &DFSchema) -> Expr {
 /// Kinds of operands of a division.
 #[derive(Clone, Copy, PartialEq)]
 enum Whole {
-    /// A signed integer.
     Signed,
-    /// A UInt64.
     Unsigned,
     /// Unsigned, and representable in every signed and unsigned type of 64 bits.
     Small,
@@ -417,7 +415,6 @@ impl ScalarUDFImpl for WholeQuotient {
         Ok(args.iter().map(|e| e.to_string()).collect::<Vec<_>>().join(" / "))
     }
 
-    /// Returns the name that the operator would have.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.iter().map(|e| e.schema_name().to_string()).collect::<Vec<_>>().join(" / "))
     }

@@ -230,7 +230,6 @@ fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
     ]
 }
 
-/// The name of the format of sparse tensors after STORED AS.
 const DOK: &str = "DOK";
 
 /// Other extensions of files with one JSON record per line.

@@ -23,7 +23,6 @@ pub(in crate::cli) struct OutputOptions {
     pub(in crate::cli) overwrite: bool,
     /// Omit ids in `.nrt` files.
     pub(in crate::cli) plain: bool,
-    /// Options for dense formats.
     pub(in crate::cli) dense: TableDenseOptions,
 }
 
@@ -44,7 +43,6 @@ enum Writer {
 }
 
 impl OutputFile {
-    /// Starts the file `path` for rows of `schema`.
     pub(in crate::cli) fn create(
         path: &Path,
         format: FileFormat,

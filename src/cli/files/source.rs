@@ -28,7 +28,6 @@ use serrate_core::internal::is_hidden;
 const BATCH_LEAVES: usize = 1 << 20;
 const BATCH_ROWS: usize = 8192;
 
-/// One file of a source.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct InputShard {
     pub(in crate::cli) path: PathBuf,
@@ -48,7 +47,6 @@ struct ReadSettings {
     declared: Arc<[(String, DataType)]>,
 }
 
-/// Input files, in order.
 pub(in crate::cli) struct InputSource {
     pub(in crate::cli) path: PathBuf,
     pub(in crate::cli) format: FileFormat,
@@ -148,7 +146,6 @@ impl InputSource {
         }
     }
 
-    /// Reads NaN of `.nrt` files as null, as SQL does.
     pub(in crate::cli) fn read_nan_as_null(&mut self) {
         self.shards.iter_mut().for_each(|s| s.reading.nan_is_null = true);
     }
@@ -190,7 +187,6 @@ impl InputSource {
         schema.ok_or_else(|| Failure::message("there are no input files; name a file or folder"))
     }
 
-    /// Total size of all files in bytes.
     pub(in crate::cli) fn count_bytes(&self) -> Outcome<u64> {
         let size = |path: &Path| std::fs::metadata(path).map_err(|e| Error::io(path, e));
         let schemas = match &self.meds {
@@ -358,7 +354,6 @@ impl InputShard {
     }
 }
 
-/// Adds to `before` the columns that only `after` has.
 fn add_columns(before: &SchemaRef, after: &SchemaRef, path: &Path) -> Outcome<SchemaRef> {
     let mut fields = before.fields().to_vec();
     for field in after.fields() {

@@ -219,7 +219,6 @@ fn new_table(header: &[&str], numbers_from: usize) -> Table {
     table
 }
 
-/// Describes a group of columns.
 fn describe_group(source: &InputSource, groups: &[ColumnGroup], i: usize) -> String {
     match (source.meds.is_some(), i) {
         (true, 0) => "events, one list per subject".into(),

@@ -19,12 +19,10 @@ const INNER_WIDTH: usize = 14;
 /// elements (outermost lists) or its last element (inner lists).
 pub(super) struct CellFormatter<'a> {
     node: CellNode<'a>,
-    /// Ending of the outermost list.
     end: ListEnding,
 }
 
 enum ListEnding {
-    /// The shape of a tensor.
     Shape(String),
     Plain,
 }
@@ -43,7 +41,6 @@ enum CellNode<'a> {
 }
 
 impl<'a> CellFormatter<'a> {
-    /// Builds a formatter for `array`, a column of the field `field`.
     pub(super) fn try_new(field: &Field, array: &'a dyn Array) -> Result<Self, ArrowError> {
         let end = tensor_shape(field).map_or(ListEnding::Plain, ListEnding::Shape);
         Ok(Self { node: CellNode::try_new(array, false)?, end })

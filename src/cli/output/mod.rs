@@ -26,7 +26,6 @@ pub(super) struct OutputTarget {
 }
 
 enum Destination {
-    /// Standard output.
     Stdout(BufWriter<io::Stdout>),
     /// A file that appears when [committed](OutputTarget::commit).
     File(Box<AtomicFile>),
@@ -96,7 +95,6 @@ impl Write for OutputTarget {
     }
 }
 
-/// Writes one result, batch by batch.
 pub(super) enum ResultWriter<'a> {
     /// Collects all rows first, because columns are aligned.
     Table(table::TableWriter, &'a mut OutputTarget),
@@ -180,7 +178,6 @@ impl<'a> ResultWriter<'a> {
     }
 }
 
-/// Returns the error for a second result in a file of a format that holds only one.
 pub(super) fn second_result_error(format: Format, path: &Path) -> Failure {
     let name = match format {
         Format::Arrow => "an Arrow file",

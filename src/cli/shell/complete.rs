@@ -66,7 +66,6 @@ impl SessionNames {
     }
 }
 
-/// Completion, hints and validation for the line editor.
 #[derive(Helper, Highlighter, Hinter)]
 pub(super) struct ShellHelper {
     dialect: Dialect,

@@ -10,7 +10,6 @@ use datafusion::prelude::SessionContext;
 use crate::cli::error::{Failure, Outcome};
 use crate::functions::wrap_words;
 
-/// A function with its kind and documentation.
 struct FunctionEntry {
     name: String,
     kind: &'static str,

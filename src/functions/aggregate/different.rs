@@ -21,7 +21,6 @@ type RowKey = [u64; 2];
 pub(super) struct Different {
     fold: Box<dyn Fold>,
     types: Vec<DataType>,
-    /// The number of occurrences of each row.
     seen: HashMap<RowKey, u64>,
 }
 

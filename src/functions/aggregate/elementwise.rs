@@ -131,7 +131,6 @@ struct ElementwiseState {
     returns: DataType,
     states: Vec<DataType>,
     rows: CollectedRows,
-    /// The number of values in `rows`.
     waiting: usize,
     settled: usize,
     /// Whether all rows are combined. A single row must be combined, too, because the reduction changes

@@ -170,7 +170,6 @@ macro_rules! in_order {
 }
 in_order!(f16, f32, f64);
 
-/// The best value of each group.
 struct Extremes<T: ArrowPrimitiveType> {
     wanted: Ordering,
     values: Vec<Option<T::Native>>,

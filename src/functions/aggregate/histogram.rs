@@ -47,7 +47,6 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
     begin: |begin| Ok(Box::new(Histogram::new(begin)?)),
 };
 
-/// Returns the type of a list of values with their counts.
 fn entries_type(types: &AggTypes<'_>) -> Result<DataType> {
     let value = match leaf_type(types.data_type(0)) {
         DataType::Dictionary(_, values) => values.as_ref().clone(),

@@ -116,7 +116,6 @@ struct Extents {
     axes: usize,
     /// The longest lengths: `axes` values per group, group after group.
     longest: Vec<i64>,
-    /// Whether the group has seen a valid row.
     seen: Vec<bool>,
 }
 

@@ -43,7 +43,6 @@ pub(crate) use exact_floats::{
 };
 pub(crate) use extremes::build_udafs as float_extremes;
 
-/// Every aggregate, in the order of the documentation.
 pub(super) static AGGREGATES: &[&AggDef] = &[
     &elementwise::SUM,
     &elementwise::MEAN,
@@ -73,7 +72,6 @@ pub(super) fn arity(name: &str) -> Option<(usize, usize)> {
 pub(super) struct AggDef {
     /// Name in SQL; ends in `_agg`.
     pub(super) name: &'static str,
-    /// Minimum and maximum number of arguments.
     pub(super) arity: (usize, usize),
     pub(super) doc: Doc,
     /// Whether ORDER BY inside the call changes the result.
@@ -157,13 +155,11 @@ impl AggBegin<'_> {
 
 /// The state of an aggregate for many groups, which are numbered from 0. A group may have no rows.
 pub(super) trait Fold: fmt::Debug + Send + Sync {
-    /// Returns the same aggregate with an empty state.
     fn fresh(&self) -> Result<Box<dyn Fold>>;
 
     /// Adds rows: the arguments, then the keys of ORDER BY.
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
-    /// Adds rows to group 0.
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
         let rows = values.first().map_or(0, |v| v.len());
         self.update(values, &vec![0; rows])

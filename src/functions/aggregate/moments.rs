@@ -32,7 +32,6 @@ pub(super) enum Statistic {
     ProductsXy,
 }
 
-/// A term that is summed over rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Term {
     X,
@@ -72,7 +71,6 @@ impl Statistic {
     }
 }
 
-/// Exact sums and numbers of rows per group.
 #[derive(Debug)]
 pub(super) struct Moments {
     statistic: Statistic,

@@ -54,7 +54,6 @@ fn keys(types: &AggTypes<'_>) -> Fields {
     types.ordering().iter().enumerate().map(field).collect()
 }
 
-/// Rows with their sort keys.
 #[derive(Debug)]
 pub(super) struct Nest {
     rows: CollectedRows,
@@ -72,7 +71,6 @@ impl Nest {
         Self { rows: CollectedRows::new(all), keys, sort: begin.sort.clone(), joined }
     }
 
-    /// Returns the rows of the first groups, in order.
     fn sort_rows(&mut self, groups: usize) -> Result<ByGroup> {
         let mut out = self.rows.by_group(groups)?;
         let compare = out.columns[1..]

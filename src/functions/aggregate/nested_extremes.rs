@@ -14,7 +14,6 @@ use crate::functions::nested::compare_nested;
 /// Maximum number of chunks before all are merged into one.
 const CHUNKS: usize = 32;
 
-/// The best value of each group.
 pub(super) struct NestedExtremes {
     data_type: DataType,
     /// A value replaces the best so far if it compares to it with this ordering.

@@ -10,7 +10,6 @@ use crate::array::{ListAxis, Offsets, RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::concat;
 
-/// Columns of rows, batch by batch, and the group of each row.
 #[derive(Debug)]
 pub(super) struct CollectedRows {
     types: Vec<DataType>,
@@ -19,7 +18,6 @@ pub(super) struct CollectedRows {
     bytes: usize,
 }
 
-/// Columns of rows, and their groups.
 type RowBatch = (Vec<ArrayRef>, Vec<usize>);
 
 /// The rows of the first groups, group by group, in order of arrival.
@@ -37,7 +35,6 @@ impl CollectedRows {
         Self::new(self.types.clone())
     }
 
-    /// Adds rows, whose columns have the declared types.
     pub(super) fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>) {
         if !groups.is_empty() {
             let batch = (columns, groups);

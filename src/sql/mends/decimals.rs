@@ -15,7 +15,6 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Scalar functions that compare their arguments.
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
 /// Analyzer rule, before DataFusion's type coercion.

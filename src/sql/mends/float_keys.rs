@@ -19,7 +19,6 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use serrate_core::internal::{canonical_floats, holds_float};
 
-/// Scalar functions that compare their arguments.
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
 /// Aggregates that order or count the distinct values of their arguments.

@@ -120,7 +120,6 @@ fn takes_projections_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<FilterExec>().is_none_or(|filter| filter.projection().is_none())
 }
 
-/// Whether a node is a nested-loop join whose condition can fail for some pair of rows.
 fn has_fallible_condition(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<NestedLoopJoinExec>()
         .and_then(NestedLoopJoinExec::filter)

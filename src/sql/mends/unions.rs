@@ -67,7 +67,6 @@ fn has_types_of(one: &DFSchema, other: &DFSchema) -> bool {
         && one.fields().iter().zip(other.fields()).all(|(a, b)| a.data_type() == b.data_type())
 }
 
-/// Replaces nested unions with their inputs.
 fn flatten_union(union: Union, distinct: bool) -> Union {
     let mut inputs = Vec::new();
     let mut open: Vec<Arc<LogicalPlan>> = union.inputs.into_iter().rev().collect();

@@ -78,7 +78,6 @@ impl PhysicalOptimizerRule for ContainsPushdown {
     }
 }
 
-/// Whether the only table that a plan reads is a scan of Parquet files.
 fn reads_parquet(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         let files = scan.data_source().downcast_ref::<FileScanConfig>();
@@ -90,7 +89,6 @@ fn reads_parquet(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// Returns a condition in a form that the reader supports, or `None`.
 fn as_known(
     condition: &Arc<dyn PhysicalExpr>,
     schema: &Schema,

@@ -81,7 +81,6 @@ fn reduction_argument(e: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Returns a call of `ragged_filter` as a call of `ragged_compress`.
 fn as_compress(e: &Expr) -> Option<Expr> {
     match e {
         Expr::ScalarFunction(call) if call.name() == "ragged_filter" => {

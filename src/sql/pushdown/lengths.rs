@@ -362,7 +362,6 @@ fn replace_calls(
     plan.with_new_exprs(expressions, vec![input])
 }
 
-/// Rebuilds the nodes between a plan and its scan over the projection.
 fn rebuild_over(
     input: &LogicalPlan,
     base: &LogicalPlan,

@@ -17,7 +17,6 @@ pub(in crate::sql) fn depth(table: &RaggedTable, columns: &[usize]) -> usize {
     columns.iter().filter_map(|c| table.columns().get(*c)).map(|c| c.axis()).max().unwrap_or(0)
 }
 
-/// Returns the number of elements of `axis` before the row `row`.
 pub(in crate::sql) fn elements(table: &RaggedTable, row: usize, axis: usize) -> Result<usize> {
     let mut position = row;
     for axis in 1..=axis {
@@ -111,7 +110,6 @@ pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
 /// Rows of a table, with offsets that start at zero and that all columns share.
 #[derive(Debug)]
 struct Cut {
-    /// The range of elements on each axis.
     windows: Vec<Range<usize>>,
     /// The layout of each axis over its parent axis.
     layouts: Vec<Layout>,

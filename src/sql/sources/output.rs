@@ -12,10 +12,8 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::dml::InsertOp;
 use futures::StreamExt;
 
-/// `OPTIONS (..)` of a COPY.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sql) struct OutputOptions {
-    /// Whether an existing file is replaced.
     pub(in crate::sql) overwrite: bool,
     /// Names of other options that are on.
     pub(in crate::sql) on: Vec<String>,

@@ -69,7 +69,6 @@ fn is_unnest(name: &ObjectName) -> bool {
         .is_some_and(|i| i.quote_style.is_none() && i.value.eq_ignore_ascii_case("unnest")))
 }
 
-/// Returns the arguments if all are unnamed expressions.
 fn plain_arguments(args: &[FunctionArg]) -> Option<Vec<Expr>> {
     args.iter()
         .map(|arg| match arg {

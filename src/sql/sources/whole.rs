@@ -355,7 +355,6 @@ fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, 
     (Box::pin(RecordBatchStreamAdapter::new(schema, data)), failed)
 }
 
-/// Adds the file name to an error of the writer.
 fn name_target(target: &Path, e: &DataFusionError) -> DataFusionError {
     let said = match e.find_root() {
         // DataFusion loses the error of the file system.

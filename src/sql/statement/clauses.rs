@@ -278,7 +278,6 @@ fn check_query(query: &Query) -> Result<()> {
     Ok(())
 }
 
-/// Refuses `SELECT .. INTO` as one side of a set operation.
 fn check_into(body: &SetExpr) -> Result<()> {
     match body {
         SetExpr::Select(select) if select.into.is_some() => Err(refuse(

@@ -134,7 +134,6 @@ fn cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     Ok((0..sets).rev().map(chosen).collect())
 }
 
-/// Returns the union of some parts.
 fn merge<'a>(parts: impl Iterator<Item = &'a Vec<Expr>>) -> Vec<Expr> {
     let mut merged: Vec<Expr> = Vec::new();
     for part in parts.flatten() {

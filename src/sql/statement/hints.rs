@@ -371,7 +371,6 @@ fn top_level(types: &str) -> Vec<&str> {
     parts
 }
 
-/// Explains a call of a scalar function with a list.
 fn about_call(message: &str) -> Option<String> {
     let Some((_, call)) =
         message.split_once("No function matches the given name and argument types '")
@@ -434,7 +433,6 @@ fn about_element(name: &str, types: &str) -> Option<String> {
     })
 }
 
-/// Explains a bitwise operator on a list.
 fn about_bits(message: &str) -> Option<String> {
     let types = message.strip_prefix("Cannot infer common type for bitwise operation ")?;
     let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));

@@ -9,7 +9,6 @@ pub(in crate::sql) struct Scopes<T>(Vec<Scope<T>>);
 struct Scope<T> {
     defined: Vec<T>,
     recursive: bool,
-    /// Number of CTEs already visited.
     done: usize,
 }
 

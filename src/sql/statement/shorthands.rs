@@ -173,7 +173,6 @@ fn plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     args.collect()
 }
 
-/// Whether a literal interval is in months or years.
 fn is_of_months(interval: &Expr) -> bool {
     let text = interval.to_string().to_ascii_lowercase();
     ["month", "year", "quarter", "decade", "centur"].iter().any(|unit| text.contains(unit))

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use serrate_core::internal::Seeded;
 
-/// The number of occurrences of each value, by the number of the value.
 #[derive(Debug, Default)]
 pub(super) struct ValueCounts(HashMap<u64, u64, Seeded>);
 

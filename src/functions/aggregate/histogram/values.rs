@@ -144,7 +144,6 @@ impl ValueNumbers {
         Ok((0..rows.num_rows()).map(|i| valid(i).then(|| number(i))).collect())
     }
 
-    /// Compares the values with the numbers `a` and `b`.
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
     pub(super) fn compare(&self, a: u64, b: u64) -> Ordering {
         match &self.kind {
@@ -212,7 +211,6 @@ fn plain_floats(values: &ArrayRef) -> ArrayRef {
 const MANY: usize = 1 << 15;
 
 impl Ids<'_> {
-    /// Returns the number of one value, or `None` for NULL.
     pub(super) fn at(&self, i: usize) -> Option<u64> {
         fn of<T: ArrowPrimitiveType<Native: Bits>>(a: &PrimitiveArray<T>, i: usize) -> Option<u64> {
             a.is_valid(i).then(|| a.value(i).to_bits())
@@ -328,7 +326,6 @@ fn count_small<T: ArrowPrimitiveType>(
     }
 }
 
-/// Converts an integer to the bits of a 64-bit integer.
 trait Bits: Copy {
     fn to_bits(self) -> u64;
 }

@@ -190,7 +190,6 @@ pub(super) fn correlate_held(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> 
     }
 }
 
-/// Returns the conjuncts of a held condition.
 fn conjuncts_of(held: Expr) -> Vec<Expr> {
     let mut found = Vec::new();
     let mut rest = match held {

@@ -37,7 +37,6 @@ impl Form {
         }
     }
 
-    /// Converts a value to this form.
     pub(super) fn call(self, value: Expr) -> Expr {
         let form = InForm { form: self, signature: Signature::any(1, Volatility::Immutable) };
         ScalarUDF::new_from_impl(form).call(vec![value])

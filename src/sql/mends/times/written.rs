@@ -107,7 +107,6 @@ impl VisitorMut for Timestamps {
     }
 }
 
-/// Returns `CAST(NULL AS type)`.
 fn null_of(mut data_type: DataType) -> Box<Expr> {
     set_microseconds(&mut data_type);
     Box::new(Expr::Cast {

@@ -19,7 +19,6 @@ use serrate_core::internal::meds::{Ranges, Step, View};
 /// One column over which expressions are evaluated.
 #[derive(Clone, Debug, PartialEq)]
 enum Input {
-    /// A column of the labels.
     Label(usize),
     /// Lists after slicing, and their type.
     Lists(View, DataType),
@@ -38,7 +37,6 @@ impl Input {
     }
 }
 
-/// The columns over which expressions are evaluated.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inputs {
     inputs: Vec<Input>,

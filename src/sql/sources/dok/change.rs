@@ -21,7 +21,6 @@ use crate::dok::Duplicates;
 use crate::sql::sources::output::write_unless_cancelled;
 use serrate_core::internal::keyed::{self, Contents, Latest};
 
-/// The change that a statement makes to a file.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Insert {
@@ -49,7 +48,6 @@ pub(super) struct ChangeSink {
 }
 
 impl ChangeSink {
-    /// Returns the plan of a change that needs no rows.
     pub(super) fn plan(self) -> Arc<dyn ExecutionPlan> {
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&self.schema)));
         Arc::new(DataSinkExec::new(nothing, Arc::new(self), None))

@@ -258,7 +258,6 @@ pub(in crate::sql) async fn at_path(url: &str) -> Result<Option<Arc<dyn TablePro
     .await
 }
 
-/// Runs blocking reads on a thread for blocking work.
 async fn run_blocking<T: Send + 'static>(
     read: impl FnOnce() -> crate::Result<T> + Send + 'static,
 ) -> Result<T> {

@@ -13,10 +13,8 @@ use super::DokTable;
 use crate::functions::TableNames;
 use serrate_core::internal::keyed::Version;
 
-/// The catalogs, with the default catalog and schema.
 type Catalogs = (Arc<dyn CatalogProviderList>, String, String);
 
-/// The tables of a session.
 struct Tables(Arc<dyn Fn() -> Catalogs + Send + Sync>);
 
 impl fmt::Debug for Tables {

@@ -10,12 +10,10 @@ use serrate_core::internal::keyed::first_double;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DokOptions {
-    /// Size of every axis.
     pub(super) shape: Option<Vec<usize>>,
     pub(super) keys: Option<Vec<String>>,
     /// How rows with the same keys are treated, if specified. `Some(None)` makes them an error.
     pub(super) duplicates: Option<Option<Duplicates>>,
-    /// Whether an existing file is replaced.
     pub(super) overwrite: bool,
 }
 

@@ -26,7 +26,6 @@ use serrate_core::internal::own_extent;
 #[derive(Clone, Debug)]
 pub(super) struct DokSource {
     version: Arc<Version>,
-    /// All columns of the table.
     schema: SchemaRef,
     projection: Vec<usize>,
     projected: SchemaRef,

@@ -22,7 +22,6 @@ use super::nest::{NestExec, nest_batch};
 use crate::sql::mends::with_coerced_types;
 use crate::sql::order::{in_source_order, pin_sorts, pinned};
 
-/// The computation on the rows.
 #[derive(Clone, Debug)]
 pub(super) enum Derived {
     /// Groups rows into ragged rows by keys.
@@ -109,7 +108,6 @@ impl DerivedTable {
             .collect())
     }
 
-    /// Rewrites a condition on the table to the columns of the query.
     fn rewrite_condition(&self, condition: &Expr) -> Result<Expr> {
         let schema = self.query.schema();
         let moved = condition.clone().transform(|e| {

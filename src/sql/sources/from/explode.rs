@@ -20,7 +20,6 @@ use crate::error::Error;
 use crate::sql::exec::one_input;
 use crate::table::{Column, LongOptions, RaggedTable};
 
-/// How a ragged table is converted to a long one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExplodeOptions {
     /// Whether an element with an empty list has a row, too, with NULL in the columns below it.
@@ -71,7 +70,6 @@ pub(super) fn explode_batch(
 }
 
 impl ExplodeExec {
-    /// Creates a node over ragged columns that returns the columns of `schema`.
     pub(crate) fn new(
         input: Arc<dyn ExecutionPlan>,
         options: ExplodeOptions,

@@ -110,7 +110,6 @@ fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result
     }
 }
 
-/// The arguments after the query.
 struct Arguments<'a> {
     values: Vec<&'a SqlExpr>,
     options: Vec<(String, &'a SqlExpr)>,
@@ -248,7 +247,6 @@ fn example_call(function: &str) -> &'static str {
     }
 }
 
-/// Returns the value of a string literal.
 pub(in crate::sql) fn text(value: &SqlExpr) -> Option<&str> {
     match value {
         SqlExpr::Value(value) => match &value.value {

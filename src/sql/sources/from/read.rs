@@ -19,7 +19,6 @@ use super::text;
 use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::listing::FilesTable;
 
-/// Extensions of data files.
 pub(super) const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
 

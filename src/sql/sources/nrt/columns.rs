@@ -40,7 +40,6 @@ enum Origin {
     Absent,
 }
 
-/// The columns of a table with their origins in one file.
 #[derive(Debug)]
 pub(super) struct Columns {
     schema: SchemaRef,

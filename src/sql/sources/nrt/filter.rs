@@ -22,7 +22,6 @@ use crate::array::list_depth;
 
 type Condition = Arc<dyn PhysicalExpr>;
 
-/// A conjunction of conditions on rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RowFilter {
     conditions: Vec<Condition>,
@@ -61,7 +60,6 @@ impl RowFilter {
         self.conditions.is_empty()
     }
 
-    /// Returns the conjunction of all conditions.
     pub(super) fn predicate(&self) -> Option<Condition> {
         (!self.is_empty()).then(|| conjunction(self.conditions.iter().cloned()))
     }

@@ -55,7 +55,6 @@ impl Headers {
     }
 }
 
-/// An open file.
 #[derive(Debug)]
 pub(super) enum Input {
     File {

@@ -37,7 +37,6 @@ const READ_AHEAD: usize = 2;
 
 type Runs = Vec<Range<usize>>;
 
-/// Metrics of the data that scans read.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     bytes: Count,

@@ -299,7 +299,6 @@ fn writer_is_set(set: &ParquetOptions) -> bool {
         || set.data_page_row_count_limit != stock.data_page_row_count_limit
 }
 
-/// Writes batches in order of arrival as one Parquet file.
 #[derive(Debug)]
 struct ParquetFileSink {
     target: PathBuf,

@@ -53,7 +53,6 @@ impl ListsOpener {
         Self { source, store, config, partition }
     }
 
-    /// Returns the rows of a file from DataFusion's scan.
     async fn stock_rows(
         &self,
         source: &ParquetSource,

@@ -234,7 +234,6 @@ fn of_file(e: &Arc<dyn PhysicalExpr>) -> bool {
     found.unwrap_or(true)
 }
 
-/// Adds a column of row numbers to the schema of a table.
 fn add_row_numbers(table: &TableSchema) -> TableSchema {
     let row = Field::new(ROW, DataType::Int64, false).with_extension_type(RowNumber);
     TableSchema::builder(Arc::clone(table.file_schema()))
