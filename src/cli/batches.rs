@@ -173,8 +173,7 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     println(&line)
 }
 
-/// Opens the stream. The metadata of each batch contains the categories, which batches.json contains for
-/// a folder.
+/// Opens the stream. Its batches contain the categories, which batches.json contains for a folder.
 fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     let out = BufWriter::with_capacity(1 << 20, std::io::stdout());
     let stream = BatchStream::new(out, "standard output");

@@ -234,8 +234,7 @@ fn vocabulary_path(
     source.meds.as_ref().filter(|_| part_for(format) == MedsPart::Tokens)?;
     Some(match to_folder {
         true => output.join("metadata").join("codes.parquet"),
-        // Each file has its own vocabulary, because tokens of two data sets in one folder have different
-        // meanings.
+        // One vocabulary per file, because tokens of two data sets in one folder have different meanings.
         false => output.with_extension("codes.parquet"),
     })
 }
@@ -294,8 +293,7 @@ fn write_shards(
     sink.finish()
 }
 
-/// Checks targets before anything is written. Refuses existing files, two outputs of one name, and an
-/// input as output.
+/// Refuses existing files, two outputs of one name, and an input as output, before anything is written.
 fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> Outcome {
     let mut seen = HashSet::new();
     for target in targets {

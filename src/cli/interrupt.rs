@@ -1,5 +1,4 @@
-//! Ctrl-C and SIGTERM: the first signal stops the running work and lets it clean up, the second ends the
-//! process.
+//! Ctrl-C and SIGTERM: the first signal lets running work stop and clean up, the second ends the process.
 
 use std::future::Future;
 use std::sync::LazyLock;
@@ -32,8 +31,7 @@ const SOON: Duration = Duration::from_millis(700);
 /// Number of tasks of statements that still exist.
 static TASKS: AtomicUsize = AtomicUsize::new(0);
 
-/// Listens for signals on a thread with its own runtime, because all workers of the main runtime may be
-/// busy.
+/// Listens for signals on a thread with its own runtime, because all other workers may be busy.
 pub(super) fn listen() -> Outcome {
     let failed = |e: std::io::Error| Failure::message(format!("cannot listen for signals: {e}"));
     let runtime =

@@ -1,7 +1,6 @@
 //! The `serrate` command: arguments, scripts, the shell, and the file commands.
 //!
-//! Exit codes: 0 on success, 1 if a query or a file failed, 2 for wrong usage, 130 if interrupted,
-//! 143 if terminated.
+//! Exit codes: 0 success, 1 a query or a file failed, 2 wrong usage, 130 interrupted, 143 terminated.
 
 mod args;
 mod batches;

@@ -178,8 +178,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Shows the result of a statement. `done` is the verb and object to report for a statement that
-    /// writes.
+    /// Shows the result of a statement. For one that writes, `done` is the verb and object to report.
     async fn show_results(
         &mut self,
         mut stream: SendableRecordBatchStream,

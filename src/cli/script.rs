@@ -72,8 +72,7 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     let mut open: Option<(Location, Location)> = None;
     // The current comment, and its last line.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
-    // Line of the last token. A comment on that line trails it and is not the title of the next
-    // statement.
+    // Line of the last token. A comment on it trails the token and is not the title of the next statement.
     let mut last_line = 0;
     let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);

@@ -1,5 +1,4 @@
-//! Arguments of a call: checked once when a query is planned ([`Plan`]), read once per batch
-//! ([`Call`]).
+//! Arguments of a call: checked once at planning ([`Plan`]), read once per batch ([`Call`]).
 
 use std::cell::RefCell;
 use std::sync::Arc;

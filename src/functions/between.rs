@@ -65,8 +65,7 @@ fn locate_arguments(
     second_is_list: bool,
     last_is_text: bool,
 ) -> ArgumentPositions {
-    // Four arguments are either a mask with `closed`, or elements without it. The type of the second
-    // argument decides.
+    // For four arguments, the second decides: a mask with `closed`, or elements without it.
     match (arguments, second_is_list) {
         (3, _) => ArgumentPositions { values: 0, closed: None },
         (4, false) => ArgumentPositions { values: 0, closed: Some(3) },

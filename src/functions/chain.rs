@@ -71,8 +71,7 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
     true
 }
 
-/// Maximum depth of nested operators that are planned. A thread with a small stack can copy and compare
-/// them.
+/// Maximum depth of nested operators. A thread with a small stack can copy and compare them.
 const DEEPEST: usize = 256;
 
 /// Whether an expression nests more operators than are planned. Such operators are arithmetic on neither
@@ -372,8 +371,7 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// Appends an operator to a chain. Starts another chain around it if too many operands would be in memory
-/// at once.
+/// Appends an operator to a chain, or starts another chain around one with too many operands in memory.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {

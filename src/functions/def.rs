@@ -79,8 +79,8 @@ impl Def {
         }
     }
 
-    /// Whether the result has one value for each value of its list arguments, as an elementwise function
-    /// or a string test does.
+    /// Whether the result has one value for each value of its list arguments, as elementwise functions
+    /// have.
     pub(crate) fn keeps_lengths(&self) -> bool {
         match self.doc.section {
             Section::Elementwise => true,
@@ -98,8 +98,7 @@ pub(crate) fn nullable(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("", data_type, true))
 }
 
-/// Adds the name of the function to an error about values. Errors about files, memory or DataFusion are
-/// complete without it.
+/// Adds the name of the function to an error about values. Other errors are complete without it.
 fn add_function(def: &Def, error: Error) -> Error {
     match error {
         Error::Arrow(_)

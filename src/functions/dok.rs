@@ -445,8 +445,8 @@ pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
 }
 
 impl NamedTableUdf {
-    /// Returns the text that replaces a table name and the version that it refers to, or `None` if the
-    /// text is not replaced.
+    /// Returns the replacement of a table name and the version that it refers to, or `None` to keep the
+    /// text.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

@@ -93,8 +93,8 @@ impl<'a> Known<'a> {
         Ok(!def.can_fail(&types, &shapes, has_written_arguments(call)))
     }
 
-    /// Returns the field of an expression. For a call of a function of Serrate, it is computed from the
-    /// fields of its arguments.
+    /// Returns the field of an expression, computed from the fields of the arguments for Serrate's
+    /// functions.
     fn find_field(&mut self, e: &'a Expr) -> Result<FieldRef> {
         if let Some(known) = self.types.get(&std::ptr::from_ref(e)) {
             return Ok(Arc::clone(known));
@@ -157,8 +157,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Whether a function, such as Serrate's or `array_length` and `cardinality` of DataFusion, cannot fail,
-/// whatever its arguments.
+/// Whether a function of Serrate, or `array_length` or `cardinality` of DataFusion, never fails.
 pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
     match our_def(call) {
         Some(def) => match def.fails {
@@ -182,8 +181,7 @@ fn our_def(call: &ScalarFunction) -> Option<&'static Def> {
     is_ours(&call.func).then_some(*def)
 }
 
-/// Whether a call is DataFusion's `x[a:b]`, `x[a:b:s]` or `x[a]` with integer literals. A step of 0
-/// fails.
+/// Whether a call is DataFusion's `x[a:b]`, `x[a:b:s]` or `x[a]` with integer literals and no step of 0.
 pub(crate) fn is_fixed_slice(call: &ScalarFunction) -> bool {
     let number = |e: &Expr| match e {
         Expr::Literal(value, _) => value.data_type().is_integer() && !value.is_null(),

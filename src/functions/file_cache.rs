@@ -9,8 +9,7 @@ use serrate_core::internal::Stamp;
 
 const MAX_FILES: usize = 4;
 
-/// Cache of the results of the most recently used files. Functions have no state, and are called for
-/// every batch.
+/// Cache of the results of the most recently used files, because functions have no state.
 pub(super) struct FileCache<T> {
     files: Mutex<Vec<CacheEntry<T>>>,
 }

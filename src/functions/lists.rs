@@ -118,8 +118,7 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Adds a level of `List` with index `at`. Index 0 is around all other levels; their number is around
-    /// the leaves.
+    /// Adds a level of `List` with index `at`: 0 is around all levels, their number is around the leaves.
     pub(super) fn with_level(&self, at: usize) -> DataType {
         let mut all = self.levels.clone();
         // The element field moves with the elements that it describes.
@@ -134,8 +133,7 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the levels for which `keep` is true, the outermost first, or the leaf type if there are
-    /// none.
+    /// Returns the levels for which `keep` is true, outermost first, or the leaf type if there are none.
     pub(crate) fn only(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {

@@ -28,8 +28,7 @@ const FROM: (&str, &str) = (
 /// Names of the fields in the list of pairs that a subquery of the statement returns.
 pub(crate) const PAIR: [&str; 2] = ["k", "v"];
 
-/// Functions whose table the statement reads in a subquery, with the number of arguments before the
-/// table.
+/// Functions whose table a subquery of the statement reads, with the number of arguments before it.
 pub(crate) const TABLES: [(&str, usize); 2] = [("ragged_lookup", 1), ("ragged_bin", 2)];
 
 pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];

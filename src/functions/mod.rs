@@ -320,8 +320,7 @@ pub fn register_operators(ctx: &SessionContext) -> Result<()> {
     Ok(())
 }
 
-/// Returns the pages of `docs/functions/` as pairs of file name and Markdown: an index, and a page
-/// per family of functions.
+/// Returns the pages of `docs/functions/` as file name and Markdown: an index, and a page per family.
 pub fn documentation() -> Vec<(String, String)> {
     let mut index = String::from(PREFACE);
     let mut pages = Vec::new();

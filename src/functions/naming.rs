@@ -18,8 +18,7 @@ pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
 
 /// Writes the name of a call and returns the precedence of its loosest operator outside parentheses.
 ///
-/// The caller decides on parentheses by this value, so a chain of operators is written once, and not once
-/// per operator.
+/// The caller decides on parentheses by this value, so a chain of operators is written once.
 fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>> {
     match (def.infix, args) {
         (Some(op), [left, right]) => {

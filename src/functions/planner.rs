@@ -55,8 +55,7 @@ pub(crate) fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// Evaluates an expression without columns to a literal. Returns `None` if it cannot be evaluated at
-/// planning.
+/// Evaluates an expression without columns at planning. Returns `None` if that is impossible.
 pub(crate) fn fold_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     let simplifier = ExprSimplifier::new(SimplifyContext::default());
     let expr = simplifier.coerce(expr, schema).ok()?;
@@ -147,8 +146,7 @@ impl ExprPlanner for ListOperators {
     }
 }
 
-/// Casts a date to a timestamp before a duration is added or subtracted, as DuckDB does. DataFusion has
-/// no type for the result.
+/// Casts a date to a timestamp before a duration is added, as DuckDB does. DataFusion has no result type.
 fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
         return expr;
@@ -181,16 +179,13 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
 /// `IN` is a call of `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// The operator around a call that may apply to the values of lists. The call is its left side; its right
-/// side is NULL.
+/// The operator in `call ON LISTS NULL`, where the call may apply to the values of lists.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
-/// The operator around the operand of a unary minus. The operand is its left side; its right side is
-/// ignored.
+/// The operator around the operand of a unary minus, which is its left side. The right side is ignored.
 pub(crate) const SIGNED: &str = "SIGNED";
 
-/// The operator for `ragged_mean(x) FILTER (WHERE mask)`. The call is its left side, the mask its right
-/// side.
+/// The operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
 pub(crate) const FILTER: &str = "FILTER";
 
 /// Plans a reduction of the values for which a mask is true.
@@ -277,8 +272,7 @@ impl Predicate {
         Some(Self { test, negated })
     }
 
-    /// Plans a test of each value if the left side is a list, or else the expression that DataFusion
-    /// would plan.
+    /// Plans a test of each value if the left side is a list, else the expression of DataFusion.
     fn plan(self, expr: RawBinaryExpr, schema: &DFSchema) -> Expr {
         let RawBinaryExpr { left, right, .. } = expr;
         let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
@@ -363,8 +357,7 @@ fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     Some(if not { negate_mask(mask) } else { mask })
 }
 
-/// Gives `[]` in a comparison the type of the other side, because its depth is unknown. The lists then
-/// compare as a whole.
+/// Gives `[]` in a comparison the type of the other side, so that lists of one depth are compared.
 fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let is_empty = |e: &Expr| match e {
         Expr::ScalarFunction(call) => call.name() == "make_array" && call.args.is_empty(),
@@ -440,8 +433,7 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
 /// Returns the call for an operator on lists, or `None` for any other operator.
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // An operand that is still an operator is not a list. Without this check, planning a chain would take
-    // quadratic time.
+    // An unplanned operator is not a list. Without this check, planning a chain would take quadratic time.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {

@@ -20,8 +20,7 @@ const AXIS: (&str, &str) = (
     "an axis, a literal: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused",
 );
 
-/// Functions, including DataFusion's, that read the lengths of lists and no values. [`COUNT`] also reads
-/// which values are NULL.
+/// Functions that read the lengths of lists but no values. [`COUNT`] also reads which values are NULL.
 pub(crate) const LENGTHS_ONLY: [&str; 7] = [
     "array_length",
     "cardinality",

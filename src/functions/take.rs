@@ -147,8 +147,7 @@ pub(super) static REPEAT: Def = Def {
     infix: None,
 };
 
-/// Checks that an argument counts elements: an integer, or lists of integers with at most as many levels
-/// as the axis has.
+/// Checks that an argument counts elements: an integer, or lists of integers of at most `levels` levels.
 pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<()> {
     if list_depth(plan.data_type(i)) == 0 {
         return plan.integer(i, "a number of elements");

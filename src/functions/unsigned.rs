@@ -7,11 +7,9 @@
 //! * Functions that count return Int64, as in DuckDB: `row_number`, `rank`, `dense_rank`, `ntile`,
 //!   `approx_distinct`, and the functions of [`list_counts`](super::list_counts).
 //! * Quotients of integers are exact and have no fraction, whatever the types ([`plan_quotient`]).
-//! * Functions that accept an Int64 also accept a UInt64, and fail for a value beyond Int64
-//!   ([`takes_unsigned`]).
+//! * Functions that accept an Int64 also accept a UInt64 within its range ([`takes_unsigned`]).
 //!
-//! Remove the replaced window functions once `stock_ranks_are_still_unsigned` in `tests/sql/integers.rs`
-//! fails.
+//! Remove the window functions once `stock_ranks_are_still_unsigned` in `tests/sql/integers.rs` fails.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -360,8 +358,7 @@ fn unsigned_literal(expr: &Expr) -> Option<Expr> {
     Some(Expr::Literal(value, metadata.clone()))
 }
 
-/// Plans the quotient or remainder of an unsigned and a signed integer without a fraction. Returns `None`
-/// if DataFusion's has none.
+/// Plans the quotient or remainder of an unsigned and a signed integer, if DataFusion's has a fraction.
 ///
 /// A literal takes the type of a UInt64 next to it. The quotient of a UInt64 and a signed integer may
 /// exceed both types, so it is a DECIMAL(20, 0), like their sum.

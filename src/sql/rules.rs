@@ -128,8 +128,7 @@ pub(in crate::sql) fn last_physical_rules() -> [PhysicalRule; 11] {
     ]
 }
 
-/// A rule that the setting `serrate.rule.NAME` switches off. The name of the rule itself is
-/// `serrate_NAME`.
+/// A rule `serrate_NAME` that the setting `serrate.rule.NAME` switches off.
 #[derive(Debug)]
 struct Switched<R>(R);
 

@@ -96,8 +96,8 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
             *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
         }
     }
-    // Only Serrate uses these names, so registration cannot fail. A session that lacks a function would
-    // still work.
+    // Only Serrate uses these names, so registration cannot fail. Without a function, a session still
+    // works.
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
     let _ = register_dok_names(&ctx);
@@ -235,8 +235,7 @@ const DOK: &str = "DOK";
 /// Other extensions of files with one JSON record per line.
 const JSON_LINES: [&str; 2] = ["ndjson", "jsonl"];
 
-/// Wraps the session's factories for Parquet, CSV, JSON and Arrow, or else DataFusion's, so that COPY is
-/// Serrate's.
+/// Wraps the session's factories for Parquet, CSV, JSON and Arrow, or DataFusion's, to replace COPY.
 fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFormatFactory>> {
     let [parquet, csv, json, arrow] = stock;
     let parquet = match parquet {

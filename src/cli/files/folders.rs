@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folders of some files that do not exist yet. On drop, the folders that were created but are empty
-/// are removed.
+/// The missing folders of some files. On drop, folders that were created but are empty are removed.
 pub(in crate::cli) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {

@@ -90,8 +90,7 @@ impl FileFormat {
     }
 }
 
-/// Refuses a name whose extension contradicts its content: a folder (`of` is `None`), or a file of format
-/// `of`.
+/// Refuses a name whose extension contradicts its content: a folder (`of` is `None`), or a file of `of`.
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {

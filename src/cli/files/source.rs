@@ -56,8 +56,7 @@ pub(in crate::cli) struct InputSource {
 }
 
 impl InputSource {
-    /// Opens a file, or a folder with all files of one format below it, ordered by name (`2` before
-    /// `10`).
+    /// Opens a file, or a folder with all files of one format below it in natural order (`2` before `10`).
     pub(in crate::cli) fn open(path: &Path) -> Outcome<Self> {
         let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
         let path = path.to_path_buf();

@@ -160,8 +160,7 @@ impl<'a> CellNode<'a> {
                         format!("… {}", cut_text(last, Some(INNER_WIDTH)))
                     }
                 };
-                // The number of elements that fit depends on the ending, so the ending takes its maximum
-                // width here.
+                // The ending takes its maximum width here, because the number of elements depends on it.
                 let widest = more(range.len());
                 let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
                 let limit = limit.saturating_sub(widest.chars().count() + 2);

@@ -46,7 +46,7 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of standard output closed the pipe. Writers of formats hide this in their own
+    /// Whether the reader of standard output closed the pipe, which writers of formats hide in their
     /// errors.
     pub(super) fn is_closed(&self) -> bool {
         self.closed

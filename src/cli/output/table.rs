@@ -118,8 +118,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Renders the given columns, or `None` as a mark of omission, with values of at most `width`
-    /// characters.
+    /// Renders columns, or `None` as a mark of omission, with values of at most `width` characters.
     fn render_table(&self, columns: &[Option<usize>], width: Option<usize>) -> Outcome<Table> {
         let mut table = Table::new();
         let preset =
@@ -178,8 +177,7 @@ fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     }
     left = left.saturating_sub(full_width(&1));
     let mut hidden = 0..widths.len();
-    // Keeps columns from both ends in turn. If the next column at one end is too wide, continues at the
-    // other.
+    // Keeps columns from both ends in turn. Continues at the other end if the next column is too wide.
     let (mut front, mut open) = (true, [true, true]);
     while hidden.len() > 1 && open != [false, false] {
         let next = if front { hidden.start } else { hidden.end - 1 };

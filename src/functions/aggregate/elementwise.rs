@@ -133,8 +133,7 @@ struct ElementwiseState {
     rows: CollectedRows,
     waiting: usize,
     settled: usize,
-    /// Whether all rows are combined. A single row must be combined, too, because the reduction changes
-    /// its NULL values.
+    /// Whether all rows are combined. The reduction changes NULL values of a single row, too.
     laid: bool,
     groups: usize,
 }

@@ -123,8 +123,7 @@ impl ExactFloats {
     }
 }
 
-/// Returns the signature of `avg` without its cast of integers to Float64, which cannot represent every
-/// integer beyond 2^53.
+/// Returns the signature of `avg` without its lossy cast of integers beyond 2^53 to Float64.
 fn mean_signature() -> Signature {
     let class = |class| TypeSignature::Coercible(vec![Coercion::new_exact(class)]);
     let widened = |to, from: Vec<TypeSignatureClass>, native| {

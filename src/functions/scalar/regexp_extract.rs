@@ -87,8 +87,7 @@ impl ScalarUDFImpl for RegexpExtract {
     }
 }
 
-/// Returns a group of the first match in each string: empty without a match, NULL if the string or
-/// pattern is NULL.
+/// Returns a group of the first match in each string: empty without a match, NULL for a NULL argument.
 fn extract(texts: &StringArray, patterns: &StringArray, group: usize) -> Result<StringArray> {
     let mut out = StringBuilder::with_capacity(texts.len(), 0);
     // Patterns rarely change from row to row, so the last one stays compiled.

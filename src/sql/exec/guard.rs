@@ -46,8 +46,7 @@ fn damaged_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
     )
 }
 
-/// Adds the file name to an error of the file's reader. Other errors, such as errors of conditions, are
-/// unchanged.
+/// Adds the file name to an error of the file's reader. Errors of conditions, for example, are unchanged.
 fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
     let of_reader = match error.find_root() {
         DataFusionError::ParquetError(_)

@@ -23,8 +23,7 @@ const SHORT: Duration = Duration::from_millis(2);
 /// the other join side than the rows of the previous piece did.
 const MOST: usize = 2048;
 
-/// Returns the rows of its input in pieces that the node above processes quickly, and yields between
-/// pieces.
+/// Returns its input in pieces that the node above processes quickly, and yields between pieces.
 #[derive(Debug)]
 pub(in crate::sql) struct PacedExec {
     input: Arc<dyn ExecutionPlan>,

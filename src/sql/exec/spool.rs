@@ -33,8 +33,7 @@ pub(in crate::sql) struct Kept {
 }
 
 impl Spool {
-    /// Creates a spool that holds at most `limit` bytes in memory. Its file is created in `folder`, which
-    /// is created if missing.
+    /// Creates a spool that holds at most `limit` bytes in memory, and its file in `folder`.
     pub(in crate::sql) fn new(folder: impl Into<PathBuf>, limit: usize) -> Self {
         Self { folder: folder.into(), limit, held: Vec::new(), bytes: 0, file: None }
     }

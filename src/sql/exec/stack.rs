@@ -31,8 +31,7 @@ use futures::stream::StreamExt;
 use crate::sql::exec::one_input;
 use crate::sql::statement::depth::{deep, run_deep};
 
-/// Maximum depth of expressions that are evaluated on the current stack. A level takes some kilobytes in
-/// an unoptimized build.
+/// Maximum depth of expressions that use the current stack: kilobytes per level in a debug build.
 const SHALLOW: usize = 64;
 
 /// Creates physical plans on a stack that is large enough for deep expressions.

@@ -124,8 +124,7 @@ pub(in crate::sql) fn unqualified(expr: Expr) -> Result<Expr> {
     Ok(expr.data)
 }
 
-/// Simplifies an expression as the optimizer does: folds constants, evaluates `now()`, and binds named
-/// arguments of functions.
+/// Simplifies an expression like the optimizer: folds constants, evaluates `now()`, binds named arguments.
 pub(in crate::sql) fn simplify_expr(
     state: &dyn Session,
     expr: Expr,

@@ -34,8 +34,7 @@ impl AnalyzerRule for ComputedLists {
 }
 
 fn compared_one_by_one(e: Expr) -> Transformed<Expr> {
-    // Any expression over columns counts, because the optimizer turns functions such as coalesce into
-    // CASE later.
+    // Any expression over columns counts: the optimizer turns functions such as coalesce into CASE later.
     let is_computed = |e: &Expr| {
         !matches!(e, Expr::Column(_)) && (!e.column_refs().is_empty() || e.contains_outer())
     };

@@ -73,8 +73,7 @@ fn as_nullable(e: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..query })))
 }
 
-/// Returns its argument as a nullable value. The function is volatile, so that no rule evaluates it over
-/// a constant.
+/// Returns its argument as a nullable value. It is volatile, so that no rule evaluates it over a constant.
 static NULLABLE: LazyLock<ScalarUDF> = LazyLock::new(|| {
     ScalarUDF::new_from_impl(Nullable { signature: Signature::any(1, Volatility::Volatile) })
 });

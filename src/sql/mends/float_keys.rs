@@ -32,8 +32,7 @@ const ORDERING: [&str; 5] =
 /// * A NaN with a negative sign, which 0.0 / 0.0 is on most processors, is less than all numbers and not
 ///   equal to another NaN.
 /// * -0.0 sorts before 0.0, and is a separate partition and list element.
-/// * The filter that a hash join derives from its keys for the scan of the other side drops rows that the
-///   join itself would match.
+/// * The filter that a hash join pushes into the scan of the other side drops rows that the join matches.
 ///
 /// Remove once `stock_comparisons_tell_zeros_and_nan_apart` of the SQL tests fails.
 #[derive(Debug, Default)]
@@ -192,8 +191,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // No NaN equals a number, and DataFusion's comparison with a literal treats both zeros as
-            // equal.
+            // No NaN equals a number, and a comparison with a literal treats both zeros as equal.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }
@@ -282,8 +280,7 @@ fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Aggregate(keyed)))
 }
 
-/// Wraps a float expression in [`float_key`] unless its values are canonical already. Returns whether it
-/// did.
+/// Wraps a float expression in [`float_key`] unless it is canonical already. Returns whether it did.
 fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let inner = match &*expr {
         Expr::Alias(alias) => &*alias.expr,

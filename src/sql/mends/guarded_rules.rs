@@ -30,8 +30,7 @@ use crate::functions::physical_cannot_fail;
 use crate::sql::exec::one_input;
 use crate::sql::rules::PhysicalRule;
 
-/// A physical rule of DataFusion that moves no filter or projection into nodes where its columns would be
-/// resolved wrongly.
+/// A physical rule of DataFusion that moves nothing into nodes where columns would be resolved wrongly.
 ///
 /// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above.
 /// Those that start at the node itself or below move as usual.
@@ -126,8 +125,7 @@ fn has_fallible_condition(node: &Arc<dyn ExecutionPlan>) -> bool {
         .is_some_and(|filter| !physical_cannot_fail(filter.expression(), filter.schema()))
 }
 
-/// Whether a filter over the columns of a node refers to the same columns when the node passes it to its
-/// children by name.
+/// Whether a filter on a node refers to the same columns when the node passes it to its children by name.
 fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let children = node.children();
     if has_repeated_name(&node.schema())
@@ -245,8 +243,7 @@ impl ExecutionPlan for BarrierExec {
     }
 }
 
-/// Hides a join from the rule, but accepts projections from above. Present only while a [`GuardedRule`]
-/// runs.
+/// Hides a join from the rule, but accepts projections. Present only while a [`GuardedRule`] runs.
 #[derive(Debug)]
 struct OpaqueJoinExec {
     join: Arc<dyn ExecutionPlan>,

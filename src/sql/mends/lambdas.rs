@@ -198,8 +198,7 @@ fn renumber_filter(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
     }))
 }
 
-/// Adds [`PARAMETERS`] to the indices of parameters. The order of the indices expresses how lambdas nest,
-/// so it must not change.
+/// Adds [`PARAMETERS`] to the indices of parameters, whose order expresses how lambdas nest.
 fn renumber_parameters(expr: &Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
     Arc::clone(expr).transform_up(|e| {
         let moved = match e.downcast_ref::<LambdaVariable>() {

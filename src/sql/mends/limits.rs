@@ -72,8 +72,7 @@ impl PhysicalOptimizerRule for OpaqueLimits {
     }
 }
 
-/// A limit that requires the existing order of its input and reports no fetch. Present only while
-/// [`OpaqueLimits`] runs.
+/// A limit that keeps its input's order and reports no fetch. Present only while [`OpaqueLimits`] runs.
 #[derive(Debug)]
 struct OpaqueLimitExec {
     limit: Arc<dyn ExecutionPlan>,

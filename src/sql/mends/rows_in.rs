@@ -15,8 +15,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Name of the struct fields, followed by their index, that `sql::tuples` writes for the values of a row
-/// on both sides of IN.
+/// Prefix of the names of struct fields that `sql::tuples` writes for the values of a row.
 pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 
 /// Analyzer rule, before DataFusion's type coercion: rewrites a row in front of IN to EXISTS.

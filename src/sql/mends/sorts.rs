@@ -25,8 +25,7 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::one_input;
 
-/// Physical optimizer rule, before plans are checked: sorts the input of a node if the required order is
-/// not known to hold.
+/// Physical optimizer rule, before plans are checked: adds required sorts that are not known to hold.
 ///
 /// Below UNION ALL, DataFusion sorts by a column that equals the key in one input and is constant in
 /// another, and then cannot derive an order for the union, so the statement fails in `SanityCheckPlan`.

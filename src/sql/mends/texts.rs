@@ -10,8 +10,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, before DataFusion's type coercion: casts the pattern of LIKE to the value type of a
-/// dictionary on the left.
+/// Analyzer rule, before type coercion: casts the pattern of LIKE to the value type of a dictionary.
 ///
 /// Type coercion leaves the dictionary and casts the pattern to another string type, so `code LIKE
 /// pattern` fails if the pattern is a column of a Parquet file.

@@ -11,8 +11,7 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 
 use serrate_core::internal::holds_float;
 
-/// Physical optimizer rule: removes limits that came from ORDER BY from aggregates with float keys or
-/// values.
+/// Physical optimizer rule: removes limits of ORDER BY from aggregates with float keys or values.
 ///
 /// DataFusion's `TopKAggregation` keeps the best groups in a heap that drops NaN, so `max(v)` differs
 /// from its value without LIMIT. It panics for a NaN key. Remove once

@@ -91,8 +91,7 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
         return Ok(Ok(Arc::clone(plan)));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        // Without keys there is one row. Before optimization, a plan may only require a single partition
-        // and not have one yet.
+        // Without keys there is one row. Before optimization, a single partition may only be required.
         let one = one || single_input(plan);
         return Ok(if aggregate.group_expr().is_empty() && one {
             Ok(Arc::clone(plan))

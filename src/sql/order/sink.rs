@@ -84,8 +84,8 @@ impl OrderedSinkExec {
         Self { input, sink, order, format, ids, settled: false, properties: Arc::new(properties) }
     }
 
-    /// Replaces the input. A node that wraps the input of a settled plan (in metrics, for example) keeps
-    /// it settled.
+    /// Replaces the input. A wrapper around the input of a settled plan (for metrics, say) keeps it
+    /// settled.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         let settled = self.settled && input.output_partitioning().partition_count() == 1;
         Self {

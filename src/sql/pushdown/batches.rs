@@ -98,8 +98,7 @@ fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     Ok(all)
 }
 
-/// Runs a plan that returns lists in batches of `rows` rows. Inputs without lists keep the batch size of
-/// the session.
+/// Runs a plan that returns lists in batches of `rows` rows. Inputs without lists keep the usual size.
 fn lower_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,
@@ -124,8 +123,8 @@ fn lower_batch_size(
     Ok(plan.data)
 }
 
-/// Runs a plan that returns no lists in batches of the usual size, and the parts below that carry lists
-/// in smaller ones.
+/// Runs a plan that returns no lists in batches of the usual size, and its parts with lists in smaller
+/// ones.
 fn raise_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,
@@ -224,8 +223,7 @@ fn is_list(data_type: &DataType) -> bool {
 /// Assumed number of bytes per leaf in a compressed file.
 const LEAF_ON_DISK: f64 = 2.0;
 
-/// Estimates the number of leaves per row from the size of the files, divided equally among the list
-/// columns.
+/// Estimates leaves per row from the size of the files, divided equally among the list columns.
 fn on_disk(schema: &Schema, read: &[usize], config: &FileScanConfig, rows: usize) -> Option<f64> {
     let is = |i: &usize| schema.fields().get(*i).is_some_and(|f| is_list(f.data_type()));
     if rows == 0 || !read.iter().any(is) {

@@ -18,8 +18,7 @@ use crate::functions::{cannot_fail, is_fixed_slice, is_ours};
 /// Prefix of the names of columns that this rule creates.
 const PREFIX: &str = "__serrate_below_join";
 
-/// Logical optimizer rule: moves functions of Serrate, `x[a:b]` and `x[a]` below a join if they read
-/// lists of one side only.
+/// Logical optimizer rule: moves Serrate's functions, `x[a:b]` and `x[a]` over one side below a join.
 ///
 /// A join copies the lists of each row that it returns, once per match. The result of a function on them
 /// is usually small: a sum, a count, the last ten events. Below the join, it is computed once per row of

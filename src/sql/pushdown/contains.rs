@@ -120,8 +120,7 @@ fn as_known(
     Ok(Some(Arc::new(known)))
 }
 
-/// Returns the type of the values of a column of one-level lists, if both forms compare such values
-/// equally.
+/// Returns the type of the values of one-level lists, if both forms compare such values equally.
 fn comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
     let column = list.downcast_ref::<Column>()?;
     let data_type = schema.fields().get(column.index())?.data_type();

@@ -199,8 +199,7 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the function and the column if an expression is a call that reads only the lengths of a
-/// column.
+/// Returns function and column if an expression is a call that reads only the lengths of a column.
 pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(&str, &PhysicalColumn)> {
     let name = called_function(e, &LENGTHS_ONLY)?;
     let mut list = e.children()[0];
@@ -210,8 +209,7 @@ pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(&str, &Phys
     list.downcast_ref::<PhysicalColumn>().map(|column| (name, column))
 }
 
-/// Returns the function that an expression calls if it is one of `functions` and all arguments but the
-/// first are literals.
+/// Returns the called function if it is in `functions` and all arguments after the first are literals.
 fn called_function<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a str> {
     let call = e.downcast_ref::<ScalarFunctionExpr>()?;
     let [_, rest @ ..] = call.args() else { return None };

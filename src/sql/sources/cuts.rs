@@ -27,8 +27,7 @@ pub(in crate::sql) fn elements(table: &RaggedTable, row: usize, axis: usize) -> 
     Ok(position)
 }
 
-/// Returns the maximum number of rows from `rows.start` on that hold at most `limit` elements of `axis`,
-/// at least 1.
+/// Returns how many rows from `rows.start` on hold at most `limit` elements of `axis`, at least 1.
 pub(in crate::sql) fn rows_within(
     table: &RaggedTable,
     rows: Range<usize>,
@@ -91,8 +90,7 @@ fn cut_ranges(
 /// The type of leaves without values, which are only null or valid.
 const HOLLOW: DataType = DataType::FixedSizeBinary(0);
 
-/// Returns a list type with [`HOLLOW`] leaves, if the array of leaves itself stores which of them are
-/// null.
+/// Returns a list type with [`HOLLOW`] leaves, if the leaf array itself stores which leaves are null.
 pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
     let open = |field: &FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(hollow(field.data_type())))
@@ -203,8 +201,7 @@ impl WithArrays {
 /// Maximum number of bytes of cached offsets.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// The parameters of a cut: the rows, the axis whose elements are counted, and the maximum numbers of
-/// elements and of rows.
+/// The parameters of a cut: rows, the axis to count, and maximum numbers of elements and rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct Way {
     pub(in crate::sql) rows: Range<usize>,

@@ -11,8 +11,7 @@ use crate::sql::sources::urls::shown_location;
 /// Formats in which every file has a header.
 const WITH_HEADERS: [&str; 4] = ["nrt", "safetensors", "parquet", "arrow"];
 
-/// Refuses files of 0 bytes in a format with a header. Such a file is truncated, and DataFusion would
-/// read it as no rows.
+/// Refuses truncated files of 0 bytes in formats with a header, which DataFusion would read as no rows.
 pub(in crate::sql) async fn refuse_empty(
     state: &dyn Session,
     url: &ListingTableUrl,

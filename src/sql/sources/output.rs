@@ -32,8 +32,7 @@ impl OutputOptions {
             let name = key.strip_prefix("format.").unwrap_or(key);
             if name != "overwrite" && !known.contains(&name) {
                 if name.starts_with("execution.") {
-                    // Options of the sink, such as `execution.keep_partition_by_columns`, do not belong
-                    // to the format.
+                    // An option of the sink, such as `execution.keep_partition_by_columns`.
                     continue;
                 }
                 let all: Vec<_> =

@@ -13,8 +13,7 @@ use crate::sql::statement::rewrite_query;
 
 /// Plans `FROM unnest(..)` and `FROM (FROM t)`.
 ///
-/// The parser's DuckDB dialect, which Serrate's session uses for its lambdas, reads `unnest(..)` as a
-/// table function.
+/// The parser's DuckDB dialect, which Serrate's session uses, reads `unnest(..)` as a table function.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestPlanner;
 

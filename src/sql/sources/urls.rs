@@ -20,8 +20,7 @@ use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::from::files;
 use crate::sql::sources::listing::FilesTable;
 
-/// Resolves a path to a table. If a path cannot be read, it reports why, where DataFusion reports an
-/// unknown table.
+/// Resolves a path to a table. Reports why a path cannot be read, where DataFusion's reports no table.
 #[derive(Debug)]
 pub(in crate::sql) struct PathTables {
     /// Holds the weak pointer to the session.
@@ -57,8 +56,7 @@ impl UrlTableFactory for PathTables {
         let Ok(path) = ListingTableUrl::parse(url) else {
             return Ok(None);
         };
-        // A listing that an earlier statement cached may be out of date, for example after a COPY into
-        // the folder.
+        // The listing of an earlier statement may be out of date, for example after a COPY into the folder.
         if let Some(cache) = state.runtime_env().cache_manager.get_list_files_cache() {
             cache.remove(&TableScopedPath { table: None, path: path.prefix().clone() });
         }

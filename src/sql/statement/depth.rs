@@ -213,12 +213,10 @@ pub(in crate::sql) fn check_depth(
 /// Length in bytes below which a text cannot be too deep.
 const DEEP: usize = 256;
 
-/// Size of the new stack on which planning continues if less than half of it remains. Unused stack takes
-/// no memory.
+/// Size of the new stack for planning if less than half of it remains. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
-/// Runs `work` on a stack large enough for [`OPERATORS`] levels of an expression and [`BALANCED`] levels
-/// of a syntax tree.
+/// Runs `work` on a stack for [`OPERATORS`] levels of an expression or [`BALANCED`] of a syntax tree.
 pub(in crate::sql) fn deep<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, work)
 }

@@ -13,8 +13,7 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Token
 
 /// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, and removes [NOT] MATERIALIZED from WITH.
 ///
-/// A query without volatile functions has the same rows wherever it is evaluated, so the words are
-/// redundant.
+/// A query without volatile functions has the same rows wherever it is evaluated.
 ///
 /// # Errors When AS MATERIALIZED is used with a volatile function, because the query is evaluated again
 /// for each use.

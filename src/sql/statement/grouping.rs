@@ -13,8 +13,7 @@ const MOST_SETS: usize = 4096;
 ///
 /// * `ROLLUP ((a, b), c)` and `CUBE ((a, b), c)` become the equivalent GROUPING SETS.
 /// * `GROUPING SETS (ROLLUP (a, b), c)` contains the sets of ROLLUP.
-/// * `ROLLUP (1, 2)` refers to columns of SELECT, as GROUP BY 1, 2 does. DataFusion groups by the
-///   numbers.
+/// * `ROLLUP (1, 2)` refers to columns of SELECT; DataFusion groups by the numbers.
 /// * `GROUP BY (a, b)` is `GROUP BY a, b`, and `GROUP BY ()` is one group of all rows.
 ///
 /// Remove once `stock_tuples_in_rollup_still_fail` in `tests/sql/grouping.rs` fails.

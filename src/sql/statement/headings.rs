@@ -136,8 +136,7 @@ fn column_heading(plan: &LogicalPlan, at: usize) -> String {
         LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at)),
         LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // If the inputs of a union name a column differently, DataFusion gives the union its own
-            // name.
+            // If the inputs of a union name a column differently, the union has its own name.
             let own = plan.schema().field(at).name();
             (input.schema().field(at).name() == own).then(|| column_heading(input, at))
         }),
@@ -188,8 +187,7 @@ fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan) -> String 
     }
 }
 
-/// Returns an expression that DataFusion displays with the names of its columns and with literals as in
-/// SQL.
+/// Returns an expression that DataFusion displays with column headings and literals as in SQL.
 fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {

@@ -342,8 +342,7 @@ const OURS: [(&str, &str); 31] = [
     ("approx_percentile_cont", "ragged_quantile"),
 ];
 
-/// Returns the function of Serrate that does for the values of a list what a scalar function or an
-/// aggregate does.
+/// Returns the function of Serrate that does for values of lists what a scalar or aggregate function does.
 pub(in crate::sql) fn ours(name: &str) -> Option<String> {
     let alike = format!("ragged_{name}");
     let known = |name: &str| crate::functions::all_scalar().iter().any(|f| f.name() == name);

@@ -234,8 +234,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     let is_plain = |table: &Table, name: &Ident, expr: &Expr| {
         *expr == qualify(&table.name, name) && !table.repeated.iter().any(|n| same_name(n, name))
     };
-    // Merged columns that are not the plain first column of their name, or whose name is ambiguous to the
-    // planner.
+    // Merged columns that are not the first of their name, or whose name is ambiguous to the planner.
     let others: Vec<(Ident, Expr)> = tables
         .iter()
         .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
@@ -365,8 +364,7 @@ fn replacement(name: &Ident, expr: &Expr) -> ReplaceSelectElement {
     ReplaceSelectElement { expr: expr.clone(), column_name: name.clone(), as_keyword: true }
 }
 
-/// Collects the tables of a FROM with the columns that USING merges. Returns `None` if a side has no
-/// name.
+/// Collects the tables of a FROM with the columns that USING merges. `None` if a side has no name.
 fn merge_tables(
     from: &mut TableWithJoins,
     by_conditions: bool,
@@ -505,8 +503,7 @@ fn add(
     Some(())
 }
 
-/// Replaces unqualified names of merged columns with their expressions, except in subqueries, which have
-/// their own tables.
+/// Replaces unqualified names of merged columns with their expressions, except in subqueries.
 struct BareNames<'a> {
     names: &'a [(Ident, Expr)],
     queries: usize,

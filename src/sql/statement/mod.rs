@@ -151,8 +151,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let parse = || {
         let parsed = DFParserBuilder::new(text.as_ref())
             .with_dialect(dialect.as_ref())
-            // Levels that passed the check of depth must be parsed; the parser counts several levels for
-            // one.
+            // The parser counts several levels for one that passed the check of depth.
             .with_recursion_limit(options.recursion_limit.get().saturating_mul(4))
             .build()?
             .parse_statements();
@@ -563,8 +562,7 @@ pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
 
 /// Analyzer rule for statements that came through `ctx.sql`: makes `FROM t` select all columns.
 ///
-/// The planner turns `FROM t` into a projection without expressions, which has no other cause in this
-/// dialect.
+/// The planner turns it into a projection without expressions, which has no other cause in this dialect.
 #[derive(Debug)]
 pub(in crate::sql) struct FromAlone;
 

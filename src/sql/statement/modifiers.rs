@@ -1,5 +1,4 @@
-//! Refuses DISTINCT, IGNORE NULLS and similar modifiers of aggregates and window functions that ignore
-//! them.
+//! Refuses DISTINCT, IGNORE NULLS and similar modifiers that an aggregate or window function ignores.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -8,8 +7,7 @@ use datafusion::logical_expr::{Expr, WindowFunctionDefinition};
 
 /// Aggregates of DataFusion whose accumulators ignore DISTINCT although it would change the result.
 ///
-/// `distinct_aggregates_are_what_they_say` in the SQL tests checks the list against all aggregates of a
-/// session.
+/// `distinct_aggregates_are_what_they_say` in the SQL tests checks this list.
 const ALL_ROWS: [&str; 16] = [
     "approx_percentile_cont",
     "corr",

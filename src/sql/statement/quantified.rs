@@ -30,8 +30,7 @@ pub(in crate::sql) fn name_any(item: &mut SelectItem) {
     }
 }
 
-/// Rewrites `x = ANY(list)` in WHERE to `array_has`, which can be pushed into file scans. FALSE and NULL
-/// are equivalent there.
+/// Rewrites `x = ANY(list)` in WHERE, where FALSE equals NULL, to `array_has`, which scans can evaluate.
 pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     let mut open = vec![condition];
     while let Some(expr) = open.pop() {

@@ -13,8 +13,7 @@ use datafusion::logical_expr::sqlparser::parser::Parser;
 
 use crate::sql::sources::from::one_name;
 
-/// Names with their expansions. `$1` is the first argument; the highest number is the number of
-/// arguments.
+/// Names with their expansions. `$1` is the first argument; the highest number is the arity.
 const SHORTHANDS: &[(&str, &str)] = &[
     ("year", "date_part('year', $1)"),
     ("quarter", "date_part('quarter', $1)"),

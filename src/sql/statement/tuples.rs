@@ -38,8 +38,7 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Like [`rewrite_tuples`], for conjuncts of WHERE, where FALSE and NULL are equivalent and a join
-/// suffices.
+/// Like [`rewrite_tuples`], for conjuncts of WHERE: FALSE and NULL are equivalent, so a join suffices.
 pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {

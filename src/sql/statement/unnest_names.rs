@@ -14,8 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::sources::from::parse_query;
 
-/// Wraps a SELECT with `unnest` in another one if one of its aliases is the name of a column that it
-/// uses.
+/// Wraps a SELECT with `unnest` in another one if an alias is the name of a column that it uses.
 pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
     if matches!(select.distinct, Some(Distinct::On(_))) || !has_clash(&select.projection) {
         return Ok(());

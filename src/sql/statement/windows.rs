@@ -14,8 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 /// Replaces the named windows of a query's SELECT wherever the query refers to them.
 ///
-/// The visitor rewrites inner queries first, so that a name refers to the innermost SELECT that defines
-/// it.
+/// The visitor rewrites inner queries first, so a name refers to the innermost SELECT that defines it.
 ///
 /// # Errors When a window is not defined, or a reference overrides a part of its definition.
 pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {

@@ -83,8 +83,8 @@ fn as_called_here(call: &mut Function) {
     }
 }
 
-/// Returns the left side of `=` in an argument as an expression. The parser reads a string there, as in
-/// `f('a' = x)`, as a name.
+/// Returns the left side of `=` in an argument. The parser reads a string there, as in `f('a' = x)`, as a
+/// name.
 fn read_name(name: Ident) -> Expr {
     match name.quote_style {
         Some('\'') => Expr::value(Value::SingleQuotedString(name.value)),
@@ -97,8 +97,7 @@ fn read_name(name: Ident) -> Expr {
 fn equate(left: Expr, mut right: Expr) -> Expr {
     let mut first = &mut right;
     loop {
-        // The operand is looked up twice, because the borrow checker rejects a borrow that only one
-        // branch returns.
+        // The operand is looked up twice, because a borrow that only one branch returns is rejected.
         if weak_operand(first).is_none() {
             break;
         }

@@ -1,5 +1,4 @@
-//! Maps values to numbers: integers map to themselves, other values are numbered in order of
-//! appearance.
+//! Maps values to numbers: integers to themselves, other values in order of appearance.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -206,8 +205,7 @@ fn plain_floats(values: &ArrayRef) -> ArrayRef {
         .unwrap_or_else(|| Arc::clone(values))
 }
 
-/// Minimum number of values for which scanning a table of 2^16 counts is faster than recording which
-/// counts become non-zero.
+/// Minimum number of values for which scanning all 2^16 counts beats recording the non-zero ones.
 const MANY: usize = 1 << 15;
 
 impl Ids<'_> {
@@ -275,8 +273,7 @@ impl Ids<'_> {
     }
 }
 
-/// Returns the number of the 8-bit value with index `place` in a table of counts: the value itself,
-/// sign-extended.
+/// Returns the number of the 8-bit value with index `place` in a table of counts, sign-extended.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
 fn byte_value(place: usize) -> u64 {

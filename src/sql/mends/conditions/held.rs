@@ -17,8 +17,7 @@ use datafusion::logical_expr::{
 
 use crate::functions::cannot_fail;
 
-/// Returns its first argument. The function is volatile, so that no rule moves the condition that it
-/// wraps.
+/// Returns its first argument. It is volatile, so that no rule moves the condition that it wraps.
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere::default())));
 
@@ -56,8 +55,7 @@ impl ScalarUDFImpl for EvaluatedHere {
     }
 }
 
-/// Returns its argument. The function is volatile, so that no rule evaluates the constant before the
-/// query runs.
+/// Returns its argument. It is volatile, so that no rule evaluates the constant before the query runs.
 static LATER: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedLater::default())));
 
@@ -124,8 +122,7 @@ impl Conditions {
 
 /// Whether a condition may be evaluated for any row, at any place in the plan.
 ///
-/// A condition with a subquery that becomes a join counts as free, because the rules that create the join
-/// must see it.
+/// A condition whose subquery becomes a join is free, because the rules that create the join must see it.
 pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {
     let joins = condition
         .exists(|e| Ok(matches!(e, Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))))
@@ -137,8 +134,7 @@ pub(super) fn is_held(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func == *HERE)
 }
 
-/// Returns one held condition, the conjunction of several. Each is evaluated only where those before it
-/// are true.
+/// Returns the held conjunction of conditions, each evaluated only where those before it are true.
 pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);
@@ -147,15 +143,13 @@ pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
 
 /// Wraps a condition of a subquery together with the condition that correlates the subquery.
 ///
-/// The two move together, because the condition must not be evaluated for rows without a match in the
-/// outer query.
+/// They move together, because rows without a match in the outer query must not be evaluated.
 fn hold_beside(condition: Expr, outer: Expr) -> Expr {
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![condition, outer]);
     Expr::ScalarFunction(call)
 }
 
-/// Rewrites the query of EXISTS or IN so that its conditions that can fail move into the join that
-/// replaces the query.
+/// Moves conditions of a query in EXISTS or IN that can fail into the join that replaces the query.
 pub(super) fn correlate_held(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {

@@ -1,5 +1,4 @@
-//! [`LazyConditions`]: evaluates an operand of AND, OR and CASE that can fail only for the rows that need
-//! its value.
+//! [`LazyConditions`]: evaluates operands of AND, OR and CASE that can fail only for rows that need them.
 
 use std::sync::Arc;
 
@@ -87,8 +86,7 @@ fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr
     Ok(Transformed::new_transformed(conjunction(made).unwrap_or_else(|| lit(true)), changed))
 }
 
-/// Makes the subqueries of a condition evaluate their conditions that can fail only for rows that match
-/// the outer query.
+/// Makes subqueries evaluate conditions that can fail only for rows that match the outer query.
 fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
     e.transform_down(|e| {
         let (Expr::Exists(Exists { subquery, .. })
@@ -149,8 +147,7 @@ fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
     }
 }
 
-/// Rewrites an expression, including bodies of lambdas, so that operands are evaluated only for the rows
-/// that need them.
+/// Makes operands in an expression, also in lambdas, evaluated only for the rows that need them.
 fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     e.transform_down(|e| match e {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right })

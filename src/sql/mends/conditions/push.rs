@@ -121,8 +121,7 @@ impl PushDownFree {
                 Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
             }
             LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
-                // The join evaluates the conditions on pairs of rows, before it copies the columns of the
-                // pairs.
+                // The join evaluates conditions before it copies the columns of a pair of rows.
                 let mut join = join.clone();
                 let all = join.filter.take().into_iter().chain(join_conditions(Vec::new(), held));
                 join.filter = conjunction(all);
@@ -246,8 +245,7 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Returns the filter of a join: first conditions that become keys, then the others in evaluation order,
-/// held ones last.
+/// Returns the filter of a join: conditions that become keys, other free conditions, held conditions.
 fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = Conditions::default();

@@ -56,7 +56,7 @@ impl AnalyzerRule for ExactTimes {
 /// Rewrites one node of a plan whose inputs are already rewritten.
 fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // The planner casts inserted values to the types of the table. A rewrite below may have changed
+        // The planner cast inserted values to the types of the table, but a rewrite below may have changed
         // them.
         let target = dml.target.schema();
         let same = |t: &DFSchema| {
@@ -136,8 +136,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::new_transformed(plan.recompute_schema()?, changed || more))
 }
 
-/// Casts dates of one branch to timestamps if other branches have timestamps, because nanoseconds may not
-/// represent the dates.
+/// Casts dates of a branch to timestamps if other branches have some. Nanoseconds may not represent dates.
 fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
     let columns = union.schema.fields().len();
     let mut changed = false;

@@ -292,8 +292,7 @@ impl Iterator for Series {
                     self.name
                 ));
             }
-            // If nanoseconds cannot represent the next time, it is past every stop that they can
-            // represent.
+            // A time that nanoseconds cannot represent is past every stop that they can represent.
             None if self.unit == TimeUnit::Nanosecond => None,
             None => {
                 let stop = self.bounds.stop;

@@ -68,8 +68,7 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
     Ok(Some(apply_form(&alike, Form::ExactSeconds)))
 }
 
-/// Unifies values of which one is chosen, as in CASE. Their types may remain different if DataFusion
-/// finds a common one.
+/// Unifies values of which one is chosen, as in CASE, except for types that DataFusion unifies.
 pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let Some(values) = typed_values(&with_schema(values, schema)) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));

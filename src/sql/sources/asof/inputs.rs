@@ -117,8 +117,7 @@ impl Inputs {
         self.inputs.iter().any(|i| i.view().is_some())
     }
 
-    /// Returns the names of the required list columns, and whether each belongs to the static facts or to
-    /// the events.
+    /// Returns the names of the required list columns, and whether each is a static fact.
     pub(super) fn columns(&self) -> impl Iterator<Item = (bool, &str)> {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }

@@ -13,8 +13,7 @@ use crate::kernels::text::is_text;
 /// Maximum number of keys to look up, unless the file has even more entries. For a condition that allows
 /// more keys, all entries are checked.
 const FEW: usize = 1 << 12;
-/// Maximum number of keys to look up in any file. Keys are created at planning and take some hundred
-/// bytes each.
+/// Maximum number of keys to look up in any file. Planning creates keys of some hundred bytes each.
 const MOST: usize = 1 << 17;
 
 /// Maximum number of alternatives of a condition that are expanded.
@@ -193,8 +192,7 @@ fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     }
 }
 
-/// Returns a literal in the type of the key column: `Some(None)` if it equals no key, `None` if that is
-/// unknown.
+/// Returns a literal in the key column's type: `Some(None)` if it equals no key, `None` if that is unknown.
 fn stored_literal(
     value: &ScalarValue,
     at: usize,

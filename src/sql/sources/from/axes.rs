@@ -1,7 +1,6 @@
 //! `ragged_axes('query')`: describes the axes of a table and the lists on them.
 //!
-//! It is planned as aggregates over the lengths of lists, so that a scan of `.nrt` reads bounds and no
-//! values.
+//! Aggregates over the lengths of lists compute it, so a scan of `.nrt` reads bounds and no values.
 
 use std::collections::BTreeMap;
 

@@ -200,8 +200,7 @@ fn add_conditions(
     builder.build()
 }
 
-/// Plans a query as one partition of rows in the order of its ORDER BY, or else in source order if that
-/// exists.
+/// Plans a query as one partition of rows in the order of its ORDER BY, or else in source order.
 async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     // DataFusion repartitions tables in memory by the size of their batches, which loses the order.
     let partitions = has_memory(query)?.then_some(1);
@@ -213,8 +212,7 @@ async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dy
     Ok(in_source_order(&plan).unwrap_or(plan))
 }
 
-/// Plans a query that becomes part of the plan of a statement, with `partitions` partitions or the
-/// session's number.
+/// Plans a query that becomes part of a statement, with `partitions` partitions or the session's number.
 ///
 /// The optimizer runs again for the whole statement. Dynamic filters are left to that run, because they
 /// can be created only once: a join that has them refuses to swap its sides.

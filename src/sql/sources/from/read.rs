@@ -180,8 +180,7 @@ fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the table of a call that [`rewrite_factor`](super::rewrite_factor) encoded as a name, or
-/// `None` for any other name.
+/// Returns the table of a call that [`rewrite_factor`](super::rewrite_factor) encoded, or `None`.
 pub(crate) async fn files(
     state: &SessionState,
     name: &str,
@@ -197,8 +196,7 @@ pub(crate) async fn files(
     for url in &urls {
         refuse_empty(state, url, ending).await?;
     }
-    // A named file has the format whatever its extension. In a folder, only files with the extension of
-    // the format are read.
+    // A named file has the format whatever its extension; in a folder, the extension selects files.
     let folders = urls.iter().any(|u| u.is_collection() && u.get_glob().is_none());
     let extension = if folders { format!(".{ending}") } else { String::new() };
     let listing = ListingOptions::new(format).with_file_extension(extension);

@@ -81,8 +81,7 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
     })
 }
 
-/// Returns a string as the text of a query: the string itself, or a query of the table or file that it
-/// names.
+/// Returns a string as a query: the string itself, or a query of the table or file that it names.
 pub(crate) fn query_text(text: &str) -> String {
     match is_query(text) {
         true => text.to_owned(),

@@ -127,8 +127,7 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
 /// A location after all others.
 const END: Location = Location { line: u64::MAX, column: u64::MAX };
 
-/// Returns the end of the statement or subquery that contains the token `from`, or `None` if it ends with
-/// the text.
+/// Returns the end of the statement or subquery around the token `from`, `None` for the end of the text.
 fn end_of(tokens: &[TokenWithSpan], from: usize) -> Option<Location> {
     let mut depth = 0usize;
     for token in tokens.get(from..)? {

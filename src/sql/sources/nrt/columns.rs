@@ -21,8 +21,7 @@ use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;
 use crate::table::{Column, RaggedTable};
 
-/// Maximum gap in bytes between two runs of rows that is read and discarded, which costs less than
-/// separate requests.
+/// Maximum gap in bytes that is read and discarded, which costs less than separate requests.
 const GAP_BYTES: usize = 4096;
 
 /// The origin of a table column in one file.

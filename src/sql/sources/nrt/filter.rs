@@ -46,8 +46,7 @@ impl RowFilter {
         Self { conditions }
     }
 
-    /// Removes dynamic filters, which nodes above update at run time. Under a LIMIT, they would decide
-    /// which rows come first.
+    /// Removes dynamic filters, because under a LIMIT their timing would decide which rows come first.
     pub(super) fn fixed(&self) -> Self {
         let dynamic = |condition: &Condition| {
             condition.exists(|e| Ok(e.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()))
@@ -147,8 +146,7 @@ pub(super) fn evaluate(conditions: &[Condition], batch: &RecordBatch) -> Result<
     }
 }
 
-/// Returns the part of `rows` that can meet the conditions, as far as comparisons of `_row` with a
-/// literal show.
+/// Returns the part of `rows` in which comparisons of `_row` with a literal can be true.
 pub(super) fn window(conditions: &[Condition], rows: Range<usize>) -> Range<usize> {
     let mut out = rows;
     for condition in conditions {

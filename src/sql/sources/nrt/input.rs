@@ -161,8 +161,7 @@ impl Input {
         }
     }
 
-    /// Returns a file that has the given rows of the given columns in memory. `depth` is the deepest axis
-    /// of the columns.
+    /// Returns a file with the given rows of the given columns, the deepest on axis `depth`, in memory.
     pub(super) async fn fetch(
         &self,
         runs: &[Range<usize>],

@@ -21,8 +21,7 @@ use super::positions::ROW;
 use super::runs::{bridged, chosen, count, first, intersect};
 use crate::io::nrt::NrtFile;
 
-/// Number of rows in the first step of evaluating conditions. It doubles with each step up to
-/// [`LARGEST_CHOICE`].
+/// Number of rows in the first step of evaluating conditions. Doubles up to [`LARGEST_CHOICE`].
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
@@ -120,8 +119,7 @@ impl Scan {
             .boxed()
     }
 
-    /// Divides rows into the steps in which conditions are evaluated. Without conditions, there is one
-    /// step.
+    /// Divides rows into the steps in which conditions are evaluated, or one step without conditions.
     fn choice_steps(
         &self,
         rows: Range<usize>,

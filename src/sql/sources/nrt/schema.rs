@@ -51,8 +51,7 @@ fn widen_lists(a: &DataType, b: &DataType) -> Option<DataType> {
         .map(|leaf| list_of(depth, leaf))
 }
 
-/// Returns the narrowest type that holds all values of both types, by numpy's promotion: Bool, then
-/// integers, then floats.
+/// Returns the narrowest type that holds all values of both types, by numpy's promotion.
 fn widen(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Boolean, Float16, Float32, Float64, Int16, Int32, Int64};
     if a == b {
@@ -103,8 +102,7 @@ pub(super) fn cast_leaves(
     if values.data_type() == target {
         return Ok(values);
     }
-    // A value that does not fit is an error and not NULL, because a file may be wider than the table
-    // assumed.
+    // A value that does not fit is an error and not NULL: a file may be wider than the table assumed.
     Ok(cast_with_options(&values, target, &CastOptions { safe: false, ..Default::default() })?)
 }
 

@@ -32,8 +32,7 @@ use crate::sql::order::ordered_sink;
 use crate::sql::sources::output::{OutputOptions, make_folder, single_file, write_blocking};
 use serrate_core::internal::meds::{plain_type, unify_types};
 
-/// Creates [`ParquetFileFormat`]. Registered under the extension `parquet` in place of DataFusion's
-/// factory, which it wraps.
+/// Creates [`ParquetFileFormat`], in place of the factory of DataFusion that it wraps.
 #[derive(Debug)]
 pub(crate) struct ParquetFileFormatFactory {
     inner: Arc<dyn FileFormatFactory>,

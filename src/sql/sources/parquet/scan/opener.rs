@@ -131,8 +131,7 @@ impl ListsOpener {
         }
     }
 
-    /// Returns the list columns that the decoder supports and that have exactly the table's type in the
-    /// file.
+    /// Returns the list columns that the decoder supports and that have the table's type in the file.
     fn columns(&self, metadata: &ParquetMetaData) -> Vec<ListColumn> {
         let footer = metadata.file_metadata();
         let schema = parquet_to_arrow_schema(footer.schema_descr(), footer.key_value_metadata());

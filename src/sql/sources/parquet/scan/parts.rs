@@ -41,8 +41,7 @@ enum Output {
     Of(Arc<dyn PhysicalExpr>),
 }
 
-/// A scan in two parts: the request to DataFusion's scan, and the output computed from its result and
-/// from decoded lists.
+/// The request to DataFusion's scan, and the output computed from its result and decoded lists.
 #[derive(Debug)]
 pub(super) struct Split {
     /// DataFusion's scan, with the number of each row as its last column.

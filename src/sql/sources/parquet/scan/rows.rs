@@ -141,8 +141,7 @@ impl Rows {
         }
     }
 
-    /// Returns the average number of leaves per row of a row group in its longest list column, at least
-    /// 1.
+    /// Returns the average number of leaves per row of a row group's longest list column, at least 1.
     fn per_row(&self, group: usize) -> usize {
         let Some(group) = self.metadata.row_groups().get(group) else { return 1 };
         let schema = self.metadata.file_metadata().schema_descr();
@@ -424,8 +423,7 @@ fn keep_first(bits: &BooleanArray, rows: usize) -> BooleanArray {
     }
 }
 
-/// Returns the end of a batch that begins at `rows.start`. It has at most `leaves` leaves in each column,
-/// but at least one row.
+/// Returns the end of a batch from `rows.start` with at most `leaves` leaves per column, or of one row.
 fn end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
     let starts: Vec<usize> = columns.iter().map(|c| first_leaf(c, rows.start)).collect();
     let fits = |row: usize| {

@@ -15,8 +15,7 @@ use super::cut::windows;
 use super::source::ListsSource;
 use crate::config::SerrateOptions;
 
-/// Physical optimizer rule, after all others: makes scans of Parquet files decode list columns with
-/// Serrate's decoder.
+/// Physical optimizer rule, after all others: scans of Parquet files use Serrate's decoder for lists.
 ///
 /// DataFusion decodes them if `serrate.parquet_lists` is false, and for virtual columns, schema adapters
 /// other than DataFusion's, and ORDER BY with a limit that reorders row groups.
@@ -70,8 +69,7 @@ fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
         && !reordered.iter().any(|mark| shown.contains(mark))
 }
 
-/// Displays the debug text of a source, which is the only place that shows whether it reorders row
-/// groups.
+/// Displays the debug text of a source: only it shows whether the source reorders row groups.
 struct Shown<'a>(&'a ParquetSource);
 
 impl fmt::Display for Shown<'_> {
