@@ -105,7 +105,8 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
 
 /// Turns a long chain of operators on numbers into one call.
 ///
-/// # Errors Returns the unchanged expression as the error if an operand is not a scalar number.
+/// # Errors
+/// Returns the unchanged expression as the error if an operand is not a scalar number.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,

@@ -195,7 +195,8 @@ pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64A
 /// Broadcasts several arrays to the lists of the deepest one, and returns these lists and the leaves of
 /// each array. A list that is null in one of the arrays is null.
 ///
-/// # Errors Returns an error if two valid lists differ in length.
+/// # Errors
+/// Returns an error if two valid lists differ in length.
 pub(super) fn broadcast_together(
     arrays: &[RaggedArray],
 ) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {

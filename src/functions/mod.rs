@@ -309,7 +309,8 @@ pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
 ///
 /// Call it once per session, after [`register_functions`].
 ///
-/// # Errors Reserved; no error is returned today. After an error, the session is unchanged.
+/// # Errors
+/// Reserved; no error is returned today. After an error, the session is unchanged.
 pub fn register_operators(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();

@@ -10,7 +10,8 @@ use serrate_core::internal::canonical_floats;
 
 /// Returns a comparator of rows of two arrays of one type. A NULL row is greater than others.
 ///
-/// # Errors Returns an error if the types differ or have no order.
+/// # Errors
+/// Returns an error if the types differ or have no order.
 pub(crate) fn compare_nested(left: &ArrayRef, right: &ArrayRef) -> Result<DynComparator> {
     let order = SortOptions { descending: false, nulls_first: false };
     let (left, right) = (canonical_floats(left)?, canonical_floats(right)?);

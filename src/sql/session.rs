@@ -263,7 +263,8 @@ fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn F
 /// contain one list. Files `.ndjson` and `.jsonl` are JSON, too. Source order under LIMIT, and batches
 /// sized by leaves, require the rules that [`configure`] adds.
 ///
-/// # Errors When a format of that name is already registered.
+/// # Errors
+/// When a format of that name is already registered.
 pub fn register_formats(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();

@@ -151,7 +151,8 @@ impl InputSource {
 
     /// Declares the types of columns of JSON files.
     ///
-    /// # Errors When the files are not JSON, because other formats store their types.
+    /// # Errors
+    /// When the files are not JSON, because other formats store their types.
     pub(in crate::cli) fn declare_types(&mut self, declared: &DeclaredTypes) -> Outcome {
         if declared.schema.is_empty() {
             return Ok(());

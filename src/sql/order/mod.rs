@@ -55,8 +55,9 @@ use self::sorted::SortedExec;
 /// own files in order. It accepts filters, projections, limits, `unnest`, `UNION ALL` (one input after
 /// the other) and sorted plans.
 ///
-/// # Errors When the plan has no order to keep because of a join, an aggregation by keys, a window over
-/// partitions or hash repartitioning. The message names the operator.
+/// # Errors
+/// When the plan has no order to keep because of a join, an aggregation by keys, a window over partitions
+/// or hash repartitioning. The message names the operator.
 pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match rewrite_plan(plan)? {
         Ok(plan) => Ok(plan),

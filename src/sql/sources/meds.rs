@@ -66,7 +66,8 @@ pub(crate) struct MedsTable {
 impl MedsTable {
     /// Opens a MEDS data set or a tensorized cohort.
     ///
-    /// # Errors When the folder is neither, or its vocabulary cannot be read.
+    /// # Errors
+    /// When the folder is neither, or its vocabulary cannot be read.
     pub(crate) fn open(root: impl AsRef<Path>) -> crate::Result<Self> {
         let folder = MedsFolder::open(root)?;
         let schema = folder.schema()?;

@@ -328,7 +328,8 @@ impl DataSource for TableSource {
 
 /// Registers a table under a name and replaces any other of that name.
 ///
-/// # Errors Like [`RaggedTableProvider::try_new`], or when the name is not valid in the catalog.
+/// # Errors
+/// Like [`RaggedTableProvider::try_new`], or when the name is not valid in the catalog.
 pub fn register_table(
     ctx: &datafusion::prelude::SessionContext,
     name: &str,

@@ -15,8 +15,9 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Token
 ///
 /// A query without volatile functions has the same rows wherever it is evaluated.
 ///
-/// # Errors When AS MATERIALIZED is used with a volatile function, because the query is evaluated again
-/// for each use.
+/// # Errors
+/// When AS MATERIALIZED is used with a volatile function, because the query is evaluated again for each
+/// use.
 pub(in crate::sql) fn known_forms<'a>(
     state: &SessionState,
     text: &'a str,

@@ -18,7 +18,8 @@ const MOST_SETS: usize = 4096;
 ///
 /// Remove once `stock_tuples_in_rollup_still_fail` in `tests/sql/grouping.rs` fails.
 ///
-/// # Errors When there are more sets than DataFusion plans.
+/// # Errors
+/// When there are more sets than DataFusion plans.
 pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
     let GroupByExpr::Expressions(groups, _) = &mut select.group_by else { return Ok(()) };
     let is_set = |e: &Expr| {

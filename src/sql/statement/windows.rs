@@ -16,7 +16,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 ///
 /// The visitor rewrites inner queries first, so a name refers to the innermost SELECT that defines it.
 ///
-/// # Errors When a window is not defined, or a reference overrides a part of its definition.
+/// # Errors
+/// When a window is not defined, or a reference overrides a part of its definition.
 pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
     let SetExpr::Select(select) = query.body.as_mut() else { return Ok(()) };
     if select.named_window.is_empty() {

@@ -15,7 +15,8 @@ use crate::sql::sources::from::{one_name, query_text, text};
 
 /// Rewrites one expression. Most are unchanged.
 ///
-/// # Errors When the table that a call reads does not exist.
+/// # Errors
+/// When the table that a call reads does not exist.
 pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::CompoundFieldAccess { access_chain, .. } => {

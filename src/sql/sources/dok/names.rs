@@ -71,7 +71,8 @@ impl TableNames for Tables {
 ///
 /// Call it after [`register_functions`](crate::sql::register_functions).
 ///
-/// # Errors When the registry of the session is read-only.
+/// # Errors
+/// When the registry of the session is read-only.
 pub(crate) fn register_dok_names(ctx: &SessionContext) -> Result<()> {
     let names: Arc<dyn TableNames> = Arc::new(Tables::of(ctx));
     for function in crate::functions::with_names(&names) {
