@@ -240,11 +240,12 @@ mod tests {
         assert!(header.starts_with("│ 0_________ ┆ 1_________ ┆ … ┆ 7_________ ┆ 8___"), "{text}");
         let names = ["2_________", "3_________", "4_________", "5_________", "6_________"];
         assert!(text.ends_with(&format!("… 5 more columns: {}\n", names.join(", "))), "{text}");
-        // A wide column ends only its side. Without a line width, no column is omitted.
+        // A wide column stops only the columns of its own side.
         let text = write_columns(&[5, 14, 5, 40, 5, 5], Some(40));
         assert!(text.contains("0____ ┆ … ┆") || text.contains("0____ ┆ 1"), "{text}");
         assert!(text.contains("5____ │"), "{text}");
         assert!(text.lines().take(5).all(|l| l.chars().count() <= 40), "{text}");
+        // Without a line width, no column is omitted.
         assert!(!write_columns(&[10; 9], None).contains("more column"));
         // At least one column is shown, however narrow the line is.
         assert!(write_columns(&[30, 30], Some(10)).contains("1 more column: 1___"));

@@ -54,7 +54,7 @@ impl ScalarUDFImpl for RegexpExtract {
                 Ok(texts.into_iter().chain(group.iter().map(|_| DataType::Int64)).collect())
             }
             _ => plan_err!(
-                "{NAME} takes a text, a pattern and the number of a group, as in {NAME}(code, '(.*)//', 1); it is given {types:?}"
+                "{NAME} takes a string, a pattern and the number of a group, as in {NAME}(code, '(.*)//', 1); it is given {types:?}"
             ),
         }
     }

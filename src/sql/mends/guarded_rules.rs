@@ -33,7 +33,7 @@ use crate::sql::rules::PhysicalRule;
 /// A physical rule of DataFusion that moves nothing into nodes where columns would be resolved wrongly.
 ///
 /// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above.
-/// Those that start at the node itself or below move as usual.
+/// The node's own filters and projections, and all others below the barrier, move as usual.
 #[derive(Debug)]
 pub(in crate::sql) struct GuardedRule {
     stock: PhysicalRule,

@@ -21,8 +21,8 @@ pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 /// Analyzer rule, before DataFusion's type coercion: rewrites a row in front of IN to EXISTS.
 ///
 /// DataFusion 55 cannot plan a row in front of IN. `sql::tuples` writes it as a struct with fields
-/// [`ROW_FIELD`]. IN is true if all fields equal those of a row of the query, and NULL if no row matches
-/// but NULL fields leave one undecided.
+/// [`ROW_FIELD`]. IN is true if all fields equal the fields of a row of the query, and NULL if there is no
+/// such row but one that could match if it were not for NULL.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct RowsIn;
 

@@ -50,7 +50,7 @@ fn is_nested(union: &Union, distinct: bool) -> bool {
     union.inputs.iter().any(|input| inner_union(input, &union.schema, distinct).is_some())
 }
 
-/// Returns the union that an input is, if it has the same types.
+/// Returns an input as a union, if it is one and has the same types.
 fn inner_union<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
     match input {
         LogicalPlan::Union(union) if has_types_of(&union.schema, schema) => Some(union),

@@ -26,7 +26,7 @@ use serrate_core::internal::canonical_floats;
 /// Analyzer rule, before DataFusion's type coercion: partitions and orders windows by strings in place of
 /// structs and lists of lists.
 ///
-/// DataFusion compares the keys of a row with those of the previous row as scalars, and fails with
+/// DataFusion compares the keys of a row with the keys of the previous row as scalars, and fails with
 /// "Uncomparable values" for lists of lists. It does not recognize constant keys of these types as
 /// ordered, and structs have no RANGE frame, which is the default. Remove once
 /// `stock_windows_over_lists_of_lists_still_fail` in `tests/sql/order.rs` fails.

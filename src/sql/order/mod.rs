@@ -92,7 +92,8 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
         return Ok(Ok(Arc::clone(plan)));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        // Without keys there is one row. Before optimization, a single partition may only be required.
+        // Without keys there is one row. Before optimization, the input may have several partitions although
+        // the aggregate requires one.
         let one = one || single_input(plan);
         return Ok(if aggregate.group_expr().is_empty() && one {
             Ok(Arc::clone(plan))

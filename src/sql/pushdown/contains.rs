@@ -21,7 +21,7 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
 use crate::array::{leaf_type, list_depth};
 
-/// Physical optimizer rule, before those of DataFusion: in a condition over Parquet files, rewrites
+/// Physical optimizer rule, before DataFusion's rules: in a condition over Parquet files, rewrites
 /// `ragged_any(x == v)` to `array_has(x, v)` and `ragged_any(ragged_isin(x, [..]))` to `array_has_any(x,
 /// [..])` if they are equivalent.
 ///
@@ -141,7 +141,7 @@ fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
         }
     }
     let there = value.cast_to(to).ok().filter(|v| !v.is_null())?;
-    // 12.5 is not an integer, and 300 does not fit a byte.
+    // A cast back reveals a loss, such as of 12.5 to an integer or 300 to a byte.
     (there.cast_to(&value.data_type()).ok()? == *value).then_some(there)
 }
 

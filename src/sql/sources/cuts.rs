@@ -90,7 +90,8 @@ fn cut_ranges(
 /// The type of leaves without values, which are only null or valid.
 const HOLLOW: DataType = DataType::FixedSizeBinary(0);
 
-/// Returns a list type with [`HOLLOW`] leaves, if the leaf array itself stores which leaves are null.
+/// Returns a list type with [`HOLLOW`] leaves if its leaves are primitive, boolean or strings, else the
+/// same type.
 pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
     let open = |field: &FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(hollow(field.data_type())))

@@ -34,7 +34,7 @@ use serrate_core::internal::own_extent;
 /// event, `code`, `code_id`, `numeric_value` and further columns per measurement, and `static_code`,
 /// `static_code_id`, `static_numeric_value`, .. for facts without a time. A subject in two shards is an
 /// error unless `serrate.meds_shared_subjects` is on. The folder may also be a tensorized cohort, which
-/// has the same columns except for the further ones, with the numbers of its tensors.
+/// has the same columns without the further ones, and whose values are read from its tensors.
 #[derive(Debug, Default)]
 pub(crate) struct MedsFunction;
 

@@ -75,7 +75,7 @@ impl FileFormatFactory for BatchesFormatFactory {
 /// | `batch` | items per batch; required |
 /// | `len` | maximum number of elements of axis 1 in an item; unlimited by default |
 /// | `window` | which part of a longer row: `'end'` (the default), `'start'`, `'random'`, `'balanced'`, `'step'` |
-/// | `stride` | distance of windows, with `window 'step'`; `len` by default |
+/// | `stride` | distance between the starts of windows, with `window 'step'`; `len` by default |
 /// | `inner` | maximum number of elements of a list on axis 2 |
 /// | `fixed` | whether every batch has the shape of `len` and `inner` |
 /// | `seed` | seed of random windows and of the order |

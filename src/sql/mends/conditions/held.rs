@@ -80,12 +80,15 @@ impl ScalarUDFImpl for EvaluatedLater {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        types.first().cloned().ok_or_else(|| internal_datafusion_err!("no constant"))
+        types
+            .first()
+            .cloned()
+            .ok_or_else(|| internal_datafusion_err!("evaluated_later takes one argument"))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
-        value.ok_or_else(|| internal_datafusion_err!("no constant"))
+        value.ok_or_else(|| internal_datafusion_err!("evaluated_later takes one argument"))
     }
 }
 

@@ -61,7 +61,7 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
     }
 }
 
-/// Whether the table functions for series in the session are those of this crate.
+/// Whether the session uses this crate's table functions for series.
 pub(super) fn has_wide_series(state: &SessionState) -> bool {
     SERIES.iter().all(|name| {
         state.table_functions().get(*name).is_some_and(|f| {

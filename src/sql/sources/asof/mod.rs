@@ -71,7 +71,7 @@ pub(crate) struct MedsAsOfTable {
     labels: Arc<Labels>,
     /// The tasks of the labels, if there are several.
     tasks: Arc<[String]>,
-    /// Columns of the labels, then those of the data.
+    /// Columns of the labels, followed by columns of the data.
     schema: SchemaRef,
 }
 

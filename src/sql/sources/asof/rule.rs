@@ -18,7 +18,7 @@ use datafusion::physical_plan::{
 
 use super::source::AsOfSource;
 
-/// Physical optimizer rule, before those of DataFusion: pushes projections into scans of `meds_asof`.
+/// Physical optimizer rule, before DataFusion's rules: pushes projections into scans of `meds_asof`.
 ///
 /// DataFusion pushes them only after it has inserted a repartitioning in between, which loses the order
 /// of the labels and copies whole lists.
@@ -77,7 +77,7 @@ fn as_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&DataSourceExec> {
     plan.downcast_ref::<DataSourceExec>().filter(|scan| scan.data_source().is::<AsOfSource>())
 }
 
-/// Physical optimizer rule, after those of DataFusion: removes repartitioning of the rows of `meds_asof`,
+/// Physical optimizer rule, after DataFusion's rules: removes repartitioning of the rows of `meds_asof`,
 /// because a merge of the partitions would not keep their order. The scan itself already uses all cores.
 #[derive(Debug, Default)]
 pub(crate) struct AsOfOrder;

@@ -47,9 +47,9 @@ use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 ///   then rename it; a statement that fails has changed nothing. Statements on one file, from any
 ///   table or process, wait for each other (this requires a file system with locks). If a program
 ///   that ignores the lock writes at the same time, the statement fails.
-/// * INSERT sets entries: of rows with one key the last counts, after those of the table. With
-///   `OPTIONS (duplicates 'error')` it refuses duplicates, with `'sum'` it adds them up. INSERT
-///   OVERWRITE replaces all entries.
+/// * INSERT sets entries: if several rows have one key, the last is used, and it replaces an entry of
+///   the table. With `OPTIONS (duplicates 'error')` duplicates are an error, with `'sum'` they are
+///   added up. INSERT OVERWRITE replaces all entries.
 /// * In a tensor, zero is not an entry: writing it removes the entry.
 ///
 /// ```

@@ -177,7 +177,8 @@ fn single_column(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
     named.next().filter(|_| named.next().is_none())
 }
 
-/// Returns the key column that an expression is, also within a cast between string encodings.
+/// Returns the index of the key column if the expression is one, also within a cast between string
+/// encodings.
 fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {
