@@ -133,7 +133,7 @@ struct ElementwiseState {
     rows: CollectedRows,
     waiting: usize,
     settled: usize,
-    /// Whether all rows are combined. The reduction changes NULL values of a single row, too.
+    /// Whether all rows are combined. A single row is reduced, too, because that replaces its NULL values.
     laid: bool,
     groups: usize,
 }

@@ -29,8 +29,8 @@ const ORDERING: [&str; 5] =
 ///
 /// DataFusion compares floats in the total order of IEEE 754 and hashes their bits. Three faults follow:
 ///
-/// * A NaN with a negative sign, which 0.0 / 0.0 is on most processors, is less than all numbers and not
-///   equal to another NaN.
+/// * A NaN with a negative sign (the result of 0.0 / 0.0 on most processors) is less than all numbers and
+///   not equal to a NaN without it.
 /// * -0.0 sorts before 0.0, and is a separate partition and list element.
 /// * The filter that a hash join pushes into the scan of the other side drops rows that the join matches.
 ///

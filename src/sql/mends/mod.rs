@@ -1,5 +1,5 @@
 //! Rules and planners that work around faults of DataFusion, one file each. Every file names the fault,
-//! the upstream issue if there is one, and the test `stock_.. still` that fails when the file can be
+//! the upstream issue if there is one, and the test `stock_.._still_..` that fails when the file can be
 //! removed.
 
 pub(in crate::sql) mod changes;

@@ -21,7 +21,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::compare_nested;
 
-/// Analyzer rule, after type coercion: compares, sorts and extremes of lists and structs use one order.
+/// Analyzer rule, after type coercion: gives comparisons, sorts and extremes of lists and structs one order.
 ///
 /// In `<` and `greatest`, DataFusion treats NULL elements as the least value; in sorts, NULLS FIRST and
 /// NULLS LAST place them. Here NULL elements are the greatest value, as in DuckDB and PostgreSQL, and

@@ -159,7 +159,7 @@ impl Options {
             if NAMES.contains(&name) {
                 texts.insert(name, value.as_str());
             } else if !name.starts_with("execution.") {
-                // Every COPY has these options.
+                // Every COPY has options `execution.*`; all other options are unknown.
                 return plan_err!(
                     "the format BATCHES has no option '{name}'; its options are {}",
                     NAMES.join(", ")

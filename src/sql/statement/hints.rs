@@ -342,7 +342,7 @@ const OURS: [(&str, &str); 31] = [
     ("approx_percentile_cont", "ragged_quantile"),
 ];
 
-/// Returns the function of Serrate that does for values of lists what a scalar or aggregate function does.
+/// Returns the function of Serrate that corresponds to a scalar or aggregate function.
 pub(in crate::sql) fn ours(name: &str) -> Option<String> {
     let alike = format!("ragged_{name}");
     let known = |name: &str| crate::functions::all_scalar().iter().any(|f| f.name() == name);

@@ -205,7 +205,7 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // For the SELECT of a query, `pre_visit_query` has expanded everything, so nothing is left.
+        // Changes nothing in the SELECT of a query, which `pre_visit_query` has already expanded.
         merge(select, None);
         ControlFlow::Continue(())
     }

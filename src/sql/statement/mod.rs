@@ -121,7 +121,7 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
     let mut statements = parse(ctx, text)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(statement), true) => execute(ctx, statement).await,
-        (None, _) => plan_err!("the text has no statement; write one"),
+        (None, _) => plan_err!("the SQL text has no statement; pass exactly one"),
         (Some(_), false) => plan_err!(
             "the text has {} statements, but this function runs one; split them with parse",
             statements.len().saturating_add(1)
@@ -151,7 +151,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let parse = || {
         let parsed = DFParserBuilder::new(text.as_ref())
             .with_dialect(dialect.as_ref())
-            // The parser counts several levels for one that passed the check of depth.
+            // The parser counts several levels where `check_depth` counts one.
             .with_recursion_limit(options.recursion_limit.get().saturating_mul(4))
             .build()?
             .parse_statements();

@@ -73,7 +73,7 @@ fn read_comparisons(call: &mut Function) {
     }
 }
 
-/// DuckDB's names of aggregates with DataFusion's.
+/// DuckDB's names of aggregates, each with DataFusion's name.
 const AGGREGATES: [(&str, &str); 3] =
     [("list", "array_agg"), ("first", "first_value"), ("last", "last_value")];
 

@@ -1,4 +1,4 @@
-//! Counts of values by their number.
+//! Counts of values, by the numbers that `values` assigns to them.
 
 use std::collections::HashMap;
 

@@ -28,8 +28,8 @@ use crate::functions::cannot_fail;
 /// that the left side does not decide, and a branch of CASE only for rows that take it. Conditions of
 /// WHERE that can fail are held in a filter above the others.
 ///
-/// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side decides 80
-/// % of them, so whether a batch fails depends on its other rows. It also turns a CASE with boolean
+/// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side decides 80%
+/// of them, so whether a batch fails depends on its other rows. It also turns a CASE with boolean
 /// results into AND and OR. This rule writes a CASE with an operand, which later rules do not change, and
 /// held conditions, which [`PushDownFree`](super::PushDownFree) keeps in place.
 #[derive(Debug, Default)]

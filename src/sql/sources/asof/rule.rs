@@ -52,7 +52,7 @@ impl PhysicalOptimizerRule for AsOfProjections {
     }
 }
 
-/// Pushes a projection into the scan that `input` is, also through limits.
+/// Pushes a projection into `input` if it is a scan of `meds_asof`, or into the scan below its limits.
 fn into_scan(
     projection: &ProjectionExec,
     input: &Arc<dyn ExecutionPlan>,

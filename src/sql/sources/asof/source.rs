@@ -120,7 +120,7 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsOptions {
             columns: Some(further(&self.table, names)),
-            // Reads a subject that is in two shards; once all shards are read, such a subject is refused.
+            // Shards are read concurrently, so a subject in two shards is refused only once all are read.
             shared_subjects: true,
             ..MedsOptions::default()
         };

@@ -1,4 +1,4 @@
-//! A file to scan: memory-mapped, read, or in an object store.
+//! A file to scan: a local file, memory-mapped or not, or an object in a store.
 
 use std::any::Any;
 use std::ops::Range;

@@ -34,7 +34,7 @@ use futures::future::BoxFuture;
 
 use crate::array::leaf_type;
 
-/// Makes the readers of a Parquet scan return such footers.
+/// Makes the readers of a Parquet scan return footers without statistics of floats.
 pub(super) fn without_float_bounds(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(scan) = plan.downcast_ref::<DataSourceExec>() else { return plan };
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else { return plan };
