@@ -13,7 +13,7 @@ use datafusion::error::{DataFusionError, Result};
 /// How SQL reads a NaN in a float column of an `.nrt` file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NrtNan {
-    /// Reads it as NULL. `.nrt` has no nulls, and writers store NaN for them, so that a query has
+    /// Reads it as NULL. `.nrt` has no nulls, and writers store NaN in their place, so a query returns
     /// the same answer for every format.
     #[default]
     Null,
@@ -43,7 +43,7 @@ impl FromStr for NrtNan {
 }
 
 /// Optimizer rules that speed up queries without changing answers. The setting `serrate.rule.NAME`
-/// switches one off. Rules that answers depend on have no setting.
+/// switches one off. Rules on which answers depend have no setting.
 pub(crate) const RULES: [(&str, &str); 9] = [
     ("asof_projections", "Evaluate columns of a query in scans of meds_asof"),
     ("below_joins", "Evaluate functions that shrink lists below joins"),
@@ -59,10 +59,9 @@ pub(crate) const RULES: [(&str, &str); 9] = [
     ("offset_into_scan", "Skip the rows of an OFFSET in the scan"),
 ];
 
-/// The settings of this engine in a DataFusion session, set with `SET serrate.NAME = VALUE`.
+/// The settings of Serrate in a DataFusion session, set with `SET serrate.NAME = VALUE`.
 ///
-/// They are part of the session's configuration, so that functions and remote executors have access
-/// to them.
+/// They are part of the session's configuration, so that functions and remote executors can read them.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -76,29 +75,26 @@ pub(crate) const RULES: [(&str, &str); 9] = [
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SerrateOptions {
-    /// Maximum number of bytes of one dense result (of `densify`, a dense file); a larger one is
-    /// refused before it is allocated. Default 4 GiB. Write a number, or a size such as `'512MiB'`,
-    /// `'4GB'`.
+    /// Maximum number of bytes of one dense result (of `densify`, a dense file); a larger one is refused
+    /// before it is allocated. Default 4 GiB. Write a number, or a size such as `'512MiB'`, `'4GB'`.
     pub max_dense_bytes: u64,
-    /// Whether local files are memory-mapped (default) or read. A mapped file must not be modified
-    /// in place while it is in use; if it is truncated, the operating system ends the process.
+    /// Whether local files are memory-mapped (default) or read. A mapped file must not be modified in
+    /// place while it is in use; if it is truncated, the operating system ends the process.
     pub mmap: bool,
     /// How NaN in `.nrt` files is read: `'null'` (default) or `'nan'`.
     pub nrt_nan: NrtNan,
-    /// Number of leaf values (innermost list elements) per batch that scans aim at. Default 524288.
+    /// Target number of leaf values (innermost list elements) per batch of a scan. Default 524288.
     pub leaf_batch_size: usize,
-    /// Whether a subject of a MEDS data set may be in several shards, and then has one row from
-    /// each; by default this is an error.
+    /// Whether a subject of a MEDS data set may be in several shards, and then has one row from each. By
+    /// default this is an error.
     pub meds_shared_subjects: bool,
-    /// The `codes.parquet`, or the MEDS folder that has one, that `descendants` uses if its call
+    /// The `codes.parquet`, or the MEDS folder that contains one, that `descendants` uses if its call
     /// names none. Default none: an empty string.
     pub codes: String,
-    /// Whether Serrate's own decoder reads list columns in Parquet files (default), or DataFusion's
-    /// scan.
+    /// Whether Serrate's own decoder (default) or DataFusion's scan reads list columns in Parquet files.
     pub parquet_lists: bool,
-    /// The optimizer rules that are switched off (`SET serrate.rule.below_joins = false`), to find
-    /// out which rule causes a wrong or slow plan. The answers are the same without them. Default
-    /// none.
+    /// The optimizer rules that are switched off (`SET serrate.rule.below_joins = false`), to find out
+    /// which rule causes a wrong or slow plan. Answers do not depend on them. Default none.
     pub rules_off: BTreeSet<&'static str>,
 }
 

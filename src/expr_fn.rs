@@ -1,14 +1,14 @@
 //! Expression builders: each SQL function as a Rust function, for DataFusion's DataFrame API.
 //!
-//! Each builder has the name of its function in SQL. A function with optional arguments has one
-//! builder per way to call it; the longer ones are named after what they add: [`ragged_sum`] and
+//! Each builder has the name of its function in SQL. A function with optional arguments has one builder
+//! per form of the call; the longer forms are named after the arguments that they add: [`ragged_sum`] and
 //! [`ragged_sum_axis`]. `docs/functions/` describes the functions.
 //!
-//! Arguments are expressions or literals: numbers, strings, booleans, lists of numbers, and `None`
-//! for NULL. A string is a literal and not a column; write `col("name")` for a column.
+//! Arguments are expressions or literals: numbers, strings, booleans, lists of numbers, and `None` for
+//! NULL. A string is a literal and not a column; write `col("name")` for a column.
 //!
-//! Operators on lists are functions here, such as `ragged_gt(col("val"), 5)`, because Rust's
-//! operators on [`Expr`] belong to DataFusion and work on scalars.
+//! Operators on lists are functions here, such as `ragged_gt(col("val"), 5)`, because Rust's operators on
+//! [`Expr`] belong to DataFusion and work on scalars.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
@@ -106,7 +106,7 @@ lists! {
     &str => Utf8, Utf8;
 }
 
-/// Returns the call of a function by name. Tests check that every name in this module exists.
+/// Returns a call of a function. Tests check that every name in this module exists.
 fn call(name: &str, args: Vec<Expr>) -> Expr {
     if let Some(f) = functions::scalar(name) {
         return f.call(args);
@@ -325,7 +325,7 @@ fn map_call(mut args: Vec<Expr>, names: &[&str], body: impl FnOnce(Vec<Expr>) ->
 mod tests {
     use super::*;
 
-    /// Every function, with every number of arguments it takes.
+    /// Tests that every function has a builder for every number of arguments.
     #[test]
     fn every_function_has_its_builders() {
         let scalar = functions::all_scalar();
@@ -342,7 +342,7 @@ mod tests {
             // The planner appends the contents of tables as an argument.
             let planned =
                 |n: usize| matches!((*name, n), ("ragged_lookup", 5) | ("ragged_bin", 4 | 6));
-            // A function of any number of arguments has a builder that takes any number.
+            // A function of any number of arguments has a builder that accepts any number.
             for n in (least..=most.min(least + 8)).filter(|n| !planned(*n)) {
                 assert!(built(n), "no builder of {name} with {n} argument(s)");
             }

@@ -60,9 +60,9 @@ pub use serrate_core::{
 
 /// Operations on ragged arrays as free functions: arrays in, `Result` out.
 ///
-/// Axis 0 is the rows, axis `k` is the elements of the `k`-th level of lists, and negative axes
-/// count from the innermost. A null list has no elements, and operations that keep lists keep it
-/// null. Each kernel documents how it treats null leaves.
+/// Axis 0 is the rows, axis `k` is the elements of the `k`-th level of lists, and negative axes count
+/// from the innermost. A null list has no elements, and operations that keep lists keep it null. Each
+/// kernel documents how it treats null leaves.
 pub mod kernels {
     // These return dense tensors, so the core defines them in a layer above its other kernels.
     #[doc(inline)]

@@ -60,17 +60,17 @@ pub(super) enum Command {
     Generate(super::generate::GenerateArgs),
 }
 
-/// Largest number of threads that a command starts.
+/// Maximum number of threads that a command starts.
 pub(super) const THREADS: usize = 1024;
-/// Largest number of rows or items in a batch, and of batches held at a time.
+/// Maximum number of rows or items in a batch, and of batches in memory.
 pub(super) const BATCH: usize = 1 << 24;
 pub(super) const LENGTH: usize = 1 << 31;
-/// Largest number of generated patients, each of which takes some kilobytes on disk.
+/// Maximum number of generated patients, each of which takes some kilobytes on disk.
 pub(super) const PATIENTS: u64 = 1_000_000_000;
-/// Largest number of generated files.
+/// Maximum number of generated files.
 pub(super) const SHARDS: u64 = 100_000;
 
-/// Parses numbers up to a limit beyond which no machine has the memory, threads or disk space.
+/// Parses numbers up to a limit that no machine has the memory, threads or disk space to exceed.
 pub(super) fn up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }
@@ -136,7 +136,6 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Returns the format of a file name.
     pub(super) fn of_extension(path: &std::path::Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         Some(match extension.as_str() {

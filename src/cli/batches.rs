@@ -120,7 +120,8 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     }
     if args.input.is_file() {
         return Err(Failure::usage(format!(
-            "{} is a file; batches are made of MEDS folders and tensorized cohorts. For other tables use SQL: COPY (SELECT ..) TO 'dir/' STORED AS BATCHES (batch {}, len {})",
+            "{} is a file, but batches are made from MEDS folders and tensorized cohorts; for other \
+             tables use SQL: COPY (SELECT ..) TO 'dir/' STORED AS BATCHES (batch {}, len {})",
             args.input.display(),
             args.batch,
             args.len
@@ -172,8 +173,7 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     println(&line)
 }
 
-/// Opens the stream; the metadata of each batch holds the categories, which batches.json holds for
-/// a folder.
+/// Opens the stream. Its batches contain the categories, which batches.json contains for a folder.
 fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     let out = BufWriter::with_capacity(1 << 20, std::io::stdout());
     let stream = BatchStream::new(out, "standard output");
@@ -183,7 +183,7 @@ fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     }
 }
 
-/// Refuses arguments that are invalid for any data, naming the flags.
+/// Refuses arguments that are invalid for any data, and names their flags.
 fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
     let wrong = |message: String| Err(Failure::usage(message));
     let step = matches!(window, Some("step" | "step_through"));
@@ -281,7 +281,6 @@ impl<W: Write> BatchSink<W> {
     }
 }
 
-/// Describes the run for the index of the folder.
 fn describe_run(args: &BatchesArgs, loader: &MedsLoader) -> Map<String, Value> {
     let mut about = Map::new();
     let mut add = |name: &str, value: Value| about.insert(name.to_owned(), value);

@@ -35,7 +35,6 @@ pub(super) struct CheckArgs {
     json: bool,
 }
 
-/// Appends the kinds of findings to the examples.
 fn build_long_help() -> String {
     let width = KINDS.iter().map(|k| k.name.len()).max().unwrap_or(0);
     let mut help = format!("{EXAMPLES}\n\nFindings (`check` in --json; see docs/check.md):\n");
@@ -101,8 +100,8 @@ fn print_summary(audit: &Audit) -> Outcome {
     ))
 }
 
-/// Formats a number with its share in percent, rounded to thousandths; a small share is never shown
-/// as 0, an incomplete one never as 100.
+/// Formats a number with its share in percent, rounded to thousandths. A small share is never shown as 0,
+/// nor an incomplete one as 100.
 fn format_share(part: u64, whole: u64) -> String {
     let (part, whole) = (u128::from(part), u128::from(whole.max(1)));
     let thousandths = (part * 200_000 / whole).div_ceil(2);

@@ -65,7 +65,6 @@ enum VocabularyArg {
 }
 
 impl CohortArgs {
-    /// Whether any option was given.
     pub(super) fn is_given(&self) -> bool {
         self.unknown.is_some()
             || self.normalize.is_some()
@@ -107,7 +106,7 @@ pub(super) fn convert_cohort(
     check_name(output, None, "the folders of a tensorized cohort")?;
     if TensorizedCohort::is_at(input) {
         return Err(Failure::message(format!(
-            "{} is already a tensorized cohort",
+            "{} is already a tensorized cohort; give a MEDS folder",
             input.display()
         )));
     }

@@ -84,7 +84,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         Some(format) => format,
         None if to_folder => {
             return Err(Failure::usage(format!(
-                "{} is a folder; set --to FORMAT",
+                "{} is a folder, so its format is unknown; set --to FORMAT",
                 args.output.display()
             )));
         }
@@ -116,7 +116,6 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         check_vocabulary(path, dataset.vocabulary()?, &targets, &args.output)?;
     }
     let _folders = NewFolders::of(&written);
-    // The files of a folder appear together.
     let staged = match to_folder {
         true => Some(AtomicFiles::create(&args.output, args.overwrite)?),
         false => None,
@@ -182,8 +181,8 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the path to which a file of `folder` is written. With `staged`, this is a temporary path,
-/// from which all files are moved to the folder once they are complete.
+/// Returns the path to which a file of `folder` is written. With `staged`, this is a temporary path, from
+/// which all files move to the folder once they are complete.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),
@@ -191,15 +190,15 @@ pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &
     }
 }
 
-/// Parses the formats that can be written; MEDS folders are read only.
+/// Parses the formats that can be written. MEDS folders are read only.
 fn writable_formats() -> impl TypedValueParser<Value = FileFormat> {
     let formats = FileFormat::value_variants().iter().filter(|f| **f != FileFormat::Meds);
     PossibleValuesParser::new(formats.filter_map(FileFormat::to_possible_value))
         .try_map(|name| FileFormat::from_str(&name, true))
 }
 
-/// Whether an output name is that of a folder: an existing folder, a name ending in a separator, or
-/// a name without an extension that is not an existing file.
+/// Whether an output name belongs to a folder: an existing folder, a name that ends in a separator, or a
+/// name without an extension that is not an existing file.
 pub(super) fn names_folder(output: &Path) -> bool {
     let slash = output.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
     output.is_dir() || slash || (output.extension().is_none() && !output.is_file())
@@ -218,7 +217,6 @@ fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     }
 }
 
-/// Returns the part of MEDS data that a format can hold.
 pub(super) fn part_for(format: FileFormat) -> MedsPart {
     match format {
         FileFormat::Parquet | FileFormat::Arrow => MedsPart::All,
@@ -236,7 +234,7 @@ fn vocabulary_path(
     source.meds.as_ref().filter(|_| part_for(format) == MedsPart::Tokens)?;
     Some(match to_folder {
         true => output.join("metadata").join("codes.parquet"),
-        // One per file, because tokens of two data sets in one folder have different meanings.
+        // One vocabulary per file, because tokens of two data sets in one folder have different meanings.
         false => output.with_extension("codes.parquet"),
     })
 }
@@ -260,14 +258,14 @@ fn check_vocabulary(
     match kept {
         None => Ok(()),
         Some(file) => Err(Failure::message(format!(
-            "{} has other codes than this data set, and {} uses them; choose another folder",
+            "{} contains other codes than this data set, and {} uses them; choose another folder",
             path.display(),
             file.path().display()
         ))),
     }
 }
 
-/// Prints a line to standard output, which may be closed.
+/// Prints a line to standard output. A closed pipe is an error.
 pub(super) fn println(line: &str) -> Outcome {
     use std::io::Write;
     writeln!(std::io::stdout(), "{line}")?;
@@ -295,14 +293,13 @@ fn write_shards(
     sink.finish()
 }
 
-/// Refuses, before anything is written, existing files, two outputs of one name, and an input as
-/// output.
+/// Refuses existing files, two outputs of one name, and an input as output, before anything is written.
 fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> Outcome {
     let mut seen = HashSet::new();
     for target in targets {
         if !seen.insert(target) {
             return Err(Failure::message(format!(
-                "two input files would both become {}",
+                "two input files would both become {}; rename one of them",
                 target.display()
             )));
         }
@@ -318,7 +315,7 @@ fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> 
         let same = |s: &InputShard| matches!((s.path.canonicalize(), target.canonicalize()), (Ok(a), Ok(b)) if a == b);
         if source.shards.iter().any(same) {
             return Err(Failure::message(format!(
-                "{} is an input and cannot be the output, too",
+                "{} is an input and cannot be the output, too; choose another name",
                 target.display()
             )));
         }

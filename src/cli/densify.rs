@@ -119,7 +119,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     if let [shard] = source.shards.as_slice()
         && shard.format == FileFormat::Nrt
     {
-        // Only these rows and columns are read.
+        // Only the requested rows and columns are read.
         let file = NrtFile::open(&shard.path, &ReadOptions::default())?;
         let end = rows.end.unwrap_or(file.num_rows());
         if rows.start > end || end > file.num_rows() {
@@ -132,7 +132,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     let all = source.schema()?;
     let schema = match &args.columns {
         None => all.clone(),
-        // Other columns need not share their lists with these.
+        // Only the selected columns must share their lists.
         Some(names) => {
             let known = all.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>();
             let indices = names
@@ -140,7 +140,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
                 .map(|n| {
                     all.index_of(n).map_err(|_| {
                         Failure::message(format!(
-                            "{}: no column {n:?}; the columns are {}",
+                            "{}: there is no column {n:?}; the columns are {}",
                             args.input.display(),
                             known.join(", ")
                         ))
@@ -191,7 +191,10 @@ fn parse_rows(text: &str) -> Result<RowRange, String> {
     let start = if start.trim().is_empty() { 0 } else { number(start)? };
     let end = if end.trim().is_empty() { None } else { Some(number(end)?) };
     match end {
-        Some(end) if end < start => Err(format!("{text:?} ends before it starts")),
+        Some(end) if end < start => Err(format!(
+            "{text:?} ends before it starts; write the smaller row \
+         first"
+        )),
         end => Ok(RowRange { start, end }),
     }
 }

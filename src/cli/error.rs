@@ -12,19 +12,16 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use super::interrupt;
 use crate::error::Error;
 
-/// Result of a step of the command.
 pub(super) type Outcome<T = ()> = Result<T, Failure>;
 
-/// The reason why the command stops.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The arguments are invalid together: exit code 2.
     Usage(String),
     /// A query or a file failed: exit code 1.
     Failed(String),
-    /// The reader of standard output closed the pipe; nothing is reported.
+    /// The reader of standard output closed the pipe. Nothing is reported.
     Closed,
-    /// Interrupted by Ctrl-C or SIGTERM.
     Interrupted,
 }
 
@@ -37,7 +34,6 @@ impl Failure {
         Self::Usage(message.into())
     }
 
-    /// Prefixes the message with the place of the failure.
     pub(super) fn at(self, place: impl fmt::Display) -> Self {
         match self {
             Self::Failed(message) => Self::Failed(format!("{place}: {message}")),
@@ -45,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// Replaces the name of a temporary file in the message with that of the target.
+    /// Replaces the name of a temporary file in the message with the name of the target.
     pub(super) fn with_target_name(self, temporary: &Path, target: &Path) -> Self {
         match self {
             Self::Failed(message) => {
@@ -56,7 +52,7 @@ impl Failure {
         }
     }
 
-    /// Prefixes the message with the name of the file, unless it contains the name already.
+    /// Prefixes the message with the name of the file, unless it already contains the name.
     pub(super) fn with_file_name(self, path: &Path) -> Self {
         let name = path.display().to_string();
         match self {
@@ -67,7 +63,7 @@ impl Failure {
         }
     }
 
-    /// Reports the failure on stderr; returns the exit code of the process.
+    /// Reports the failure on stderr and returns the exit code of the process.
     pub(super) fn report(&self) -> ExitCode {
         match self {
             Self::Closed => ExitCode::SUCCESS,
@@ -130,7 +126,7 @@ impl From<io::Error> for Failure {
 fn format_error(e: &DataFusionError) -> String {
     match e {
         DataFusionError::Diagnostic(_, inner) => format_error(inner),
-        // Skip contexts that are names of optimizer rules; other contexts are sentences.
+        // Contexts of one word are names of optimizer rules; other contexts are sentences.
         DataFusionError::Context(rule, inner) if !rule.contains(' ') => format_error(inner),
         DataFusionError::Shared(inner) => format_error(inner),
         DataFusionError::ExecutionJoin(e) if e.is_panic() => {

@@ -84,7 +84,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     let mut patients = Patients::new(args.seed, args.patients)?;
     let schema = Patients::new(args.seed, 1)?
         .next()
-        .ok_or_else(|| Failure::message("no patient was generated"))??
+        .ok_or_else(|| Failure::message("internal error: no patient was generated"))??
         .arrow_schema()?;
     if format == FileFormat::Nrt {
         describe_times(&schema).iter().for_each(|note| progress.note(note));
@@ -99,12 +99,15 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     for (i, target) in targets.iter().enumerate() {
         let staged = staged_path(staged.as_ref(), &args.output, target);
         let renamed = |failure: Failure| failure.with_target_name(&staged, target);
-        // Shards differ by at most one patient.
+        // Sizes of shards differ by at most one patient.
         let i = i as u64;
         let mut left =
             usize::try_from(args.patients / shards + u64::from(i < args.patients % shards))
                 .map_err(|_| {
-                    Failure::message("the number of patients exceeds the address space")
+                    Failure::message(
+                        "the number of patients exceeds the address space; use fewer \
+                     patients",
+                    )
                 })?;
         let mut sink = OutputFile::create(&staged, format, &schema, &options).map_err(renamed)?;
         while left > 0 {
@@ -140,7 +143,10 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
 fn write_meds(args: &GenerateArgs) -> Outcome {
     if args.output.is_file() {
         let path = args.output.display();
-        return Err(Failure::message(format!("{path} is a file; a MEDS data set needs a folder")));
+        return Err(Failure::message(format!(
+            "{path} is a file, but a MEDS data set needs a folder; \
+         choose another name"
+        )));
     }
     let mut options = MedsWriteOptions {
         files: ParquetWriteOptions { overwrite: args.overwrite, ..ParquetWriteOptions::default() },

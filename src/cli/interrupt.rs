@@ -1,5 +1,4 @@
-//! Ctrl-C and SIGTERM: the first signal stops the running work and lets it clean up, the second
-//! ends the process.
+//! Ctrl-C and SIGTERM: the first signal lets running work stop and clean up, the second ends the process.
 
 use std::future::Future;
 use std::sync::LazyLock;
@@ -15,9 +14,9 @@ use tokio::task::{AbortHandle, JoinHandle};
 use super::error::{Failure, Outcome};
 
 static PRESSED: AtomicBool = AtomicBool::new(false);
-/// Set by SIGTERM: no further work is started, and the process ends.
+/// Set by SIGTERM. No further work is started, and the process ends.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
-/// Set while standard input is read, which only input ends and which needs no clean-up.
+/// Set while standard input is read. Only the end of input ends the read, and it needs no clean-up.
 static READING: AtomicBool = AtomicBool::new(false);
 static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
 
@@ -27,13 +26,12 @@ static SHELL: AtomicBool = AtomicBool::new(false);
 /// Time that interrupted work has to clean up.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Time to wait for the tasks of an interrupted statement; most end at once.
+/// Maximum time to wait for the tasks of an interrupted statement. Most end at once.
 const SOON: Duration = Duration::from_millis(700);
 /// Number of tasks of statements that still exist.
 static TASKS: AtomicUsize = AtomicUsize::new(0);
 
-/// Listens for signals on a thread with its own runtime, because the workers of the main one may
-/// all be busy.
+/// Listens for signals on a thread with its own runtime, because all other workers may be busy.
 pub(super) fn listen() -> Outcome {
     let failed = |e: std::io::Error| Failure::message(format!("cannot listen for signals: {e}"));
     let runtime =
@@ -68,8 +66,8 @@ async fn handle_signals() {
     interrupts.await;
 }
 
-/// Asks the running work to stop. On the second signal, or when the work does not stop in time, the
-/// process ends. In the shell, which may have tables to lose, only the second interrupt ends it.
+/// Asks the running work to stop. The process ends on the second signal, or if the work does not stop in
+/// time. In the shell, whose tables would be lost, only a second interrupt ends the process.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         std::process::exit(exit_code().into());
@@ -88,22 +86,20 @@ pub(super) fn enter_shell() {
     SHELL.store(true, Ordering::SeqCst);
 }
 
-/// Exit code of an interrupted or terminated process.
 pub(super) fn exit_code() -> u8 {
     if is_terminated() { 143 } else { 130 }
 }
 
-/// Whether SIGTERM was received.
 pub(super) fn is_terminated() -> bool {
     TERMINATED.load(Ordering::SeqCst)
 }
 
-/// Clears an earlier Ctrl-C, so that the shell continues after a cancelled query.
+/// Clears an earlier Ctrl-C, so that the shell continues after a cancelled query. A SIGTERM is kept.
 pub(super) fn reset() {
     PRESSED.store(is_terminated(), Ordering::SeqCst);
 }
 
-/// Reads standard input; SIGTERM ends the process at once meanwhile.
+/// Reads standard input. During the read, SIGTERM ends the process at once.
 pub(super) fn read_stdin<T>(read: impl FnOnce() -> T) -> T {
     READING.store(true, Ordering::SeqCst);
     let result = read();
@@ -111,7 +107,7 @@ pub(super) fn read_stdin<T>(read: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Fails after an interrupt; for loops over blocking work.
+/// Returns an error after an interrupt. Loops over blocking work call it.
 pub(super) fn check() -> Outcome {
     match PRESSED.load(Ordering::SeqCst) {
         true => Err(Failure::Interrupted),
@@ -123,7 +119,7 @@ pub(super) fn check() -> Outcome {
 pub(super) async fn or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     let pressed = NOTIFY.notified();
     tokio::pin!(pressed);
-    // Register before reading the flag, so that a signal in between is not lost.
+    // Registered before the flag is read, so that a signal in between is not lost.
     pressed.as_mut().enable();
     check()?;
     tokio::select! {
@@ -148,7 +144,6 @@ impl Drop for TaskGuard {
     }
 }
 
-/// A task that is aborted when dropped.
 struct Task<T> {
     handle: JoinHandle<T>,
     abort: AbortHandle,
@@ -213,8 +208,8 @@ pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> Sendable
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// Waits for the tasks of an interrupted statement to end and remove their files; only for a short
-/// time, because a task that does not yield does not end.
+/// Waits for the tasks of an interrupted statement to end and remove their files. The time is limited,
+/// because a task that does not yield does not end.
 pub(super) async fn wait_for_tasks() {
     let start = Instant::now();
     while TASKS.load(Ordering::SeqCst) > 0 && start.elapsed() < SOON {

@@ -1,7 +1,6 @@
 //! The `serrate` command: arguments, scripts, the shell, and the file commands.
 //!
-//! Exit codes: 0 on success, 1 if a query or a file failed, 2 for wrong usage, 130 if interrupted,
-//! 143 if terminated.
+//! Exit codes: 0 success, 1 a query or a file failed, 2 wrong usage, 130 interrupted, 143 terminated.
 
 mod args;
 mod batches;
@@ -35,8 +34,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => {
-            // Help and version go to stdout with exit code 0. A reader that closed the pipe is not
-            // a failure.
+            // Help and version go to stdout with exit code 0. A closed pipe is not a failure.
             let _ = e.print();
             return ExitCode::from(if e.use_stderr() { 2 } else { 0 });
         }
@@ -52,8 +50,8 @@ fn create_session() -> Outcome<datafusion::prelude::SessionContext> {
     Ok(crate::sql::session())
 }
 
-/// Stack size of each thread that plans and runs queries, because planning, evaluating and dropping
-/// an expression recurse to its depth. Unused stack takes no memory.
+/// Stack size of each thread that plans and runs queries. Planning, evaluating and dropping an expression
+/// recurse to its depth. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
 fn run_on_deep_stack(cli: Cli) -> Outcome {
@@ -78,7 +76,7 @@ fn run_command(cli: Cli) -> Outcome {
             Some(command) => run_file_command(command).await,
         }
     });
-    // Do not wait for an interrupted blocking read.
+    // An interrupted blocking read is not waited for.
     runtime.shutdown_background();
     result
 }

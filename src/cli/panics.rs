@@ -1,4 +1,4 @@
-//! Conversion of panics to errors of one statement.
+//! Converts panics to errors of one statement.
 
 use std::any::Any;
 use std::sync::{Mutex, PoisonError};
@@ -6,11 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use super::error::Failure;
 use serrate_core::internal::panic_text;
 
-/// Location of the last panic.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
-/// Records the location of a panic instead of printing it; the code that catches the panic reports
-/// it. With `RUST_BACKTRACE` set, the panic is printed, too.
+/// Records the location of a panic instead of printing it, because the code that catches the panic
+/// reports it. If `RUST_BACKTRACE` is set, the panic is printed, too.
 pub(super) fn install_hook() {
     let print = std::panic::take_hook();
     let loud = std::env::var_os("RUST_BACKTRACE").is_some_and(|v| v != "0");

@@ -4,14 +4,13 @@ use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Progress in files and rows.
 pub(super) struct Progress {
     bar: ProgressBar,
     files: usize,
 }
 
 impl Progress {
-    /// Starts a spinner for a number of files; nothing is drawn if stderr is not a terminal.
+    /// Starts a spinner for a number of files. Nothing is drawn if stderr is not a terminal.
     pub(super) fn new(files: usize) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(8));
         let style =
@@ -20,7 +19,6 @@ impl Progress {
         Self { bar, files }
     }
 
-    /// Starts a bar for a known number of rows.
     pub(super) fn of_rows(rows: u64) -> Self {
         let progress = Self::new(0);
         progress.bar.set_length(rows);
@@ -43,7 +41,7 @@ impl Progress {
         self.bar.inc(rows as u64);
     }
 
-    /// Sets the total number of rows done.
+    /// Sets the total number of processed rows.
     pub(super) fn position(&self, rows: u64) {
         self.bar.set_position(rows);
     }

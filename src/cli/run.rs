@@ -1,4 +1,4 @@
-//! Execution of statements and display of their results.
+//! Executes statements and displays their results.
 
 use std::io::{self, Read, Write};
 use std::panic::AssertUnwindSafe;
@@ -26,14 +26,13 @@ use super::script::{self, Statement};
 use crate::io::meds_torch::TensorizedCohort;
 use crate::sql::of_statement;
 
-/// A session with the destination of its results.
 pub(super) struct Runner {
     context: SessionContext,
     format: Format,
     look: TableStyle,
     timing: bool,
     target: OutputTarget,
-    /// Path of the output file, if not standard output.
+    /// Path of the output file, or `None` for standard output.
     path: Option<PathBuf>,
     results: usize,
 }
@@ -87,7 +86,7 @@ impl Runner {
         self.context.state().config().options().sql_parser.dialect
     }
 
-    /// Runs a script file, `-` for standard input.
+    /// Runs a script file, or standard input if the path is `-`.
     pub(super) async fn run_file(&mut self, path: &Path) -> Outcome {
         let name = path.display().to_string();
         if path.as_os_str() == "-" {
@@ -115,7 +114,7 @@ impl Runner {
         self.run_script(&name, &sql).await
     }
 
-    /// Runs the statements of `sql` up to the first that fails; `name` is used in messages.
+    /// Runs the statements of `sql` up to the first that fails. Messages name the script `name`.
     pub(super) async fn run_script(&mut self, name: &str, sql: &str) -> Outcome {
         let script = script::split_statements(sql, &self.dialect()).map_err(|e| {
             Failure::message(format!("{name}:{}:{}: {}", e.line, e.column, e.message))
@@ -137,8 +136,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Prints the comment above a statement as the heading of its result, for tables on standard
-    /// output.
+    /// Prints the comment above a statement as the heading of its result, for tables on standard output.
     fn print_title(&mut self, statement: &Statement) -> Outcome {
         if self.format == Format::Table && !self.target.is_file() && !statement.title.is_empty() {
             writeln!(self.target)?;
@@ -170,7 +168,7 @@ impl Runner {
 
     async fn execute(&mut self, context: &SessionContext, sql: &str) -> Outcome {
         let (context, sql) = (context.clone(), sql.to_owned());
-        // Planning reads files, and neither planning nor kernels yield.
+        // Runs on another thread, because planning reads files, and neither planning nor kernels yield.
         let Some(started) = interrupt::on_worker(start_statement(context, sql)).await? else {
             return Ok(());
         };
@@ -180,8 +178,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Shows the result of a statement; `done` is the verb and object to report for one that
-    /// writes.
+    /// Shows the result of a statement. For one that writes, `done` is the verb and object to report.
     async fn show_results(
         &mut self,
         mut stream: SendableRecordBatchStream,
@@ -198,7 +195,7 @@ impl Runner {
         }
         let schema = stream.schema();
         if schema.fields().is_empty() {
-            // CREATE, SET and the like have no result but must run.
+            // CREATE, SET and similar statements have no result but must run.
             while let Some(batch) = stream.next().await {
                 batch?;
             }
@@ -244,7 +241,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Prints a message: among the tables on standard output, or on stderr for other formats.
+    /// Prints a message: between the tables on standard output, or on stderr for other formats.
     fn print_note(&mut self, message: &str) -> Outcome {
         if self.format == Format::Table && !self.target.is_file() {
             writeln!(self.target, "{message}")?;
@@ -255,11 +252,11 @@ impl Runner {
         Ok(())
     }
 
-    /// Completes the output after everything ran; the output file appears.
+    /// Completes the output after all statements. The output file then appears.
     pub(super) fn finish(self) -> Outcome {
         if let (Some(path), 0) = (&self.path, self.results) {
             return Err(Failure::message(format!(
-                "no statement returned a result, so {} is not written",
+                "no statement returned a result, so {} is not written; add a SELECT",
                 path.display()
             )));
         }
@@ -276,7 +273,7 @@ struct RunningStatement {
     explains: bool,
 }
 
-/// Plans and starts a statement; `None` if `sql` has no statement.
+/// Plans and starts a statement. Returns `None` if `sql` contains no statement.
 async fn start_statement(
     context: SessionContext,
     sql: String,
@@ -297,7 +294,7 @@ async fn start_statement(
     Ok(Some(RunningStatement { plan, stream, done, explains }))
 }
 
-/// Suggests how to read a folder whose name was taken for a table.
+/// Suggests how to read a folder that a statement names like a table.
 fn hint_folder(message: &str) -> Option<String> {
     let (_, name) = message.split_once("table 'datafusion.public.")?;
     let (name, _) = name.split_once("' not found")?;
@@ -311,7 +308,7 @@ fn hint_folder(message: &str) -> Option<String> {
     })
 }
 
-/// Notes labels of `meds_asof` without a row, and labels of several tasks.
+/// Prints notes about labels of `meds_asof` without a row, and about labels of several tasks.
 fn note_labels(plan: &Arc<dyn ExecutionPlan>) {
     let tasks = crate::sql::label_tasks(plan);
     if !tasks.is_empty() {

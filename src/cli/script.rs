@@ -1,4 +1,4 @@
-//! Splitting of SQL text into statements with positions.
+//! Splits SQL text into statements with their positions.
 
 use datafusion::common::config::Dialect;
 use datafusion::sql::sqlparser::dialect::dialect_from_str;
@@ -12,20 +12,20 @@ pub(super) struct Statement {
     pub(super) line: u64,
     /// Column of the first word in characters, from 1.
     pub(super) column: u64,
-    /// Lines of the `--` comment directly above.
+    /// Lines of the `--` comment directly above the statement.
     pub(super) title: Vec<String>,
 }
 
 impl Statement {
-    /// Returns the text preceded by space, so that positions in the parser's messages are those in
-    /// the script.
+    /// Returns the text after as much white space as precedes it in the script, so that the parser's
+    /// positions refer to the script.
     pub(super) fn padded_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
         let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);
         format!("{}{}{}", "\n".repeat(lines), " ".repeat(columns), self.text)
     }
 
-    /// Returns the statement on one line, cut to `width` characters.
+    /// Returns the statement on one line, truncated to `width` characters.
     pub(super) fn summary(&self, width: usize) -> String {
         let mut words = String::new();
         for word in self.text.lines().filter(|l| !l.trim_start().starts_with("--")) {
@@ -43,7 +43,6 @@ impl Statement {
     }
 }
 
-/// The statements of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Script {
     /// The statements, without empty ones.
@@ -60,7 +59,7 @@ pub(super) struct TokenError {
     pub(super) column: u64,
 }
 
-/// Splits `sql` at its semicolons, respecting quotes, comments and dollar quotes of `dialect`.
+/// Splits `sql` at its semicolons, outside quotes, comments and dollar quotes of `dialect`.
 pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, TokenError> {
     let dialect = dialect_from_str(dialect)
         .unwrap_or_else(|| Box::new(datafusion::sql::sqlparser::dialect::GenericDialect {}));
@@ -69,12 +68,11 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     })?;
     let lines = LineStarts::new(sql);
     let mut statements = Vec::new();
-    // Start of the first and end of the last word of the current statement.
+    // Start of the first and end of the last token of the current statement.
     let mut open: Option<(Location, Location)> = None;
     // The current comment, and its last line.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
-    // Line of the last token: a comment on that line trails it and is not the title of the next
-    // statement.
+    // Line of the last token. A comment on it trails the token and is not the title of the next statement.
     let mut last_line = 0;
     let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);
@@ -110,8 +108,8 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             ) => {}
             _ => {
                 last_line = token.span.end.line;
-                // Byte offsets are computed only where a statement ends, because each counts the
-                // characters of its line.
+                // Stores locations. Byte offsets are computed only at the end of a statement, because
+                // each takes a pass over the characters of its line.
                 let end = token.span.end;
                 open = Some(match open {
                     None => {

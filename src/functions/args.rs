@@ -1,5 +1,4 @@
-//! Arguments of a call: checked once when a query is planned ([`Plan`]), read once per batch
-//! ([`Call`]).
+//! Arguments of a call: checked once at planning ([`Plan`]), read once per batch ([`Call`]).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -67,7 +66,7 @@ impl<'a> Plan<'a> {
         &self.fields[i]
     }
 
-    /// Whether an argument is a NULL without a type, or a parameter of unknown type.
+    /// Whether an argument is an untyped NULL, or a parameter of unknown type.
     pub(crate) fn is_untyped_null(&self, i: usize) -> bool {
         self.fields.get(i).is_some_and(|f| f.data_type().is_null())
     }
@@ -96,8 +95,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns an error about the type of the values of argument 0, with what they must be and how
-    /// to convert them.
+    /// Returns an error about the type of the values of argument 0, with a hint how to convert them.
     pub(crate) fn refuse_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
         let hint = match leaf {
             t if t.is_decimal() => {
@@ -108,7 +106,6 @@ impl<'a> Plan<'a> {
         self.refuse(0, format!("must be a list of {must}; its values are {leaf}{hint}"))
     }
 
-    /// Returns the levels of an argument that must be a list of booleans.
     pub(crate) fn boolean_lists(&self, i: usize) -> Result<Lists> {
         let lists = self.lists(i)?;
         match lists.leaf() {
@@ -117,7 +114,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Checks that an argument is an integer; it may be a column.
+    /// Checks that an argument, which may be a column, is an integer.
     pub(crate) fn integer(&self, i: usize, what: &str) -> Result<()> {
         match self.fields.get(i).map(|f| f.data_type()) {
             None | Some(DataType::Null) => Ok(()),
@@ -126,7 +123,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the value of an argument that must be a literal; `None` if it is not given.
+    /// Returns the value of an argument that must be a literal, or `None` if it is not given.
     pub(crate) fn literal(
         &self,
         i: usize,
@@ -180,15 +177,15 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the axis that an argument names, 1 or more; `None` if it is not given. Axis 0 is
-    /// refused; `across` tells what to write instead.
+    /// Returns the axis that an argument names, 1 or more, or `None` if it is not given. Axis 0 is
+    /// refused, and the error suggests `across` instead.
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
     }
 }
 
-/// Resolves an axis of lists. The rows are refused; `across` tells what to write instead.
+/// Resolves an axis of lists. Axis 0, the rows, is refused, and the error suggests `across` instead.
 fn resolve_axis(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usize> {
     let lists = ndim.saturating_sub(1);
     let resolved = crate::array::resolve_axis(axis, ndim, name).map_err(|_| {
@@ -221,9 +218,7 @@ fn integer_of(value: &ScalarValue) -> Option<Option<i64>> {
 
 /// An argument of one batch.
 pub(crate) enum Arg {
-    /// The same value for all rows.
     One(ScalarValue),
-    /// One value per row.
     Each(RefCell<ArrayRef>),
 }
 
@@ -284,7 +279,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns an argument as an array of one value per row.
     pub(crate) fn array(&self, i: usize) -> Result<ArrayRef> {
         match &self.args[i] {
             Arg::Each(a) => Ok(Arc::clone(&a.borrow())),
@@ -299,13 +293,13 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns an argument with all its lists opened.
+    /// Returns an argument with all its levels of lists.
     pub(crate) fn ragged(&self, i: usize) -> Result<RaggedArray> {
         RaggedArray::try_from_arrow(&self.array(i)?)
     }
 
-    /// Like [`ragged`](Self::ragged), but takes the array out of the call. If nothing else refers
-    /// to its buffers, they can be overwritten.
+    /// Like [`ragged`](Self::ragged), but takes the array out of the call, so that its buffers can be
+    /// reused if nothing else refers to them.
     pub(crate) fn take_ragged(&self, i: usize) -> Result<RaggedArray> {
         match &self.args[i] {
             Arg::Each(a) => {
@@ -316,7 +310,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns an integer argument; NULL if it is not given.
+    /// Returns an integer argument, or NULL if it is not given.
     pub(crate) fn row_arg(&self, i: usize) -> Result<RowArg> {
         match self.args.get(i) {
             None => Ok(RowArg::NONE),
@@ -343,7 +337,7 @@ impl<'a> Call<'a> {
         ))
     }
 
-    /// Returns the integer literal of an argument; `None` if it is NULL or not given.
+    /// Returns the integer literal of an argument, or `None` if it is NULL or not given.
     pub(crate) fn integer(&self, i: usize) -> Option<i64> {
         self.constant(i).and_then(integer_of).flatten()
     }
@@ -352,7 +346,6 @@ impl<'a> Call<'a> {
         self.constant(i).and_then(|s| s.try_as_str()).flatten()
     }
 
-    /// Returns a ragged result in the planned type.
     pub(crate) fn lists(&self, result: &RaggedArray) -> Result<ArrayRef> {
         result.to_arrow_as(self.return_type())
     }

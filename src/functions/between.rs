@@ -53,9 +53,9 @@ pub(super) static BETWEEN: Def = Def {
     infix: None,
 };
 
-/// Positions of the compared values, the bounds and `closed` in the arguments.
+/// Indices of the compared values and of `closed` among the arguments.
 struct ArgumentPositions {
-    /// Position of the compared values: 0, or 1 if times are given.
+    /// Index of the compared values: 0, or 1 if times are given.
     values: usize,
     closed: Option<usize>,
 }
@@ -65,8 +65,7 @@ fn locate_arguments(
     second_is_list: bool,
     last_is_text: bool,
 ) -> ArgumentPositions {
-    // Four arguments are either a mask with `closed`, or elements without it: the type of the
-    // second argument decides.
+    // For four arguments, the second decides: a mask with `closed`, or elements without it.
     match (arguments, second_is_list) {
         (3, _) => ArgumentPositions { values: 0, closed: None },
         (4, false) => ArgumentPositions { values: 0, closed: Some(3) },
@@ -76,7 +75,6 @@ fn locate_arguments(
     }
 }
 
-/// Whether a string is one of the four kinds of intervals.
 fn is_kind(text: Option<&str>) -> bool {
     matches!(text, Some("[]" | "[)" | "(]" | "()"))
 }

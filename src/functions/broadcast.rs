@@ -1,4 +1,4 @@
-//! Repetition of outer values over inner lists, and coordinates of values.
+//! Repeats outer values over inner lists, and returns coordinates of values.
 
 use std::sync::Arc;
 

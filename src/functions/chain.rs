@@ -1,11 +1,10 @@
 //! Long chains of arithmetic on scalars and lists as one call.
 //!
-//! The parser nests `a + b + c` as one operator within the next. DataFusion computes the type and
-//! the name of each operator from everything below it, again and again: planning time grows with
-//! the square of the length, and evaluation recurses as deep as the chain is long. Chains cannot be
-//! balanced, because the order of operations matters (for floats, and for integers that overflow).
-//! A long chain therefore becomes a call of [`Chain`] or [`ListChain`] with its operands side
-//! by side.
+//! The parser nests `a + b + c` as one operator within the next. For each operator, DataFusion computes
+//! the type and the name from all operators below it, so planning time is quadratic in the length, and
+//! evaluation recurses as deep as the chain is long. Chains cannot be balanced, because the order of
+//! operations matters (for floats, and for integers that overflow). A long chain therefore becomes a call
+//! of [`Chain`] or [`ListChain`] with its operands as arguments.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -23,16 +22,16 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
 
-/// Shorter chains remain operators, which optimizer rules recognize.
+/// Minimum length of chains that become a call. Optimizer rules recognize the operators of shorter ones.
 const LONG: usize = 64;
 
-/// The number of operators that are collected before they are appended to a call.
+/// Number of operators that are collected before they are appended to a call.
 const MORE: usize = 16;
 
-/// The maximum number of computed operands of one call. All of them are in memory at once.
+/// Maximum number of computed operands of one call. All of them are in memory at once.
 const COMPUTED: usize = 64;
 
-/// The operators of chains, with the letters that encode them in the first argument of a call.
+/// The operators of chains with the letters that encode them in the first argument of a call.
 const OPERATORS: [(Operator, char); 10] = [
     (Operator::Plus, '+'),
     (Operator::Minus, '-'),
@@ -52,7 +51,12 @@ fn encode_operator(op: Operator) -> Option<char> {
 
 fn decode_operator(letter: char) -> Result<Operator> {
     let found = OPERATORS.iter().find(|(_, known)| *known == letter);
-    found.map(|(op, _)| *op).ok_or_else(|| internal_datafusion_err!("{letter} is not an operator"))
+    found.map(|(op, _)| *op).ok_or_else(|| {
+        internal_datafusion_err!(
+            "internal error: {letter} does not \
+     encode an operator"
+        )
+    })
 }
 
 /// Whether an expression is a chain long enough for [`gather_operands`].
@@ -67,10 +71,10 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
     true
 }
 
-/// Operators within one another that stay so: a thread whose stack is small can copy and compare them.
+/// Maximum depth of nested operators. A thread with a small stack can copy and compare them.
 const DEEPEST: usize = 256;
 
-/// Whether an expression has more operators within one another than are planned: they are arithmetic on neither
+/// Whether an expression nests more operators than are planned. Such operators are arithmetic on neither
 /// numbers nor lists, such as many intervals added to a date.
 pub(super) fn is_too_deep(expr: &Expr) -> bool {
     let mut next = expr;
@@ -166,8 +170,8 @@ static CHAIN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(Chain { signature }))
 });
 
-/// `__serrate_chain('+*', a, b, c)` is `(a + b) * c`: it applies the operators from left to right,
-/// with the types and values of DataFusion's operators.
+/// `__serrate_chain('+*', a, b, c)` is `(a + b) * c`. It applies the operators from left to right, with
+/// the types and values of DataFusion's operators.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Chain {
     signature: Signature,
@@ -182,7 +186,6 @@ impl ScalarUDFImpl for Chain {
         write_chain(args, |e| e.to_string())
     }
 
-    /// Returns the name that the operators would have.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         write_chain(args, |e| e.schema_name().to_string())
     }
@@ -192,14 +195,16 @@ impl ScalarUDFImpl for Chain {
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
-        internal_err!("the result type of a chain depends on its operators")
+        internal_err!("internal error: the result type of a chain depends on its operators")
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let (Some(Some(ScalarValue::Utf8(Some(letters)))), [_, first, rest @ ..]) =
             (args.scalar_arguments.first(), args.arg_fields)
         else {
-            return internal_err!("the first argument of a chain must encode its operators");
+            return internal_err!(
+                "internal error: the first argument of a chain must encode its operators"
+            );
         };
         let mut found = first.data_type().clone();
         for (letter, next) in letters.chars().zip(rest) {
@@ -216,7 +221,9 @@ impl ScalarUDFImpl for Chain {
         let (Some(ColumnarValue::Scalar(ScalarValue::Utf8(Some(letters)))), Some(mut so_far)) =
             (args.next(), args.next())
         else {
-            return internal_err!("the first argument of a chain must encode its operators");
+            return internal_err!(
+                "internal error: the first argument of a chain must encode its operators"
+            );
         };
         for (letter, next) in letters.chars().zip(args) {
             so_far = apply_operator(so_far, decode_operator(letter)?, next, rows)?;
@@ -225,10 +232,11 @@ impl ScalarUDFImpl for Chain {
     }
 }
 
-/// Writes the operands with the operators between them.
 fn write_chain(args: &[Expr], name: impl Fn(&Expr) -> String) -> Result<String> {
     let [letters, first, rest @ ..] = args else {
-        return internal_err!("the first argument of a chain must encode its operators");
+        return internal_err!(
+            "internal error: the first argument of a chain must encode its operators"
+        );
     };
     let mut out = name(first);
     for (letter, next) in written_letters(letters).chars().zip(rest) {
@@ -281,10 +289,10 @@ impl Operands {
     }
 }
 
-/// More operators on lists than that become a call of [`ListChain`].
+/// Maximum number of operators on lists that do not become a call of [`ListChain`].
 const LONG_OF_LISTS: usize = 16;
 
-/// The functions of chains on lists, with their letters in the first argument of a call.
+/// The functions of chains on lists with the letters that encode them in the first argument of a call.
 const FUNCTIONS: [(&str, char); 5] = [
     ("ragged_add", '+'),
     ("ragged_sub", '-'),
@@ -293,7 +301,7 @@ const FUNCTIONS: [(&str, char); 5] = [
     ("ragged_mod", '%'),
 ];
 
-/// The letter of a call that may be part of a chain on lists.
+/// Returns the letter of a call that may be part of a chain on lists.
 fn list_letter(call: &ScalarFunction) -> Option<char> {
     let (_, letter) = FUNCTIONS.iter().find(|(name, _)| *name == call.name())?;
     (call.args.len() == 2 && super::is_ours(&call.func)).then_some(*letter)
@@ -301,18 +309,21 @@ fn list_letter(call: &ScalarFunction) -> Option<char> {
 
 fn list_function(letter: char) -> Result<&'static Arc<ScalarUDF>> {
     let found = FUNCTIONS.iter().find(|(_, known)| *known == letter);
-    found
-        .and_then(|(name, _)| super::scalar(name))
-        .ok_or_else(|| internal_datafusion_err!("{letter} is no operator on lists"))
+    found.and_then(|(name, _)| super::scalar(name)).ok_or_else(|| {
+        internal_datafusion_err!(
+            "internal error: {letter} does not encode an operator on \
+         lists"
+        )
+    })
 }
 
-/// Whether an expression is a chain of operators on lists, as one call.
+/// Whether an expression is a chain of operators on lists in one call.
 pub(super) fn is_list_chain(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &LIST_CHAIN))
 }
 
-/// A call of an operator on lists: added to the chain that its left side is, or else that chain where it is long
-/// enough to become one.
+/// Appends a call of an operator on lists to the chain on its left side, or turns a chain of such calls
+/// that is long enough into one call.
 pub(super) fn join_lists(call: Expr) -> Expr {
     let Expr::ScalarFunction(mut call) = call else { return call };
     let Some(letter) = list_letter(&call) else { return Expr::ScalarFunction(call) };
@@ -338,7 +349,7 @@ pub(super) fn join_lists(call: Expr) -> Expr {
     }
 }
 
-/// One call for a long chain of operators on lists.
+/// Turns a long chain of operators on lists into one call.
 fn gather_lists(call: ScalarFunction) -> Expr {
     let (mut letters, mut operands) = (Vec::new(), Vec::new());
     let mut rest = Expr::ScalarFunction(call);
@@ -361,7 +372,7 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// A chain with one more operator; another call around it where too many operands would be in memory at once.
+/// Appends an operator to a chain, or starts another chain around one with too many operands in memory.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {
@@ -388,7 +399,6 @@ struct ListChain {
     signature: Signature,
 }
 
-/// The field of one operator between two others.
 fn list_field(function: &ScalarUDF, left: &FieldRef, right: &FieldRef) -> Result<FieldRef> {
     let arg_fields = [Arc::clone(left), Arc::clone(right)];
     function.return_field_from_args(ReturnFieldArgs {
@@ -402,10 +412,11 @@ impl ScalarUDFImpl for ListChain {
         "__serrate_list_chain"
     }
 
-    /// The name that the operators would have.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let [letters, first, rest @ ..] = args else {
-            return internal_err!("a chain begins with its operators");
+            return internal_err!(
+                "internal error: the first argument of a chain must encode its operators"
+            );
         };
         let letters = written_letters(letters);
         let functions =
@@ -418,14 +429,16 @@ impl ScalarUDFImpl for ListChain {
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
-        internal_err!("the type of a chain depends on its operators")
+        internal_err!("internal error: the result type of a chain depends on its operators")
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let (Some(Some(ScalarValue::Utf8(Some(letters)))), [_, first, rest @ ..]) =
             (args.scalar_arguments.first(), args.arg_fields)
         else {
-            return internal_err!("a chain begins with its operators");
+            return internal_err!(
+                "internal error: the first argument of a chain must encode its operators"
+            );
         };
         let mut found = Arc::clone(first);
         for (letter, next) in letters.chars().zip(rest) {
@@ -444,7 +457,9 @@ impl ScalarUDFImpl for ListChain {
             Some(field),
         ) = (values.next(), values.next(), fields.next())
         else {
-            return internal_err!("a chain begins with its operators");
+            return internal_err!(
+                "internal error: the first argument of a chain must encode its operators"
+            );
         };
         let (mut so_far, mut so_far_field) = (first, field);
         for (letter, (value, field)) in letters.chars().zip(values.zip(fields)) {

@@ -65,7 +65,7 @@ pub(super) static WHERE: Def = Def {
     infix: None,
 };
 
-/// Returns the type of the chosen values: that of the only list, or the common type of both.
+/// Returns the type of the chosen values: the type of the only list, or the common type of both.
 fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
     let (x, y) = (a.leaf(), b.leaf());
     match (a.depth() > 0, b.depth() > 0) {
@@ -259,7 +259,7 @@ casts!(
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
-/// Names the first value that the type cannot represent.
+/// Returns an error that names the first value that the type cannot represent.
 fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {
@@ -282,7 +282,7 @@ fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     ))
 }
 
-/// Returns a scalar type by its name in SQL or in Arrow.
+/// Parses a scalar type by its name in SQL or in Arrow.
 fn parse_type(text: &str) -> Option<DataType> {
     use arrow::datatypes::TimeUnit::Microsecond;
     let word = text.trim();

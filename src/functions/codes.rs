@@ -28,13 +28,12 @@ const SUCH: &str = "'DIR/metadata/codes.parquet'";
 static VOCABULARIES: FileCache<VocabularyCodes> = FileCache::new();
 static HIERARCHIES: FileCache<CodeHierarchy> = FileCache::new();
 
-/// A vocabulary with its codes as an array.
 struct VocabularyCodes {
     vocabulary: Vocabulary,
-    /// Codes by token.
+    /// Codes in the order of their tokens.
     texts: ArrayRef,
     tokens: Vec<u32>,
-    /// Position in `texts` by token; empty if tokens are too far apart for a table.
+    /// Index into `texts` by token. Empty if tokens are too far apart for a table.
     places: Vec<Option<u32>>,
 }
 
@@ -54,7 +53,7 @@ impl VocabularyCodes {
         VOCABULARIES.get(&codes_file(path), Self::read)
     }
 
-    /// Returns the position of each token in `texts`; the padding token 0 has none.
+    /// Returns the index of each token in `texts`. The padding token 0 has none.
     fn positions_of(&self, tokens: &UInt32Array, path: &str) -> Result<UInt32Array> {
         let find = |token: u32| match self.places.as_slice() {
             [] => find_first(&self.tokens, token),
@@ -75,7 +74,7 @@ impl VocabularyCodes {
     }
 }
 
-/// Returns the first position of a token in ascending tokens.
+/// Returns the first index of a token in ascending tokens.
 fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
     let at = tokens.partition_point(|t| *t < token);
     if tokens.get(at) == Some(&token) { u32::try_from(at).ok() } else { None }
@@ -105,7 +104,7 @@ fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
     Arc::new(Field::new("", data_type, true).with_metadata(metadata))
 }
 
-/// Returns the codes with which the query was planned.
+/// Returns the codes with which the query was planned, or an error if the file has changed.
 fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     let path = call.text(1).ok_or_else(|| {
         Error::invalid(format!(
@@ -159,7 +158,6 @@ pub(super) static ENCODE: Def = Def {
     infix: None,
 };
 
-/// The type of decoded leaves.
 fn text_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }

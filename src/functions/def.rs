@@ -1,5 +1,4 @@
-//! The definition of a SQL function: its name, its documentation, its result type and its
-//! computation.
+//! The definition of a SQL function: its name, documentation, result type and computation.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -20,46 +19,42 @@ use super::naming;
 use crate::array::{leaf_type, list_depth};
 use crate::error::{Error, Result};
 
-/// A scalar function as data. Registration, documentation and tests read the same list.
+/// The definition of a scalar function. Registration, documentation and tests read the same list.
 pub(crate) struct Def {
     pub(crate) name: &'static str,
     pub(crate) aliases: &'static [&'static str],
-    /// Minimum and maximum number of arguments.
     pub(crate) arity: (usize, usize),
     pub(crate) doc: Doc,
-    /// Checks the arguments and returns the field of the result; runs at planning.
+    /// Checks the arguments at planning and returns the field of the result.
     pub(crate) plan: fn(&Plan<'_>) -> Result<FieldRef>,
-    /// Computes one batch.
     pub(crate) call: fn(&Call<'_>) -> Result<ArrayRef>,
-    /// The operator that column names show for a call, as `>` in `val > 5`.
+    /// The operator that column names show for a call, such as `>` in `val > 5`.
     pub(crate) infix: Option<&'static str>,
-    /// Whether a call can fail on values of types that planning accepts.
     pub(crate) fails: Fails,
 }
 
 /// When a call can fail although planning has accepted the types of its arguments.
 ///
-/// A rewrite may evaluate a call for rows for which the query would not (rows that a condition
-/// drops, that match no row of a join, that take another branch of CASE) only if the call cannot
-/// fail.
+/// A rewrite may evaluate a call for rows for which the query would not (rows that a condition drops,
+/// that match no row of a join, that take another branch of CASE) only if the call cannot fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fails {
     Never,
-    /// If an argument other than the first is computed; planning checks literals.
+    /// If an argument other than the first is computed. Planning checks literals.
     ComputedArguments,
     /// If lists that are matched element by element differ in length.
     UnequalLengths,
     /// If a result does not fit the integers of its type.
     IntegerOverflow,
-    /// For some values: an index out of range, a division by zero. This is the default for every
-    /// function about which nothing more precise is known.
+    /// For some values, such as an index out of range or a division by zero. The default for functions.
     Values,
 }
 
 impl Def {
-    /// Whether a call can fail for some values. `shapes` names, for each argument, the column whose
-    /// list lengths it has, if known; `written` is true if all arguments but the first are
-    /// literals.
+    /// Whether a call can fail for some values.
+    ///
+    /// `shapes` names, for each argument, the column that has the same list lengths, if known. `written`
+    /// is true if all arguments but the first are literals.
     pub(crate) fn can_fail(
         &self,
         types: &[DataType],
@@ -84,8 +79,8 @@ impl Def {
         }
     }
 
-    /// Whether the result has one value for each value of its list arguments, as an elementwise
-    /// function or a string test.
+    /// Whether the result has one value for each value of its list arguments, as elementwise functions
+    /// have.
     pub(crate) fn keeps_lengths(&self) -> bool {
         match self.doc.section {
             Section::Elementwise => true,
@@ -95,7 +90,7 @@ impl Def {
     }
 }
 
-/// No upper limit of the number of arguments.
+/// An unlimited number of arguments.
 pub(crate) const ANY: usize = usize::MAX;
 
 /// Returns a nullable field of a type for [`Def::plan`].
@@ -103,8 +98,7 @@ pub(crate) fn nullable(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("", data_type, true))
 }
 
-/// Adds the name of the function to an error about values. Errors about files, memory or DataFusion
-/// are complete as they are.
+/// Adds the name of the function to an error about values. Other errors are complete without it.
 fn add_function(def: &Def, error: Error) -> Error {
     match error {
         Error::Arrow(_)
@@ -120,7 +114,6 @@ fn add_function(def: &Def, error: Error) -> Error {
     }
 }
 
-/// Prefixes a message with the name of the function, and with its operator if it has one.
 fn prefix_message(def: &Def, message: &str) -> String {
     if message.starts_with(def.name) {
         return message.to_owned();
@@ -138,7 +131,6 @@ fn prefix_message(def: &Def, message: &str) -> String {
     }
 }
 
-/// The DataFusion function of a [`Def`].
 pub(crate) struct RaggedUdf {
     def: &'static Def,
     signature: Signature,
@@ -164,7 +156,7 @@ impl fmt::Debug for RaggedUdf {
     }
 }
 
-/// Functions carry no state: the name is the identity.
+/// Functions have no state, so the name identifies them.
 impl PartialEq for RaggedUdf {
     fn eq(&self, other: &Self) -> bool {
         self.def.name == other.def.name
@@ -196,8 +188,8 @@ impl ScalarUDFImpl for RaggedUdf {
         &self.signature
     }
 
-    /// A table that a statement has read for a call stays within it: where two calls look into one, the optimizer
-    /// would make a column of it, with a copy for every row.
+    /// Declares the table that the statement reads for a call conditional. If two calls use the same
+    /// table, the optimizer would otherwise compute it as a common column, with a copy for every row.
     fn conditional_arguments<'a>(
         &self,
         args: &'a [Expr],
@@ -205,8 +197,8 @@ impl ScalarUDFImpl for RaggedUdf {
         Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
     }
 
-    /// A function of one list returns NULL for a NULL list. With other arguments, a NULL may mean
-    /// the same as an argument that is not given.
+    /// A function of one list returns NULL for a NULL list. In functions of several arguments, a NULL may
+    /// mean that an argument is not given.
     fn is_strict(&self) -> bool {
         self.def.arity == (1, 1)
     }
@@ -243,7 +235,7 @@ impl ScalarUDFImpl for RaggedUdf {
         };
         if array.len() != rows || array.data_type() != returns {
             return exec_err!(
-                "{}: internal error, computed {} rows of {} where {rows} of {returns} were planned",
+                "{}: internal error, computed {} rows of {}, but {rows} rows of {returns} were planned",
                 self.def.name,
                 array.len(),
                 array.data_type()

@@ -155,7 +155,11 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
     if sizes.len() > lists.depth() {
         return Err(plan.refuse(
             1,
-            format!("(the sizes) has {} for {} axes of lists", sizes.len(), lists.depth()),
+            format!(
+                "(the sizes) has {} for {} axes of lists; give at most one size per axis",
+                sizes.len(),
+                lists.depth()
+            ),
         ));
     }
     plan_side(plan, 2)?;
@@ -217,7 +221,12 @@ fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, 
         ScalarValue::UInt64(Some(n)) => Fill::UInt(*n),
         v if v.data_type().is_integer() => match v.cast_to(&DataType::Int64) {
             Ok(ScalarValue::Int64(Some(n))) => Fill::Int(n),
-            _ => return Err(format!("(the fill value) is out of range: {v}")),
+            _ => {
+                return Err(format!(
+                    "(the fill value) is out of range: {v}; give a value that fits 64 \
+             bits"
+                ));
+            }
         },
         v => match v.cast_to(&DataType::Float64) {
             Ok(ScalarValue::Float64(Some(x))) if v.data_type().is_numeric() => Fill::Float(x),
@@ -230,8 +239,8 @@ fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, 
     }))
 }
 
-/// Returns the fill value of a batch. It does not determine a type, so it may be computed, but it
-/// may not differ between rows.
+/// Returns the fill value of a batch. It may be computed, because it does not determine a type, but it
+/// must be the same for all rows.
 fn given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
     match call.constant(2) {
         None if call.len() > 2 => Err(Error::invalid(format!(

@@ -66,7 +66,6 @@ impl Section {
         DocSection { include: true, label, description: Some(description) }
     }
 
-    /// Returns the title of the page.
     pub(crate) fn label(self) -> &'static str {
         self.section().label
     }
@@ -76,7 +75,7 @@ impl Section {
         format!("{}.md", self.label().to_lowercase().replace(' ', "-"))
     }
 
-    /// Returns what the functions of the section have in common.
+    /// Returns the description that the functions of the section share.
     pub(crate) fn description(self) -> &'static str {
         self.section().description.unwrap_or_default()
     }
@@ -85,11 +84,8 @@ impl Section {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doc {
     pub(crate) section: Section,
-    /// A description in one or two sentences.
     pub(crate) description: &'static str,
-    /// The ways to call it.
     pub(crate) syntax: &'static [&'static str],
-    /// Names and meanings of the arguments.
     pub(crate) args: &'static [(&'static str, &'static str)],
     /// Rules for NULL, empty lists, NaN and positions out of range.
     pub(crate) missing: &'static str,
@@ -135,8 +131,7 @@ pub(crate) fn wrap_paragraph(paragraph: &str) -> String {
     format!("{}\n", wrap_words(paragraph, WIDTH, 0))
 }
 
-/// Breaks a line at spaces into parts of at most `width` characters; a longer word stays whole.
-/// Parts after the first are indented.
+/// Breaks a line at spaces into parts of at most `width` characters. All but the first are indented.
 pub(crate) fn wrap_words(line: &str, width: usize, indent: usize) -> String {
     let mut wrapped = String::new();
     let mut rest = line;

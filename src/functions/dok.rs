@@ -199,7 +199,6 @@ fn describe_key(key: &DataType) -> String {
     }
 }
 
-/// Checks that a default has the type of the table's values.
 fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
     let given = plan.data_type(i);
     let fraction = |s: &ScalarValue| match s.cast_to(&DataType::Float64) {
@@ -258,7 +257,6 @@ fn look_up_rows(
     call.lists(&lists.with_leaves(found)?)
 }
 
-/// The default for missing entries.
 enum DefaultValue {
     One(ScalarValue),
     Rows(ArrayRef),
@@ -272,7 +270,7 @@ impl DefaultValue {
         }
     }
 
-    /// Casts the default to the type of the values; returns whether it is one for all rows.
+    /// Casts the default to the type of the values. Returns whether it is one value for all rows.
     fn cast(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {
@@ -371,8 +369,8 @@ fn read_elements(
     }
 }
 
-/// Returns non-negative indices as int64, and the rows in which no index is NULL. Indices outside
-/// the tensor stay outside.
+/// Converts negative indices to non-negative ones as int64, and returns the rows in which no index is
+/// NULL. Indices outside the tensor stay outside.
 fn normalize_indices(
     keys: &[ArrayRef],
     shape: &[usize],
@@ -391,7 +389,7 @@ fn normalize_indices(
         let size = u64::try_from(*size).unwrap_or(u64::MAX);
         let from_start = |i: i64| match i {
             0.. => i,
-            // An index below the start of the axis stays negative, which is outside.
+            // An index before the start of the axis stays negative, which is outside.
             _ => i.checked_add_unsigned(size).unwrap_or(i64::MIN),
         };
         // An index too large for int64 is outside.
@@ -401,8 +399,8 @@ fn normalize_indices(
     Ok((out, nulls))
 }
 
-/// Returns keys in the types of the dictionary, and the rows in which no key is NULL. A value that
-/// the type cannot represent becomes null, which is not a key.
+/// Returns keys in the types of the dictionary, and the rows in which no key is NULL. A value that the
+/// type cannot represent becomes NULL, which is not a key.
 fn as_stored(
     keys: &[ArrayRef],
     fields: &[FieldRef],
@@ -420,25 +418,24 @@ fn as_stored(
     Ok((out, nulls.filter(|n| n.null_count() > 0)))
 }
 
-/// The tables of a session, by name.
 pub(crate) trait TableNames: fmt::Debug + Send + Sync {
     /// Returns the current contents of the table of this name, or `None` if there is no such table.
     ///
     /// # Errors
-    /// When the table is of another kind, or its file cannot be read.
+    /// When the table is not STORED AS DOK, or its file cannot be read.
     fn find(&self, name: &str) -> DfResult<Option<Arc<Version>>>;
 }
 
 /// A function whose first argument may be the name of a table of the session.
 struct NamedTableUdf {
-    /// The same function with a [`Spec`] or path as its first argument. It knows no session.
+    /// The same function, which accepts only a [`Spec`] or path as its first argument.
     inner: Arc<ScalarUDF>,
     names: Arc<dyn TableNames>,
     /// Keeps the version that the plan uses in memory for as long as the plan exists.
     bound: Option<Arc<Version>>,
 }
 
-/// Returns the functions for a session that has tables.
+/// Returns the functions for a session with tables.
 pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
     let named = [&GET, &CONTAINS].into_iter().filter_map(|def| {
         let inner = Arc::clone(super::scalar(def.name)?);
@@ -449,8 +446,8 @@ pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
 }
 
 impl NamedTableUdf {
-    /// Returns the text that replaces a table name, and the version that it stands for; `None` if
-    /// the text stays as it is.
+    /// Returns the replacement of a table name and the version that it refers to, or `None` to keep the
+    /// text.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

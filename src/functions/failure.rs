@@ -16,18 +16,18 @@ use super::harmless::{cast_cannot_fail, is_harmless, is_plain, operator_cannot_f
 use super::{DEFS, is_ours};
 use crate::array::list_depth;
 
-/// Whether an expression has a value for every row whose columns have the types of a schema. If so,
-/// a rewrite may evaluate it for rows for which the query does not.
+/// Whether an expression has a value for every row whose columns have the types of a schema. If so, a
+/// rewrite may evaluate it for rows for which the query does not.
 ///
-/// It holds for columns, literals, operators and casts without failing values, for functions of
-/// Serrate that cannot fail and for harmless functions of DataFusion. Nothing is assumed of
-/// anything else. A subquery does not count, because it runs once, whatever the rows.
+/// True for columns, literals, operators and casts without failing values, functions of Serrate that
+/// cannot fail and harmless functions of DataFusion. False for any other expression. Subqueries are
+/// ignored, because they run once, whatever the rows.
 pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
     Known { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
 }
 
-/// The types and shapes of the parts of an expression, each found once: asked anew at every call of a chain, they
-/// would take the third power of its length.
+/// Memoizes the types and shapes of the parts of an expression. Without the memo, the search would take
+/// time cubic in the length of a chain.
 struct Known<'a> {
     schema: &'a DFSchema,
     types: HashMap<*const Expr, FieldRef>,
@@ -93,7 +93,8 @@ impl<'a> Known<'a> {
         Ok(!def.can_fail(&types, &shapes, has_written_arguments(call)))
     }
 
-    /// The field that an expression has; that of a call of ours is made of those of its arguments.
+    /// Returns the field of an expression, computed from the fields of the arguments for Serrate's
+    /// functions.
     fn find_field(&mut self, e: &'a Expr) -> Result<FieldRef> {
         if let Some(known) = self.types.get(&std::ptr::from_ref(e)) {
             return Ok(Arc::clone(known));
@@ -120,7 +121,7 @@ impl<'a> Known<'a> {
         Ok(field)
     }
 
-    /// The column of whose lists an expression has the lengths.
+    /// Returns the column whose list lengths an expression has.
     fn find_shape(&mut self, e: &'a Expr) -> Option<&'a Column> {
         match e {
             Expr::Column(column) => Some(column),
@@ -156,8 +157,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Whether a function of this name, `array_length` and `cardinality` of DataFusion included, cannot
-/// fail, whatever its arguments.
+/// Whether a function of Serrate, or `array_length` or `cardinality` of DataFusion, never fails.
 pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
     match our_def(call) {
         Some(def) => match def.fails {
@@ -172,7 +172,6 @@ pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
     }
 }
 
-/// Whether all arguments but the first are literals.
 fn has_written_arguments(call: &ScalarFunction) -> bool {
     call.args.iter().skip(1).all(|arg| matches!(arg, Expr::Literal(..)))
 }
@@ -182,8 +181,7 @@ fn our_def(call: &ScalarFunction) -> Option<&'static Def> {
     is_ours(&call.func).then_some(*def)
 }
 
-/// Whether a call is DataFusion's `x[a:b]`, `x[a:b:s]` or `x[a]` with integer literals. A step of 0
-/// fails.
+/// Whether a call is DataFusion's `x[a:b]`, `x[a:b:s]` or `x[a]` with integer literals and no step of 0.
 pub(crate) fn is_fixed_slice(call: &ScalarFunction) -> bool {
     let number = |e: &Expr| match e {
         Expr::Literal(value, _) => value.data_type().is_integer() && !value.is_null(),
@@ -212,9 +210,9 @@ mod tests {
 
     use super::*;
 
-    /// Calls of the functions that never fail, or never with literal arguments, on lists: `i` of
-    /// integers, `f` of floats with NaN and infinities, `s` of strings, `b` of booleans and `n` of
-    /// lists. `k` is a column of integers.
+    /// Calls of functions that never fail, or never with literal arguments. `i` is a list of integers,
+    /// `f` of floats with NaN and infinities, `s` of strings, `b` of booleans and `n` of lists; `k` is a
+    /// column of integers.
     const CALLS: [(&str, &[&str]); 43] = [
         ("ragged_ndim", &["ragged_ndim(n)"]),
         ("ragged_shape", &["ragged_shape(n)", "ragged_shape(i)"]),

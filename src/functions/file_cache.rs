@@ -1,4 +1,4 @@
-//! Cache of files that functions need, reloaded when they change.
+//! Cache of files that functions need, which are read again when they change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::error::{Error, Result};
 use serrate_core::internal::Stamp;
 
-/// Maximum number of cached files.
 const MAX_FILES: usize = 4;
 
-/// Cache of the results of the most recently used files. Functions have no state of their own, and
-/// are called for every batch.
+/// Cache of the results of the most recently used files, because functions have no state.
 pub(super) struct FileCache<T> {
     files: Mutex<Vec<CacheEntry<T>>>,
 }
@@ -46,7 +44,7 @@ impl<T> FileCache<T> {
             return Ok(Arc::clone(value));
         }
         let stamp = Stamp::settled(&full).map_err(|e| Error::io(path, e))?;
-        // Errors show the path as the caller wrote it, not the canonical one.
+        // Errors show the path as the caller wrote it, not the canonical path.
         let value = Arc::new(read(path)?);
         *slot = Some((stamp, Arc::clone(&value)));
         Ok(value)

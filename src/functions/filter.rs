@@ -60,7 +60,7 @@ pub(super) static COMPRESS: Def = Def {
     infix: None,
 };
 
-/// Returns the lists of argument 0, after checking that argument 1 is a mask of them.
+/// Returns the lists of argument 0 after checking that argument 1 is a mask for them.
 fn check_mask(plan: &Plan<'_>) -> Result<Lists> {
     let lists = plan.lists(0)?;
     if plan.is_untyped_null(1) {
@@ -80,7 +80,7 @@ fn check_mask(plan: &Plan<'_>) -> Result<Lists> {
     Ok(lists)
 }
 
-/// Returns the mask of a call. A mask without a type, NULL, keeps nothing.
+/// Returns the mask of a call. An untyped NULL keeps no elements.
 fn read_mask(call: &Call<'_>) -> Result<RaggedArray> {
     let mask = match call.array(1)? {
         null if null.data_type().is_null() => {

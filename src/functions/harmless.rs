@@ -17,8 +17,8 @@ use super::{DEFS, scalar};
 
 /// Functions of DataFusion that have a value for every argument of a type that planning accepts.
 ///
-/// Functions that fail for some values are not listed: `abs` of the smallest integer, `power`,
-/// `chr`, `repeat`, `to_timestamp`, `split_part` at 0, `regexp_like` of a computed pattern.
+/// Excluded are functions that fail for some values: `abs` (the smallest integer), `power`, `chr`,
+/// `repeat`, `to_timestamp`, `split_part` (position 0), `regexp_like` (a computed pattern).
 const FUNCTIONS: [&str; 80] = [
     "acos",
     "array_has",
@@ -102,7 +102,6 @@ const FUNCTIONS: [&str; 80] = [
     "upper",
 ];
 
-/// Whether a function of DataFusion has a value for all values of its arguments.
 pub(super) fn is_harmless(name: &str) -> bool {
     FUNCTIONS.binary_search(&name).is_ok()
 }
@@ -116,7 +115,7 @@ pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<
     Ok(match e.op {
         Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom | And | Or
         | BitwiseAnd | BitwiseOr | BitwiseXor | StringConcat => true,
-        // Integer arithmetic wraps around; arithmetic on decimals, times and intervals fails.
+        // Integer arithmetic wraps around; arithmetic on decimals, times and intervals fails on overflow.
         Plus | Minus | Multiply => is_plain(&e.left, schema)? && is_plain(&e.right, schema)?,
         Divide | Modulo => {
             let floats = e.left.get_type(schema)?.is_floating();
@@ -127,13 +126,12 @@ pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<
     })
 }
 
-/// Whether the type of an expression is an integer or a float.
 pub(super) fn is_plain(e: &Expr, schema: &DFSchema) -> Result<bool> {
     let t = e.get_type(schema)?;
     Ok(t.is_integer() || t.is_floating())
 }
 
-/// Whether every integer can be divided by an expression: a literal except 0 and -1, because the
+/// Whether every integer can be divided by an expression: a literal other than 0 and -1, because the
 /// smallest integer divided by -1 overflows.
 fn is_divisor(e: &Expr) -> bool {
     match e {
@@ -145,8 +143,8 @@ fn is_divisor(e: &Expr) -> bool {
     }
 }
 
-/// Whether a physical expression is known to have a value for every row of a schema. Fewer physical
-/// than logical expressions are recognized.
+/// Whether a physical expression is known to have a value for every row of a schema. Recognizes fewer
+/// expressions than the logical check.
 pub(crate) fn physical_cannot_fail(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let plain = |e: &Arc<dyn PhysicalExpr>| {
         e.data_type(schema).is_ok_and(|t| t.is_integer() || t.is_floating())

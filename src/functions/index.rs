@@ -1,4 +1,4 @@
-//! Functions that select elements by position, range or coordinates, and positions in sorted lists.
+//! Functions that select elements by position, range or coordinates, and search in sorted lists.
 
 use std::sync::Arc;
 
@@ -153,7 +153,8 @@ pub(super) static GET: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "has {given} items, but argument 1 has {} axes of lists (the first item is for axis 1)",
+                    "has {given} items, but argument 1 has {} axes of lists (the first item is for axis \
+                     1)",
                     lists.depth()
                 ),
             ));
@@ -169,8 +170,7 @@ pub(super) static GET: Def = Def {
     infix: None,
 };
 
-/// Refuses an index list next to another one or to an integer, which numpy combines element by
-/// element.
+/// Refuses an index list next to another one or to an integer, which numpy combines element by element.
 fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     let picks = |i: &Index| matches!(i, Index::At(_) | Index::Array(_) | Index::Mask(_));
     let mut picking = index.iter().zip(item_positions(text)).filter(|(item, _)| picks(item));
@@ -186,7 +186,7 @@ fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     }
 }
 
-/// Returns which levels an index keeps.
+/// Returns a mask of the levels that an index keeps.
 fn kept_levels(index: &[Index], depth: usize) -> Vec<bool> {
     let given = index.iter().filter(|i| i.takes_axis()).count();
     let mut keep = Vec::with_capacity(depth);

@@ -63,7 +63,7 @@ impl fmt::Debug for RaggedMap {
     }
 }
 
-/// Functions carry no state: there is one of this name.
+/// Functions have no state, so all instances are equal.
 impl PartialEq for RaggedMap {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -151,7 +151,7 @@ impl HigherOrderUDFImpl for RaggedMap {
     }
 
     fn clear_null_values(&self) -> bool {
-        // Opening the lists clears them where necessary.
+        // Reading the lists already removes values of NULL lists where necessary.
         false
     }
 

@@ -1,4 +1,4 @@
-//! Positions and lengths of lists as signed integers.
+//! Lengths of lists and positions in lists as signed integers.
 
 use std::sync::Arc;
 
@@ -14,10 +14,11 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-/// Functions that count elements, levels or positions, which are registered in place of
-/// DataFusion's. DataFusion returns unsigned numbers, which no list function accepts, as in
-/// `x[list_position(x, 2)]`, and whose difference is a decimal.
-/// `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs` fails once these can be removed.
+/// Returns functions that count elements, levels or positions, which replace DataFusion's.
+///
+/// DataFusion returns unsigned numbers. List functions do not accept them, as in `x[list_position(x,
+/// 2)]`, and their difference is a decimal. Remove once `stock_positions_are_still_unsigned` in
+/// `tests/sql/numbers.rs` fails.
 pub(crate) fn signed_counts() -> [ScalarUDF; 6] {
     let lengths = [array_length_udf(), array_dims_udf(), array_ndims_udf(), cardinality_udf()];
     let [length, dims, levels, elements] = lengths;
@@ -25,7 +26,6 @@ pub(crate) fn signed_counts() -> [ScalarUDF; 6] {
         .map(|inner| ScalarUDF::new_from_impl(Signed { inner }))
 }
 
-/// `array_length(list)`.
 pub(super) fn array_length(list: Expr) -> Expr {
     ScalarUDF::new_from_impl(Signed { inner: array_length_udf() }).call(vec![list])
 }
@@ -61,7 +61,7 @@ impl ScalarUDFImpl for Signed {
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        // The stock function checks its result against its own return type.
+        // DataFusion's function checks its result against its own return type.
         let types: Vec<DataType> = args.arg_fields.iter().map(|f| f.data_type().clone()).collect();
         let promised = self.inner.return_type(&types)?;
         args.return_field = Arc::new(args.return_field.as_ref().clone().with_data_type(promised));

@@ -1,4 +1,4 @@
-//! Whether a list has the elements of another, where one of them is NULL.
+//! `array_has_all` and `array_has_any` where one of the lists is NULL.
 
 use std::sync::Arc;
 
@@ -12,9 +12,11 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-/// `array_has_all` and `array_has_any`, to be registered in the place of DataFusion's, for which a NULL list
-/// is an empty one in batches where the second argument has no element at all: the answer depends on how
-/// rows are cut. `stock_subsets_of_null_are_still_true` in `tests/sql/quantified.rs` fails once they can go.
+/// Returns `array_has_all` and `array_has_any`, which replace DataFusion's.
+///
+/// DataFusion treats a NULL list as empty in batches where the second argument has no element at all, so
+/// the result depends on the batches. Remove once `stock_subsets_of_null_are_still_true` in
+/// `tests/sql/quantified.rs` fails.
 pub(crate) fn null_subsets() -> [ScalarUDF; 2] {
     [array_has_all_udf(), array_has_any_udf()]
         .map(|inner| ScalarUDF::new_from_impl(NullSubset { inner }))

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::kernels::gather;
 use serrate_core::internal::aligned;
 
-/// A list type split into one kind and one element field per level, and the leaf type.
+/// A list type, split into one kind and one element field per level, and the leaf type.
 #[derive(Clone, Debug)]
 pub(crate) struct Lists {
     levels: Vec<(ListKind, FieldRef)>,
@@ -20,7 +20,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Splits a type; a flat type has no levels.
+    /// Splits a type. A flat type has no levels.
     pub(crate) fn of(data_type: &DataType) -> Self {
         let mut levels = Vec::new();
         let mut current = data_type;
@@ -35,7 +35,6 @@ impl Lists {
         self.levels.len()
     }
 
-    /// Returns the number of axes, including the rows.
     pub(crate) fn ndim(&self) -> usize {
         self.depth() + 1
     }
@@ -44,15 +43,13 @@ impl Lists {
         &self.leaf
     }
 
-    /// Returns the same levels with other leaves. Field names and metadata are kept, so that a
-    /// column remains tagged with its vocabulary. Fixed sizes become `List`, and elements become
-    /// nullable.
+    /// Returns the same levels with other leaves. Field names and metadata are kept, so that a column
+    /// remains tagged with its vocabulary. Fixed sizes become `List`, and elements become nullable.
     pub(crate) fn with_leaf(&self, leaf: DataType) -> DataType {
         wrap_levels(&self.levels, leaf)
     }
 
-    /// Returns the type itself in the form in which functions return it, see
-    /// [`with_leaf`](Self::with_leaf).
+    /// Returns the type in the form in which functions return it, see [`with_leaf`](Self::with_leaf).
     pub(crate) fn open(&self) -> DataType {
         self.with_leaf(self.leaf.clone())
     }
@@ -66,12 +63,12 @@ impl Lists {
         }
     }
 
-    /// Returns the same levels around other values, with a plain field.
+    /// Returns the same levels around other leaves, with a plain innermost field.
     pub(crate) fn plain_leaf(&self, leaf: DataType) -> DataType {
         self.outer(self.depth(), leaf)
     }
 
-    /// Returns the same levels, large if those of `other` are.
+    /// Returns the same levels, each a LargeList if the level of `other` is.
     pub(crate) fn widened_by(&self, other: &Self) -> Self {
         let mut out = self.clone();
         for (level, (kind, _)) in out.levels.iter_mut().zip(&other.levels) {
@@ -82,7 +79,7 @@ impl Lists {
         out
     }
 
-    /// Returns only the `n` outermost levels around new leaves, with a plain `item` field.
+    /// Returns the `n` outermost levels around new leaves, with a plain innermost field.
     pub(crate) fn outer(&self, n: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels[..n.min(self.depth())].to_vec();
         if let Some((_, field)) = levels.last_mut() {
@@ -91,8 +88,8 @@ impl Lists {
         wrap_levels(&levels, leaf)
     }
 
-    /// Removes the level at position `drop` (0 is the outermost). If it was a LargeList, the level
-    /// that takes over its elements becomes a LargeList.
+    /// Removes the level with index `drop` (0 is the outermost). If it was a LargeList, the level that
+    /// takes over its elements becomes a LargeList.
     pub(crate) fn without(&self, drop: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels.clone();
         if drop < levels.len() {
@@ -109,8 +106,7 @@ impl Lists {
         wrap_levels(&levels, leaf)
     }
 
-    /// Replaces the level at position `at` (0 is the outermost) with `levels` nested lists of its
-    /// kind.
+    /// Replaces the level with index `at` (0 is the outermost) with `levels` nested lists of its kind.
     pub(super) fn repeated(&self, at: usize, levels: usize) -> DataType {
         let mut all = self.levels.clone();
         if let Some((kind, field)) = all.get(at).cloned() {
@@ -122,11 +118,10 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Adds one level of `List` at position `at`: 0 is around all others, their number is around
-    /// the leaves.
+    /// Adds a level of `List` with index `at`: 0 is around all levels, their number is around the leaves.
     pub(super) fn with_level(&self, at: usize) -> DataType {
         let mut all = self.levels.clone();
-        // The element field stays with the elements that it describes.
+        // The element field moves with the elements that it describes.
         let field = Arc::new(Field::new_list_field(DataType::Null, true));
         all.insert(at.min(all.len()), (ListKind::List, field));
         if let (Some(above), Some(new)) = (at.checked_sub(1), all.get(at).cloned())
@@ -138,8 +133,7 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns only the levels for which `keep` is true, outermost first; without any level, the
-    /// leaf type.
+    /// Returns the levels for which `keep` is true, outermost first, or the leaf type if there are none.
     pub(crate) fn only(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {
@@ -176,7 +170,7 @@ fn wrap_levels(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
     })
 }
 
-/// Selects rows of a column by position; lists are copied run by run.
+/// Selects rows of a column by index. Consecutive lists are copied together.
 pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef> {
     if list_depth(column.data_type()) == 0 {
         return Ok(take(column, order, None)?);
@@ -198,8 +192,8 @@ pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64A
     UInt64Array::from(of)
 }
 
-/// Broadcasts several arrays to the lists of the deepest one, and returns these lists and the
-/// leaves of each array. A list that is null in one of the arrays is null.
+/// Broadcasts several arrays to the lists of the deepest one, and returns these lists and the leaves of
+/// each array. A list that is null in one of the arrays is null.
 ///
 /// # Errors
 /// Returns an error if two valid lists differ in length.

@@ -25,13 +25,12 @@ const FROM: (&str, &str) = (
     "the name of a table or view, a file, or a query, as a string literal. A Parquet file, or a folder with a `codes.parquet`, works everywhere; other sources work in statements that `serrate` or `serrate::sql::sql` runs",
 );
 
-/// Names of the fields in the list of pairs that the statement's own subquery returns.
+/// Names of the fields in the list of pairs that a subquery of the statement returns.
 pub(crate) const PAIR: [&str; 2] = ["k", "v"];
 
-/// Functions whose table the statement reads itself, with the number of arguments before the table.
+/// Functions whose table a subquery of the statement reads, with the number of arguments before it.
 pub(crate) const TABLES: [(&str, usize); 2] = [("ragged_lookup", 1), ("ragged_bin", 2)];
 
-/// Default columns of [`BIN`].
 pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];
 
 static FILES: FileCache<LookupFile> = FileCache::new();
@@ -39,11 +38,11 @@ static FILES: FileCache<LookupFile> = FileCache::new();
 /// Tables of running queries, by the list of pairs that their subquery returned.
 static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<LookupTable>)>> = Mutex::new(Vec::new());
 
-/// Two columns of a table, by key.
+/// Two columns of a table, indexed by key.
 struct LookupTable {
     keys: Lookup,
     values: ArrayRef,
-    /// The values as cuts, filled on first use.
+    /// The values as cuts, computed on first use.
     cuts: std::sync::OnceLock<ListArray>,
 }
 
@@ -64,7 +63,7 @@ impl LookupTable {
     }
 }
 
-/// A file and the requested columns.
+/// A file with the tables of its requested columns.
 struct LookupFile {
     path: PathBuf,
     made: Mutex<HashMap<[String; 2], Arc<LookupTable>>>,
@@ -93,11 +92,11 @@ impl LookupFile {
     }
 }
 
-/// Returns the table of the statement's own subquery, built once for all batches.
+/// Returns the table of a subquery of the statement, built once for all batches.
 fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let ScalarValue::List(list) = list else {
         return Err(Error::invalid(format!(
-            "the table must be a list of pairs, not {}",
+            "internal error: the table must be a list of pairs, not {}",
             list.data_type()
         )));
     };
@@ -122,8 +121,7 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     Ok(table)
 }
 
-/// Returns the names of the key and value columns. `from` is the position of the table argument;
-/// the names follow it, then the pairs if the statement provides them.
+/// Returns the names of the key and value columns, which follow the table argument at index `from`.
 fn columns<'a>(
     text: impl Fn(usize) -> Result<Option<&'a str>>,
     from: usize,
@@ -135,7 +133,7 @@ fn columns<'a>(
 fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
     const SUCH: &str = "'codes.parquet'";
     let Some(path) = plan.literal_text(from, "the table", SUCH)? else {
-        return Err(plan.refuse(from, "(the table) must be given"));
+        return Err(plan.refuse(from, "(the table) must be given, such as 'codes.parquet'"));
     };
     let names = columns(|i| plan.literal_text(i, "the name of a column", "'code'"), from)?;
     if plan.len() > from + 3 {
@@ -248,7 +246,7 @@ pub(super) static BIN: Def = Def {
         let [keys, cuts] = plan_types(plan, 2)?;
         let (lists, codes) = (Lists::of(plan.data_type(0)), Lists::of(plan.data_type(1)));
         if !lists.leaf().is_numeric() && !lists.leaf().is_null() {
-            return Err(plan.refuse(0, format!("must be numbers; they are {}", lists.leaf())));
+            return Err(plan.refuse(0, format!("must be numbers; the values are {}", lists.leaf())));
         }
         if codes.depth() > lists.depth() {
             return Err(plan.refuse(
@@ -267,7 +265,7 @@ pub(super) static BIN: Def = Def {
         };
         if !numbers {
             return Err(
-                plan.refuse(4, format!("(the cuts) are {cuts}; they must be lists of numbers"))
+                plan.refuse(4, format!("(the cuts) must be lists of numbers; they are {cuts}"))
             );
         }
         Ok(result_field(&lists, DataType::UInt32))
@@ -285,7 +283,6 @@ pub(super) static BIN: Def = Def {
     infix: None,
 };
 
-/// Returns a field with the same lists around other values.
 fn result_field(lists: &Lists, leaf: DataType) -> FieldRef {
     nullable(lists.plain_leaf(leaf))
 }

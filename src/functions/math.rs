@@ -13,7 +13,7 @@ use crate::kernels::unary::{self, Unary};
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
-/// The smallest integer of a type has no absolute value.
+/// The smallest integer of a type has no absolute value, so `abs` and negation can fail.
 const fn unary_fails(how: Unary) -> Fails {
     match how {
         Unary::Neg | Unary::Abs => Fails::Values,
@@ -184,7 +184,7 @@ fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(out)))
 }
 
-/// Treats leaves without a type as floats, and dictionaries as their values.
+/// Computes a function of leaves. Untyped leaves count as floats, and dictionaries as their values.
 fn compute_unary(x: &RaggedArray, how: Unary) -> Result<RaggedArray> {
     if how == Unary::IsNull {
         return unary::unary(how, x);

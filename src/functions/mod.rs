@@ -1,12 +1,12 @@
 //! SQL functions on nested lists, and the operators that call them.
 //!
-//! [`register_functions`] adds the functions to a session; [`register_operators`] makes `+`, `>`,
-//! `AND` and other operators work on lists. Each function is an entry of one list, which
-//! registration, documentation ([`documentation`]) and tests share.
+//! [`register_functions`] adds the functions to a session; [`register_operators`] makes `+`, `>`, `AND`
+//! and other operators work on lists. Registration, documentation ([`documentation`]) and tests share one
+//! list of functions.
 //!
-//! Axis 0 is the rows, axis `k` is the `k`-th level of lists, and negative axes count from the
-//! innermost. Lists keep their kind: a `List` stays a `List`, a `LargeList` a `LargeList`; a
-//! `FixedSizeList` becomes a `List` unless a function documents otherwise.
+//! Axis 0 is the rows, axis `k` is the `k`-th level of lists, and negative axes count from the innermost.
+//! A `List` stays a `List`, and a `LargeList` a `LargeList`; a `FixedSizeList` becomes a `List` unless a
+//! function documents otherwise.
 
 mod aggregate;
 mod args;
@@ -226,8 +226,8 @@ pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
 }
 
-/// Whether a name or alias is that of a reduction of lists, for which `f(x) FILTER (WHERE mask)`
-/// means `f(ragged_filter(x, mask))`.
+/// Whether a name or alias belongs to a reduction of lists, for which `f(x) FILTER (WHERE mask)` means
+/// `f(ragged_filter(x, mask))`.
 pub(crate) fn is_reduction(name: &str) -> bool {
     DEFS.iter().any(|def| {
         (def.name == name || def.aliases.contains(&name))
@@ -239,12 +239,10 @@ pub(crate) fn aggregate(name: &str) -> Option<&'static Arc<AggregateUDF>> {
     AGGREGATE.iter().find(|f| f.name() == name)
 }
 
-/// Returns a function that takes lambdas by name.
 pub(crate) fn higher_order(name: &str) -> Option<&'static Arc<HigherOrderUDF>> {
     HIGHER_ORDER.iter().find(|f| f.name() == name)
 }
 
-/// Returns the minimum and maximum number of arguments of a function.
 #[cfg(test)]
 pub(crate) fn arity(name: &str) -> Option<(usize, usize)> {
     let scalar = DEFS.iter().find(|d| d.name == name).map(|d| d.arity);
@@ -296,9 +294,8 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
     Ok(())
 }
 
-/// Returns the planners that make operators work on lists and turn lists of literals into literals
-/// (which `densify` needs). They must come *before* DataFusion's own planners, as
-/// [`register_operators`] does.
+/// Returns the planners that make operators work on lists and turn lists of literals into literals (which
+/// `densify` needs). They must come *before* DataFusion's planners, as [`register_operators`] does.
 pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![
         Arc::new(planner::LiteralLists),
@@ -307,8 +304,8 @@ pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     ]
 }
 
-/// Makes `+ - * / %`, comparisons with a scalar, `~`, and `AND`/`OR` of masks work on lists, and
-/// turns `[256, 64]` into a literal. It inserts [`expr_planners`] before the planners of a session.
+/// Makes `+ - * / %`, comparisons with a scalar, `~`, and `AND`/`OR` of masks work on lists, and turns
+/// `[256, 64]` into a literal. It inserts [`expr_planners`] before the planners of a session.
 ///
 /// Call it once per session, after [`register_functions`].
 ///
@@ -324,8 +321,7 @@ pub fn register_operators(ctx: &SessionContext) -> Result<()> {
     Ok(())
 }
 
-/// Returns the pages of `docs/functions/` as pairs of file name and Markdown: an index, and a page
-/// per family of functions.
+/// Returns the pages of `docs/functions/` as file name and Markdown: an index, and a page per family.
 pub fn documentation() -> Vec<(String, String)> {
     let mut index = String::from(PREFACE);
     let mut pages = Vec::new();

@@ -1,4 +1,4 @@
-//! Names of computed columns, which repeat the expression as it was written.
+//! Names of computed columns, which repeat the expression of the statement.
 
 use arrow::array::Array;
 use arrow::datatypes::DataType;
@@ -16,8 +16,9 @@ pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
     Ok(name)
 }
 
-/// Writes the name of a call and returns the precedence of the loosest operator outside
-/// parentheses. A chain of operators is thus written once, and not once per operator.
+/// Writes the name of a call and returns the precedence of its loosest operator outside parentheses.
+///
+/// The caller decides on parentheses by this value, so a chain of operators is written once.
 fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>> {
     match (def.infix, args) {
         (Some(op), [left, right]) => {
@@ -30,7 +31,7 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
             Ok([precedence(op), first, second].into_iter().flatten().min())
         }
         _ => {
-            // The pairs that the statement reads for a call are not part of the name.
+            // The pairs that a subquery reads for a call are not part of its name.
             let said = args.iter().filter(|e| !matches!(e, Expr::ScalarSubquery(_)));
             let args: Result<Vec<String>> = said.map(name_expression).collect();
             name.push_str(def.name);
@@ -42,7 +43,7 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
     }
 }
 
-/// Name of calls of operators within one another, the first operand of each being the call before.
+/// Returns the name of nested operators, the first operand of each being the previous call.
 pub(super) fn write_chain_name<'a>(
     first: &Expr,
     rest: impl Iterator<Item = (&'static Def, &'a Expr)>,
@@ -78,8 +79,8 @@ fn name_expression(expr: &Expr) -> Result<String> {
 
 /// Writes an operand, in parentheses if the operator around it binds tighter.
 ///
-/// This is decided by the operand's name alone: the optimizer may have replaced the operand with a
-/// column of that name, and the name of the whole must not change.
+/// Only the operand's name decides, because the optimizer may have replaced the operand with a column of
+/// that name, and the name of the whole must not change.
 fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Result<Option<u8>> {
     let start = name.len();
     let own = match expr {
@@ -129,10 +130,9 @@ pub(crate) fn loosest_operator(text: &str) -> Option<u8> {
     words.filter_map(precedence).min()
 }
 
-/// Precedence of comparisons and other predicates.
 pub(crate) const COMPARISON: u8 = 4;
 
-/// Returns the precedence of an operator; greater numbers bind tighter.
+/// Returns the precedence of an operator. Greater numbers bind tighter.
 pub(crate) fn precedence(word: &str) -> Option<u8> {
     Some(match word {
         "OR" => 1,
@@ -147,7 +147,7 @@ pub(crate) fn precedence(word: &str) -> Option<u8> {
     })
 }
 
-/// Writes a literal as SQL; long lists are truncated.
+/// Writes a literal as SQL. Long lists are truncated.
 pub(crate) fn literal(value: &ScalarValue) -> String {
     const SHOWN: usize = 8;
     let list = |values: &dyn Array| {
@@ -172,7 +172,7 @@ pub(crate) fn literal(value: &ScalarValue) -> String {
             let plain = text.chars().all(|c| c.is_ascii_digit() || c == '-');
             if plain { format!("{text}.0") } else { text }
         }
-        // `Display` prints the fields of these types.
+        // `Display` would print the fields of these types.
         v if matches!(v.data_type(), DataType::Interval(_) | DataType::Duration(_)) => {
             let shown = v.to_array().and_then(|a| Ok(array_value_to_string(&a, 0)?));
             shown.map_or_else(|_| v.to_string(), |text| format!("INTERVAL '{text}'"))

@@ -1,6 +1,6 @@
-//! The order of lists and structs: element by element, where a NULL element is greater than any
-//! value, and the shorter of two lists comes first. All NaN are equal and greater than any number,
-//! and 0.0 equals -0.0.
+//! The order of lists and structs: element by element, where a NULL element is greater than any value,
+//! and a list sorts after its prefixes. All NaN are equal and greater than any number, and 0.0 equals
+//! -0.0.
 
 use arrow::array::{ArrayRef, DynComparator, make_comparator};
 use arrow::compute::SortOptions;

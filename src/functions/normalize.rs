@@ -14,7 +14,6 @@ use crate::kernels::normalize;
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
-/// Returns the axis to normalize along; -1 by default.
 fn call_axis(call: &Call<'_>) -> i64 {
     call.integer(1).unwrap_or(-1)
 }
@@ -105,7 +104,7 @@ pub(super) static NORMALIZE: Def = Def {
     infix: None,
 };
 
-/// Returns a number as the order of a norm; NULL means 2.
+/// Returns the order of a norm. NULL means 2.
 fn norm_order(value: &ScalarValue) -> Option<f64> {
     if value.is_null() {
         return Some(2.0);
@@ -133,7 +132,7 @@ fn plan_scaled(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(leaf)))
 }
 
-/// Returns the first argument; leaves without a type become floats.
+/// Returns the first argument. Untyped leaves become floats.
 fn read_floats(call: &Call<'_>) -> Result<RaggedArray> {
     let x = call.ragged(0)?;
     match x.leaf_type() {

@@ -15,7 +15,7 @@ use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
 use crate::kernels::times::cast_time;
 
-/// Comparisons and logic take all values; arithmetic overflows or divides by zero.
+/// Comparisons and logic accept all values. Arithmetic can overflow or divide by zero.
 const fn operator_fails(op: Op) -> Fails {
     match op {
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::Pow => Fails::Values,
@@ -50,10 +50,10 @@ macro_rules! operator {
 /// Rules for NULL, overflow and types in the documentation of arithmetic operators.
 const OVERFLOW: &str = "If either value is NULL, the result is NULL. Integer overflow is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
 
-/// The same for division.
+/// Like [`OVERFLOW`], for division.
 const DIVISION: &str = "If either value is NULL, the result is NULL. Division by an integer zero is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
 
-/// The same for comparisons.
+/// Like [`OVERFLOW`], for comparisons.
 const COMPARISON: &str = "If either value is NULL, the result is NULL, so comparing with a literal NULL returns only NULL. NaN equals NaN and is greater than any number. An integer and a float compare as 64-bit floats (so that 2^53 + 1 equals 2^53), as everywhere in SQL here. A string literal is parsed as a date or time if the values are dates or times.";
 
 const OPERANDS: &[(&str, &str)] = &[
@@ -277,20 +277,20 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
         ));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
-    // The side with more levels determines the lists. They are large if those of either side are.
+    // The side with more levels determines the lists. They are large if the lists of either side are.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))
 }
 
-/// Returns the types of both sides. A comparison reads the value of a literal, because it returns a
-/// boolean whatever the value. Arithmetic reads types only, so that constant folding does not
-/// change its result type.
+/// Returns the types of both sides.
+///
+/// For a comparison, the value of a literal may decide, because the result is a boolean in any case. For
+/// arithmetic, only types decide, so that constant folding does not change the result type.
 fn operand_types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
     types_at(plan, op, (0, left), (1, right))
 }
 
-/// Refuses two arguments that cannot be compared.
 pub(super) fn check_comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> Result<()> {
     let (left, right) = (Lists::of(plan.data_type(a)), Lists::of(plan.data_type(b)));
     types_at(plan, op, (a, &left), (b, &right)).map(|_| ())
@@ -317,7 +317,6 @@ fn types_at(
     Types::new(op, operand_type(a.as_ref(), left.leaf()), operand_type(b.as_ref(), right.leaf()))
 }
 
-/// One side of an operation in a batch.
 pub(super) enum BatchOperand {
     Each(RaggedArray),
     One(ArrayRef),
@@ -334,8 +333,7 @@ impl BatchOperand {
         }
     }
 
-    /// Like [`of`](Self::of), but takes the array out of the call, so that it can be changed in
-    /// place.
+    /// Like [`of`](Self::of), but takes the array out of the call, so that it can be changed in place.
     fn take_from(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
             Some(value) if !is_list(&value.data_type()) => Self::of(call, i),

@@ -45,7 +45,7 @@ impl ExprPlanner for LiteralLists {
 pub(crate) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(..) => true,
-        // Floats are compared by their keys, which the optimizer puts in.
+        // Comparisons are not folded here, because the optimizer must first canonicalize their floats.
         Expr::BinaryExpr(b) => {
             b.op.negate().is_none() && is_constant(&b.left) && is_constant(&b.right)
         }
@@ -55,8 +55,7 @@ pub(crate) fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// Evaluates an expression without columns to a literal; `None` if it cannot be evaluated at
-/// planning.
+/// Evaluates an expression without columns at planning. Returns `None` if that is impossible.
 pub(crate) fn fold_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     let simplifier = ExprSimplifier::new(SimplifyContext::default());
     let expr = simplifier.coerce(expr, schema).ok()?;
@@ -66,7 +65,6 @@ pub(crate) fn fold_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-/// Plans operators on lists as calls of functions.
 #[derive(Debug)]
 pub(crate) struct ListOperators;
 
@@ -78,7 +76,7 @@ impl ExprPlanner for ListOperators {
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         let expr = match expr.op {
             // In DuckDB, `//` is the integer quotient of integers, and the same as `/` for floats.
-            // Here `/` already is both.
+            // DataFusion's `/` does both.
             BinaryOperator::DuckIntegerDivide => {
                 RawBinaryExpr { op: BinaryOperator::Divide, ..expr }
             }
@@ -86,7 +84,7 @@ impl ExprPlanner for ListOperators {
         };
         if chain::is_too_deep(&expr.left) {
             return plan_err!(
-                "an expression has more operators in a row than are planned, {} among them: name parts of it in WITH",
+                "an expression has too many operators in a row, {} among them: name parts of it in WITH",
                 expr.op
             );
         }
@@ -121,7 +119,7 @@ impl ExprPlanner for ListOperators {
     }
 
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        // SQL's `substring(x FROM 2)` is planned as DataFusion's function, whatever is registered.
+        // DataFusion plans SQL's `substring(x FROM 2)` as its own function, whatever is registered.
         Ok(PlannerResult::Planned(takes_unsigned(substr()).call(args)))
     }
 
@@ -148,8 +146,7 @@ impl ExprPlanner for ListOperators {
     }
 }
 
-/// Casts a date to a timestamp before a duration is added or subtracted, as DuckDB does; DataFusion
-/// has no type for the result.
+/// Casts a date to a timestamp before a duration is added, as DuckDB does. DataFusion has no result type.
 fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
         return expr;
@@ -170,31 +167,30 @@ fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     }
 }
 
-/// Whether one of the planners plans the predicates ([`PREDICATES`]) that are written as operators.
+/// Whether one of the planners plans [`PREDICATES`], which statements write as operators.
 pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     // A planner can be identified only by its debug text.
     let ours = format!("{ListOperators:?}");
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// Predicates that are not operators in the syntax tree, so that no planner sees them: `LIKE`,
-/// `ILIKE`, `IN`, and these with `NOT`. Statements are rewritten to operators of these names; the
-/// right side of `IN` is a call of `make_array`.
+/// Predicates that are not operators in the syntax tree and therefore reach no planner: `LIKE`, `ILIKE`,
+/// `IN`, and these with `NOT`. Statements are rewritten to operators of these names. The right side of
+/// `IN` is a call of `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// The operator whose left side is a call that may apply to the values of lists; its right side is
-/// NULL.
+/// The operator in `call ON LISTS NULL`, where the call may apply to the values of lists.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
-/// The operator whose left side is the operand of a unary minus; its right side is ignored.
+/// The operator around the operand of a unary minus, which is its left side. The right side is ignored.
 pub(crate) const SIGNED: &str = "SIGNED";
 
-/// The operator that stands for `ragged_mean(x) FILTER (WHERE mask)`; its left side is the call.
+/// The operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
 pub(crate) const FILTER: &str = "FILTER";
 
 /// Plans a reduction of the values for which a mask is true.
 fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
-    // A function that is called by an alias is wrapped in an alias expression.
+    // DataFusion wraps a function that is called by an alias in an alias expression.
     let plain = match call {
         Expr::Alias(alias) => *alias.expr,
         plain => plain,
@@ -213,19 +209,19 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
         );
     }
     let Some(list) = function.args.first_mut() else {
-        return plan_err!("{name}() FILTER (WHERE ..) has no list to filter");
+        return plan_err!("{name}() FILTER (WHERE ..) has no list to filter; pass a list");
     };
     *list = filter.call(vec![std::mem::replace(list, lit(ScalarValue::Null)), mask]);
     Ok(Expr::ScalarFunction(function))
 }
 
-/// Functions of DataFusion that test one string, and the functions that test the strings of lists.
+/// Functions of DataFusion that test one string, with the functions that test the strings of lists.
 const TESTS: [(&str, &str); 2] =
     [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
 
 /// Replaces a call with the function on lists if its first argument is a list.
 fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
-    // A function that is called by an alias is wrapped in an alias expression.
+    // DataFusion wraps a function that is called by an alias in an alias expression.
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
         plain => plain,
@@ -276,7 +272,7 @@ impl Predicate {
         Some(Self { test, negated })
     }
 
-    /// Plans a test of each value if the left side is a list, else what DataFusion plans.
+    /// Plans a test of each value if the left side is a list, else the expression of DataFusion.
     fn plan(self, expr: RawBinaryExpr, schema: &DFSchema) -> Expr {
         let RawBinaryExpr { left, right, .. } = expr;
         let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
@@ -333,7 +329,7 @@ fn negate_mask(mask: Expr) -> Expr {
     }
 }
 
-/// Returns the string test that an operator on lists stands for.
+/// Returns the string test for an operator on lists, such as `~`.
 fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     use BinaryOperator::{
         PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch, PGRegexIMatch, PGRegexMatch,
@@ -361,8 +357,7 @@ fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     Some(if not { negate_mask(mask) } else { mask })
 }
 
-/// Gives `[]` in a comparison, whose depth is unknown, the type of the other side, so that lists
-/// compare as a whole.
+/// Gives `[]` in a comparison the type of the other side, so that lists of one depth are compared.
 fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let is_empty = |e: &Expr| match e {
         Expr::ScalarFunction(call) => call.name() == "make_array" && call.args.is_empty(),
@@ -386,16 +381,15 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Number of consecutive operators after which a type is computed anew.
+/// Number of consecutive operators after which a type is computed again.
 const KNOWN: usize = 16;
 
-/// Shortens the search for types in long chains. If the left side of an operator is a long chain of
-/// arithmetic, it becomes one call if it is about numbers, else a cast to the type that it already
-/// has.
+/// Shortens the computation of types in long chains. If the left side of an operator is a long chain of
+/// arithmetic, it becomes one call for numbers, or else a cast to the type that it already has.
 ///
-/// Planners and type coercion ask for the type at each operator of a chain, and compute it from the
-/// whole left side; the type of a cast is known. The simplifier removes the cast again, and names
-/// do not show it.
+/// Planners and type coercion need the type of each operator of a chain, and compute it from the whole
+/// left side. The type of a cast is known at once. The simplifier removes the cast again, and names do
+/// not show it.
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
@@ -436,11 +430,10 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
     true
 }
 
-/// Returns the call that an operator on lists stands for; `None` for anything else.
+/// Returns the call for an operator on lists, or `None` for any other operator.
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // An operand that is still an operator is not a list. Without this check, planning a chain
-    // would take time quadratic in its length.
+    // An unplanned operator is not a list. Without this check, planning a chain would take quadratic time.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {
@@ -450,8 +443,7 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     if is_single(&expr.left) && (is_single(&expr.right) || !is_list(&expr.right)) {
         return None;
     }
-    // An expression without a type (a parameter, an unknown column) is left to DataFusion, which
-    // reports the error.
+    // DataFusion reports the error for an expression without a type (a parameter, an unknown column).
     let left = expr.left.get_type(schema).ok()?;
     let right = expr.right.get_type(schema).ok()?;
     let lists = (list_depth(&left) > 0, list_depth(&right) > 0);
@@ -491,8 +483,7 @@ fn list_operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
     })
 }
 
-/// Casts a constant to the type of the values of a list if it fits. Any other expression is
-/// returned unchanged.
+/// Casts a constant to the type of the values of a list if it fits. Other expressions are unchanged.
 fn narrow_constant(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: &DFSchema) -> Expr {
     let narrow = || {
         let constant =
@@ -504,7 +495,7 @@ fn narrow_constant(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: 
         let types = Types::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
         if to.is_decimal() && !value.data_type().is_numeric() {
-            // The type in which times compare is not a type of values.
+            // Times compare in a type that their values do not have.
             return None;
         }
         Some(Expr::Literal(value.cast_to(to).ok()?, metadata))

@@ -181,7 +181,6 @@ pub(super) static RESHAPE: Def = Def {
     infix: None,
 };
 
-/// Returns the integers of a literal list.
 pub(super) fn literal_sizes(value: &ScalarValue) -> Option<Vec<i64>> {
     let list = match value {
         ScalarValue::List(a) if !value.is_null() => a.value(0),

@@ -46,7 +46,7 @@ macro_rules! cumulative {
             },
             call: |call| {
                 let (x, axis) = (call.ragged(0)?, call.integer(1).unwrap_or(-1));
-                // Values without a type need no computation.
+                // Untyped values need no computation.
                 if Lists::of(call.return_type()).leaf().is_null() {
                     return call.lists(&x);
                 }

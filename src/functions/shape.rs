@@ -20,8 +20,7 @@ const AXIS: (&str, &str) = (
     "an axis, a literal: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused",
 );
 
-/// Functions, DataFusion's included, that read the lengths of lists and no values. [`COUNT`] also
-/// reads which values are NULL.
+/// Functions that read the lengths of lists but no values. [`COUNT`] also reads which values are NULL.
 pub(crate) const LENGTHS_ONLY: [&str; 7] = [
     "array_length",
     "cardinality",
@@ -32,8 +31,8 @@ pub(crate) const LENGTHS_ONLY: [&str; 7] = [
     "ragged_shape",
 ];
 
-/// Functions that move or drop values without reading them, provided that all arguments but the
-/// first are literals. Below one of [`LENGTHS_ONLY`], they read only the lengths of lists.
+/// Functions that rearrange or drop values without reading them, if all arguments but the first are
+/// literals. As arguments of [`LENGTHS_ONLY`], they read only the lengths of lists.
 pub(crate) const STRUCTURE_ONLY: [&str; 8] = [
     "array_slice",
     "ragged_flatten",

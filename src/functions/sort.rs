@@ -88,7 +88,7 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Returns an order by name; ascending if none is given.
+/// Parses an order, ascending if none is given.
 fn parse_order(text: Option<&str>) -> Option<Order> {
     let Some(text) = text else { return Some(Order::default()) };
     let words: Vec<String> = text.split_whitespace().map(str::to_ascii_lowercase).collect();
@@ -122,7 +122,6 @@ fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
     }
 }
 
-/// Refuses values that have no order.
 fn check_comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     match leaf.is_nested() {
         true => {

@@ -43,7 +43,6 @@ pub(super) static ZIP: Def = Def {
     infix: None,
 };
 
-/// Returns the levels of the result, and the fields of its structs.
 fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     if plan.len() % 2 == 1 {
         return Err(plan.refuse(
@@ -56,7 +55,9 @@ fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     for i in (0..plan.len()).step_by(2) {
         let Some(name) = plan.literal_text(i, "a name", "'time'")? else { continue };
         if names.contains(&name) {
-            return Err(plan.refuse(i, format!("repeats the name {name:?}")));
+            return Err(
+                plan.refuse(i, format!("repeats the name {name:?}; give each list its own name"))
+            );
         }
         names.push(name);
         lists.push(plan.lists(i + 1)?);
@@ -113,7 +114,9 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
         axes.push(ListAxis::try_new(own.layout().clone(), nulls)?);
     }
     let DataType::Struct(fields) = Lists::of(call.return_type()).leaf().clone() else {
-        return Err(Error::invalid("ragged_zip makes structs"));
+        return Err(Error::invalid(
+            "internal error: the result of ragged_zip must be a list of structs",
+        ));
     };
     let leaves = columns.iter().map(|c| Arc::clone(c.leaves())).collect();
     let all = StructArray::try_new_with_length(fields, leaves, None, first.leaves().len())?;
@@ -164,7 +167,6 @@ pub(super) static UNZIP: Def = Def {
     infix: None,
 };
 
-/// Returns the type of the lists that hold one field of the structs in `lists`.
 fn field_lists_type(lists: &Lists, field: &Field) -> DataType {
     lists.plain().outer(lists.depth(), Lists::of(field.data_type()).open())
 }
@@ -183,7 +185,9 @@ fn unzip_field(call: &Call<'_>) -> Result<ArrayRef> {
     let mut x = call.ragged(0)?;
     if call.len() == 1 {
         let DataType::Struct(fields) = call.return_type() else {
-            return Err(Error::invalid("ragged_unzip makes a struct"));
+            return Err(Error::invalid(
+                "internal error: the result of ragged_unzip must be a struct",
+            ));
         };
         let columns = fields
             .iter()

@@ -75,7 +75,7 @@ pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Li
     }
 }
 
-/// Returns a list of integers; a list without a type, such as `[]`, becomes one.
+/// Returns a list of integers. Untyped leaves, as in `[]`, become integers.
 pub(super) fn read_integers(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
     let x = call.ragged(i)?;
     match x.leaf_type() {
@@ -147,8 +147,7 @@ pub(super) static REPEAT: Def = Def {
     infix: None,
 };
 
-/// Checks that an argument counts elements: an integer, or lists of integers with at most as many
-/// levels as the axis has.
+/// Checks that an argument counts elements: an integer, or lists of integers of at most `levels` levels.
 pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<()> {
     if list_depth(plan.data_type(i)) == 0 {
         return plan.integer(i, "a number of elements");
@@ -163,12 +162,10 @@ pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<(
     Ok(())
 }
 
-/// Returns numbers of elements, one per row or per element of a deeper level.
 pub(super) fn count(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
     read_integers(call, i)
 }
 
-/// Returns a nullable list type with the levels of an argument and other leaves.
 pub(super) fn wrap_leaf(lists: &Lists, leaf: DataType) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(leaf)))
 }

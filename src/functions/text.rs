@@ -158,8 +158,8 @@ fn nulls(x: &RaggedArray) -> ArrayRef {
     Arc::new(BooleanArray::new_null(x.leaves().len()))
 }
 
-/// Computes an array by argument 1: at once if the argument is constant, else for each run of rows
-/// with the same value. `answers` receives the rows and one value.
+/// Computes an array that depends on argument 1: once if the argument is constant, else for each run of
+/// rows with the same value. `answers` receives the rows and one value.
 fn by_run(
     call: &Call<'_>,
     x: &RaggedArray,
@@ -236,7 +236,6 @@ pub(super) static ISIN: Def = Def {
     infix: None,
 };
 
-/// Returns the elements of the only list in an array of lists.
 fn values(list: &ArrayRef) -> Result<Option<ArrayRef>> {
     if list.is_null(0) {
         return Ok(None);

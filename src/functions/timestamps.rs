@@ -9,16 +9,16 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast};
 
-/// Operators that stand for casts: `CAST(x AS TIMESTAMP)` and TRY_CAST, whose right side is a NULL
-/// of the type, and `x AT TIME ZONE 'zone'`, whose right side is the zone.
+/// Operators that statements use in place of casts: `CAST(x AS TIMESTAMP)` and TRY_CAST, whose right side
+/// is a NULL of the type, and `x AT TIME ZONE 'zone'`, whose right side is the zone.
 ///
-/// DataFusion plans all of these in nanoseconds, which cannot represent years before 1678 and after
-/// 2262, and does not ask a planner.
+/// DataFusion plans all of these in nanoseconds, without a planning hook. Nanoseconds cannot represent
+/// years before 1678 and after 2262.
 pub(crate) const AS_TIMESTAMP: &str = "AS TIMESTAMP";
 pub(crate) const TRY_AS_TIMESTAMP: &str = "TRY AS TIMESTAMP";
 pub(crate) const AT_TIME_ZONE: &str = "AT TIME ZONE";
 
-/// Plans [`AS_TIMESTAMP`] and the other two operators.
+/// Plans [`AS_TIMESTAMP`], [`TRY_AS_TIMESTAMP`] and [`AT_TIME_ZONE`].
 #[derive(Debug)]
 pub(crate) struct Timestamps;
 
@@ -57,7 +57,7 @@ impl ExprPlanner for Timestamps {
 
 fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Result<Expr> {
     let DataType::Timestamp(_, zone) = to else {
-        return plan_err!("the type {to} is not a timestamp");
+        return plan_err!("internal error: the type {to} is not a timestamp");
     };
     let of = |unit| DataType::Timestamp(unit, zone.clone());
     let to = match &value {
@@ -92,7 +92,7 @@ fn timestamp_cast(value: Expr, to: DataType, safe: bool) -> Expr {
     }
 }
 
-/// Returns the unit of a timestamp literal: microseconds, unless it has more digits.
+/// Returns the unit of a timestamp literal: microseconds, or nanoseconds if it has more digits.
 pub(crate) fn unit_of_text(text: &str) -> TimeUnit {
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();

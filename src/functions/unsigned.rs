@@ -1,16 +1,15 @@
-//! Unsigned 64-bit integers where SQL has signed ones.
+//! Int64 in place of DataFusion's unsigned 64-bit integers.
 //!
-//! DataFusion counts rows, ranks and lengths in UInt64. Beside a signed integer such a number becomes a
-//! DECIMAL(20, 0), whose quotients have fractions, it has no negative, and functions of lists do not take it.
-//! Here
+//! DataFusion counts rows, ranks and lengths in UInt64. Combined with a signed integer, a UInt64 becomes
+//! a DECIMAL(20, 0), whose quotients have fractions. It cannot be negated, and list functions do not
+//! accept it. Therefore:
 //!
-//! * what counts yields Int64, as in DuckDB: `row_number`, `rank`, `dense_rank`, `ntile`, `approx_distinct`,
-//!   and the functions of [`list_counts`](super::list_counts);
-//! * quotients of integers are whole, whatever their types ([`plan_quotient`]), and exact;
-//! * functions that take an Int64 take a UInt64, and fail for one that an Int64 does not hold
-//!   ([`takes_unsigned`]).
+//! * Functions that count return Int64, as in DuckDB: `row_number`, `rank`, `dense_rank`, `ntile`,
+//!   `approx_distinct`, and the functions of [`list_counts`](super::list_counts).
+//! * Quotients of integers are exact and have no fraction, whatever the types ([`plan_quotient`]).
+//! * Functions that accept an Int64 also accept a UInt64 within its range ([`takes_unsigned`]).
 //!
-//! `stock_ranks_are_still_unsigned` in `tests/sql/integers.rs` fails once the first can go.
+//! Remove the window functions once `stock_ranks_are_still_unsigned` in `tests/sql/integers.rs` fails.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -41,16 +40,16 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 
-/// The type that DataFusion gives a UInt64 beside a signed integer: it holds both.
+/// The common type that DataFusion gives a UInt64 and a signed integer.
 const WIDE: DataType = DataType::Decimal128(20, 0);
 
-/// The window functions that count, to be registered in the place of DataFusion's.
+/// Returns the window functions that count, which replace DataFusion's.
 pub(crate) fn signed_windows() -> [WindowUDF; 4] {
     [row_number_udwf(), rank_udwf(), dense_rank_udwf(), ntile_udwf()]
         .map(|inner| WindowUDF::new_from_impl(SignedWindow { inner }))
 }
 
-/// A window function of DataFusion's that counts, in Int64.
+/// A window function of DataFusion that counts, with Int64 results.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct SignedWindow {
     inner: Arc<WindowUDF>,
@@ -108,7 +107,7 @@ struct SignedEvaluator {
     inner: Box<dyn PartitionEvaluator>,
 }
 
-/// Numbers of rows, none of which is beyond Int64.
+/// Casts numbers of rows, which always fit Int64.
 fn to_signed(counts: &ArrayRef) -> Result<ArrayRef> {
     Ok(cast(counts, &DataType::Int64)?)
 }
@@ -151,8 +150,8 @@ impl PartitionEvaluator for SignedEvaluator {
     }
 }
 
-/// Functions of DataFusion's that take an Int64 and no UInt64. The test
-/// `functions_that_take_integers_take_unsigned_ones` in `tests/sql/integers.rs` finds what is missing.
+/// Functions of DataFusion that accept an Int64 but no UInt64.
+/// `functions_that_take_integers_take_unsigned_ones` in `tests/sql/integers.rs` fails if one is missing.
 const TAKING_SIGNED: [&str; 35] = [
     "array_append",
     "array_element",
@@ -191,12 +190,12 @@ const TAKING_SIGNED: [&str; 35] = [
     "trunc",
 ];
 
-/// Whether a function has to be put in the place of DataFusion's to take unsigned integers.
+/// Whether a function must be replaced to accept unsigned integers.
 pub(crate) fn is_for_signed(name: &str) -> bool {
     TAKING_SIGNED.contains(&name)
 }
 
-/// A function that takes unsigned integers where `inner` takes Int64.
+/// Wraps a function so that it accepts unsigned integers where `inner` accepts Int64.
 pub(crate) fn takes_unsigned(inner: Arc<ScalarUDF>) -> ScalarUDF {
     let signature = Signature::user_defined(inner.signature().volatility);
     ScalarUDF::new_from_impl(TakesUnsigned { inner, signature })
@@ -279,12 +278,12 @@ impl ScalarUDFImpl for TakesUnsigned {
     }
 }
 
-/// Whether a type is UInt64, or what DataFusion makes of one in arithmetic.
+/// Whether a type is UInt64, or the decimal that DataFusion computes from one in arithmetic.
 fn is_unsigned_or_wide(t: &DataType) -> bool {
     matches!(t, DataType::UInt64 | DataType::Decimal128(_, 0))
 }
 
-/// An index or a bound of `x[i]` and `x[i:j]` as Int64, where it is another integer.
+/// Casts an index or a bound of `x[i]` and `x[i:j]` to Int64 if it is unsigned.
 pub(super) fn signed_index(index: Expr, schema: &DFSchema) -> Expr {
     match index.get_type(schema) {
         Ok(t) if is_unsigned_or_wide(&t) => Expr::Cast(Cast::new(Box::new(index), DataType::Int64)),
@@ -292,7 +291,7 @@ pub(super) fn signed_index(index: Expr, schema: &DFSchema) -> Expr {
     }
 }
 
-/// The operand of a unary minus in a type that has its negative.
+/// Casts the operand of a unary minus to a type that can represent its negative.
 pub(super) fn signed_operand(operand: Expr, schema: &DFSchema) -> Expr {
     let to = match operand.get_type(schema) {
         Ok(DataType::UInt8 | DataType::UInt16 | DataType::UInt32) => DataType::Int64,
@@ -305,17 +304,15 @@ pub(super) fn signed_operand(operand: Expr, schema: &DFSchema) -> Expr {
 /// Kinds of operands of a division.
 #[derive(Clone, Copy, PartialEq)]
 enum Whole {
-    /// A signed integer.
     Signed,
-    /// A UInt64.
     Unsigned,
-    /// Unsigned, and with a place in every signed and unsigned type of 64 bits.
+    /// Unsigned, and representable in every signed and unsigned type of 64 bits.
     Small,
-    /// A decimal without fraction that arithmetic made of integers of both kinds.
+    /// A decimal without fraction, from arithmetic on signed and unsigned integers.
     Wide,
 }
 
-/// Whether the values of an expression are integers, by what it is made of: a column of a decimal type is none.
+/// Returns the kind of an expression whose values are integers. A column of a decimal type is not one.
 fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<Whole> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
@@ -351,7 +348,7 @@ fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<Whole> {
     }
 }
 
-/// A literal that is not negative as UInt64.
+/// Casts a non-negative literal to UInt64.
 fn unsigned_literal(expr: &Expr) -> Option<Expr> {
     let Expr::Literal(value, metadata) = expr else { return None };
     if value.is_null() || !value.data_type().is_signed_integer() {
@@ -361,10 +358,10 @@ fn unsigned_literal(expr: &Expr) -> Option<Expr> {
     Some(Expr::Literal(value, metadata.clone()))
 }
 
-/// A quotient or remainder of an unsigned and a signed integer, whole; `None` where DataFusion's is.
+/// Plans the quotient or remainder of an unsigned and a signed integer, if DataFusion's has a fraction.
 ///
-/// A literal takes the type of a UInt64 beside it. The quotient of a UInt64 and a signed integer may be
-/// beyond both of their types, and is a DECIMAL(20, 0), as their sum is.
+/// A literal takes the type of a UInt64 next to it. The quotient of a UInt64 and a signed integer may
+/// exceed both types, so it is a DECIMAL(20, 0), like their sum.
 pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let op = match expr.op {
         BinaryOperator::Divide => Operator::Divide,
@@ -415,7 +412,6 @@ impl ScalarUDFImpl for WholeQuotient {
         Ok(args.iter().map(|e| e.to_string()).collect::<Vec<_>>().join(" / "))
     }
 
-    /// The name that the operator would have.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.iter().map(|e| e.schema_name().to_string()).collect::<Vec<_>>().join(" / "))
     }
@@ -426,7 +422,7 @@ impl ScalarUDFImpl for WholeQuotient {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            // A quotient is no greater than what is divided.
+            // A quotient is not greater than its dividend.
             [left, _] if left.is_signed_integer() => Ok(DataType::Int64),
             [DataType::Decimal128(digits, 0), _] => Ok(DataType::Decimal128(*digits, 0)),
             [_, _] => Ok(WIDE),

@@ -1,8 +1,8 @@
 //! The optimizer rules of a session, in order.
 //!
-//! There are three kinds. Rules that work around a fault of DataFusion and rules that keep source
-//! order always run. Rules that speed up queries are [`Switched`]: each has a setting
-//! `serrate.rule.NAME`, and the answers are the same without it.
+//! There are three kinds. Rules that work around a fault of DataFusion and rules that keep source order
+//! always run. Rules that speed up queries are [`Switched`]: each has a setting `serrate.rule.NAME`, and
+//! does not change answers.
 
 use std::sync::Arc;
 
@@ -44,65 +44,62 @@ pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sy
 
 /// Removes logical rules of DataFusion that make valid statements fail.
 ///
-/// `eliminate_group_by_constant` of DataFusion 55 drops `CAST(id AS VARCHAR)` next to `id` from a
-/// GROUP BY and builds a projection in which both have one name, which is refused. It is only an
-/// optimization; `stock_grouping_by_a_cast_still_fails` in `tests/sql/planning.rs` fails once it
-/// can be kept.
+/// `eliminate_group_by_constant` of DataFusion 55 drops `CAST(id AS VARCHAR)` next to `id` from a GROUP
+/// BY and builds a projection in which both have one name, which DataFusion refuses. The rule is only an
+/// optimization. Keep it once `stock_grouping_by_a_cast_still_fails` in `tests/sql/planning.rs` fails.
 pub(in crate::sql) fn remove_logical_rules(rules: &mut Vec<LogicalRule>) {
     rules.retain(|rule| rule.name() != "eliminate_group_by_constant");
 }
 
-/// Prevents the evaluation of conditions that can fail for rows for which the query does not
-/// evaluate them.
+/// Adds rules that evaluate conditions that can fail only for the rows for which the query does.
 pub(in crate::sql) fn guard_logical_rules(rules: &mut Vec<LogicalRule>) {
     for rule in rules.iter_mut() {
         *rule = PushDownFree::around(Arc::clone(rule));
     }
-    // Before expressions are simplified, and before conditions become joins.
+    // Runs before expressions are simplified and conditions become joins.
     rules.insert(0, Arc::new(LazyConditions));
-    // Before constants are folded.
+    // Runs before constants are folded.
     rules.insert(0, Arc::new(ConstantFloatKeys));
 }
 
 pub(in crate::sql) fn logical_rules() -> [LogicalRule; 4] {
     [
-        // Comparisons and keys must treat both zeros and all NaN as equal.
+        // Comparisons and keys must treat both zeros, and all NaN, as equal.
         Arc::new(FloatKeys),
         Arc::new(Switched(FlatFilters)),
         Arc::new(Switched(BelowJoins)),
-        // Last, so that no other rule sees its columns.
+        // Runs last, so that no other rule sees its columns.
         Arc::new(Switched(LengthsBelow)),
     ]
 }
 
-/// Inserts rules among the physical ones of DataFusion.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     let first: [PhysicalRule; 7] = [
-        // Before any rule asks for the type of a parameter.
+        // Runs before any rule asks for the type of a parameter.
         Arc::new(LambdaParameters),
-        // Before sorts are removed.
+        // Run before sorts are removed.
         Arc::new(PlainEquations),
         Arc::new(LostConstants),
-        // Before batches of tables in memory are distributed.
+        // Runs before batches of tables in memory are repartitioned.
         Arc::new(MemoryOrder),
-        // Before partitions are inserted between a projection and its scan.
+        // Runs before a repartitioning is inserted between a projection and its scan.
         Arc::new(Switched(AsOfProjections)),
-        // Before conditions are pushed into scans.
+        // Runs before conditions are pushed into scans.
         Arc::new(Switched(ContainsPushdown)),
-        // Before partitions are planned.
+        // Runs before partitions are planned.
         Arc::new(Switched(LeafPartitions)),
     ];
     rules.splice(0..0, first);
-    // After conditions are pushed into scans, and before a repartitioning comes between.
+    // Runs after conditions are pushed into scans, and before a repartitioning is inserted above them.
     let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown");
     rules.insert(filters.map_or(rules.len(), |at| at + 1), Arc::new(Switched(LengthsIntoScan)));
     let topk = rules.iter().position(|rule| rule.name() == "TopKAggregation");
     rules.insert(topk.map_or(rules.len(), |at| at + 1), Arc::new(WholeFloatGroups));
-    // After all sorts are in place, before plans are checked.
+    // Run after all sorts are in place, before plans are checked.
     let check = rules.iter().position(|rule| rule.name() == "SanityCheckPlan");
     let check = check.unwrap_or(rules.len());
     let orders: [PhysicalRule; 2] = [
-        // Removes known orders, which may require further sorts.
+        // Removes known orders, so that further sorts may be required.
         Arc::new(UnorderedKeys),
         Arc::new(MissingSorts),
     ];
@@ -118,12 +115,12 @@ pub(in crate::sql) fn last_physical_rules() -> [PhysicalRule; 11] {
         Arc::new(SourceOrder),
         Arc::new(Switched(OffsetIntoScan)),
         Arc::new(Switched(LeafBatches)),
-        // After every limit is in its scan.
+        // Runs after every limit is in its scan.
         Arc::new(OrderedScanLimits),
-        // After all rules that change scans. Its setting is `serrate.parquet_lists`.
+        // Runs after all rules that change scans. Its setting is `serrate.parquet_lists`.
         Arc::new(ParquetLists),
         Arc::new(SortLists),
-        // Before joins are wrapped.
+        // Runs before joins are wrapped.
         Arc::new(MergeJoinFilters),
         Arc::new(YieldingJoins),
         Arc::new(DeepStacks),
@@ -131,8 +128,7 @@ pub(in crate::sql) fn last_physical_rules() -> [PhysicalRule; 11] {
     ]
 }
 
-/// A rule that the setting `serrate.rule.NAME` switches off; the name of the rule itself is
-/// `serrate_NAME`.
+/// A rule `serrate_NAME` that the setting `serrate.rule.NAME` switches off.
 #[derive(Debug)]
 struct Switched<R>(R);
 

@@ -57,36 +57,35 @@ use crate::sql::statement::errors::OfStatement;
 use crate::sql::statement::hints::ListHints;
 use crate::sql::statement::positions::PositionsPlanner;
 
-/// Creates a session with everything registered: settings `serrate.*`, functions, operators on
-/// lists, file formats, files by path in FROM, extension types.
+/// Creates a session with everything registered: settings `serrate.*`, functions, operators on lists,
+/// file formats, files by path in FROM, extension types.
 ///
-/// It uses the DuckDB dialect, which has lambdas (`lambda v: v + 1`, `v -> v + 1`), `[1, 2]`, `FROM
-/// t` for all columns and `//` for integer division. `FROM unnest(..)`, which that dialect lacks,
-/// works too. A list of a table is unnested in SELECT, not in FROM.
+/// It uses the DuckDB dialect, which has lambdas (`lambda v: v + 1`, `v -> v + 1`), `[1, 2]`, `FROM t`
+/// for all columns and `//` for integer division. It also accepts `FROM unnest(..)`, which that dialect
+/// lacks, but not over a list column of another table in FROM; unnest such a column in SELECT.
 ///
-/// Run statements with [`sql`](crate::sql::sql). `ctx.sql` is DataFusion's own entry. It uses the
-/// whole session, but does not rewrite the text and the syntax tree of a statement, and returns
-/// other answers in a few cases that [`sql`](crate::sql::sql) lists.
+/// Run statements with [`sql`](crate::sql::sql). DataFusion's `ctx.sql` uses the whole session, but does
+/// not rewrite the text and the syntax tree of a statement, and returns other answers in a few cases that
+/// [`sql`](crate::sql::sql) lists.
 pub fn session() -> SessionContext {
     session_with(SessionConfig::new())
 }
 
-/// Creates a session like [`session`] from a configuration (target partitions, batch size, and so
-/// on).
+/// Creates a session like [`session`] from a configuration (target partitions, batch size, and so on).
 ///
-/// The dialect, `information_schema`, reading of subfolders, cached Parquet metadata, conditions
-/// within the Parquet reader and the check of nullability below aggregations are set regardless of
-/// `config`.
+/// It overrides these settings of `config`: the dialect, `information_schema`, reading of subfolders,
+/// cached Parquet metadata, conditions within the Parquet reader, and the check of nullability below
+/// aggregations.
 pub fn session_with(config: SessionConfig) -> SessionContext {
     let mut config = config
         .with_information_schema(true)
         .set_bool("datafusion.execution.listing_table_ignore_subdirectory", false)
         .set_bool("datafusion.execution.parquet.skip_metadata", false)
-        // A union keeps the nullability that its inputs had before their subqueries became joins,
-        // and the check refuses an aggregation over it. `unions_of_correlated_counts_are_grouped`
-        // in `tests/sql/set_operations.rs` fails once this setting can be removed.
+        // A union keeps the nullability that its inputs had before their subqueries became joins, and the
+        // check refuses an aggregation over it. `unions_of_correlated_counts_are_grouped` in
+        // `tests/sql/set_operations.rs` passes without this setting once it can be removed.
         .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
-        // Lists make up most of a file; those of rows that a condition drops need not be decoded.
+        // Lists make up most of a file; lists of rows that a condition drops need not be decoded.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
@@ -97,7 +96,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
             *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
         }
     }
-    // The names are ours alone, so registration cannot fail; a session that lacks a function still
+    // Only Serrate uses these names, so registration cannot fail. Without a function, a session still
     // works.
     let _ = register_functions(&mut ctx);
     let _ = register_operators(&ctx);
@@ -121,7 +120,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
     ctx
 }
 
-/// Reads files by path in FROM, with our errors.
+/// Reads files by path in FROM, with Serrate's error messages.
 fn with_paths(ctx: SessionContext) -> SessionContext {
     let inner = Arc::clone(ctx.state_ref().read().catalog_list());
     let factory = Arc::new(PathTables { session: DynamicListTableFactory::default() });
@@ -132,25 +131,24 @@ fn with_paths(ctx: SessionContext) -> SessionContext {
     ctx
 }
 
-/// Adds what can be set only while a session is built: settings, planners before DataFusion's own,
-/// optimizer rules, file formats and table factories, the table functions `meds`, `meds_asof` and
+/// Adds the parts that can be set only while a session is built: settings, planners before DataFusion's
+/// own, optimizer rules, file formats and table factories, the table functions `meds`, `meds_asof` and
 /// `vocab`, extension types.
 ///
-/// Listings of folders omit names that begin with `.` or `_`; for that, the object stores of the
-/// builder's runtime, which it gets here if it has none, are wrapped.
+/// Listings of folders omit names that begin with `.` or `_`. For this, it wraps the object stores of the
+/// builder's runtime, and adds a runtime if there is none.
 ///
-/// Call it before or after `with_default_features`; then call [`register_functions`] on the
-/// finished session. The replacements that [`session`] registers beyond that are missing:
-/// DataFusion's aggregates of floats (`sum`, `avg`, `stddev`, `min`, ..) depend on batches and
-/// partitions, and its `date_trunc`, `date_bin`, `to_timestamp` and `now()` work in nanoseconds.
-/// Run statements with [`sql`](crate::sql::sql), as for [`session`].
+/// Call it before or after `with_default_features`; then call [`register_functions`] on the finished
+/// session. Unlike [`session`], it does not replace functions of DataFusion: aggregates of floats (`sum`,
+/// `avg`, `stddev`, `min`, ..) depend on batches and partitions, and `date_trunc`, `date_bin`,
+/// `to_timestamp` and `now()` work in nanoseconds. Run statements with [`sql`](crate::sql::sql).
 pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let config = builder.config().get_or_insert_with(SessionConfig::new);
     if config.options().extensions.get::<SerrateOptions>().is_none() {
         config.options_mut().extensions.insert(SerrateOptions::default());
     }
     let runtime = builder.runtime_env().get_or_insert_default();
-    // A runtime that cannot be rebuilt stays as it is.
+    // A runtime that cannot be rebuilt is left unchanged.
     if let Ok(visible) = with_visible_files(runtime) {
         *runtime = visible;
     }
@@ -172,7 +170,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     analyzer.push(Arc::new(PlainChanges));
     analyzer.push(Arc::new(UnnestDependencies));
     analyzer.push(Arc::new(FlatUnions));
-    // At this point types are coerced.
+    // Types are coerced at this point.
     analyzer.push(Arc::new(ComputedLists));
     analyzer.push(Arc::new(NestedOrder));
     analyzer.push(Arc::new(QueryValues));
@@ -193,7 +191,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     }
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());
-    // The first factory of a name stays, whenever the default ones are added.
+    // The first factory of a name wins, whenever the default ones are added.
     let mut stock = |extension: &str| {
         let at = formats.iter().position(|f| f.get_ext().eq_ignore_ascii_case(extension));
         at.map(|at| formats.remove(at))
@@ -219,12 +217,10 @@ fn table_functions() -> [(&'static str, Arc<dyn TableFunctionImpl>); 3] {
     ]
 }
 
-/// Returns the factory of tables over files in all formats, including ours.
 fn files_table_factory() -> Arc<dyn TableProviderFactory> {
     Arc::new(FilesTableFactory::new(Arc::new(ListingTableFactory::new())))
 }
 
-/// Returns the file formats that only we provide.
 fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
     vec![
         Arc::new(NrtFormatFactory),
@@ -234,14 +230,12 @@ fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
     ]
 }
 
-/// The name of tables of sparse tensors after STORED AS.
 const DOK: &str = "DOK";
 
 /// Other extensions of files with one JSON record per line.
 const JSON_LINES: [&str; 2] = ["ndjson", "jsonl"];
 
-/// Returns DataFusion's formats with our COPY, based on the session's factories for Parquet, CSV,
-/// JSON and Arrow, or else on DataFusion's.
+/// Wraps the session's factories for Parquet, CSV, JSON and Arrow, or DataFusion's, to replace COPY.
 fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFormatFactory>> {
     let [parquet, csv, json, arrow] = stock;
     let parquet = match parquet {
@@ -262,13 +256,12 @@ fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn F
     all
 }
 
-/// Adds the file formats `.nrt` and `.safetensors` to an existing session: for paths in FROM (if
-/// these are enabled), CREATE EXTERNAL TABLE and COPY; and the table functions `meds` and
-/// `meds_asof`. Parquet, CSV, JSON and Arrow are unchanged except for COPY to one local file, and
-/// for JSON files that contain one list. Files `.ndjson` and `.jsonl` are JSON too.
+/// Adds the file formats `.nrt` and `.safetensors` to an existing session, for paths in FROM (if these
+/// are enabled), CREATE EXTERNAL TABLE and COPY, and the table functions `meds` and `meds_asof`.
 ///
-/// Source order under LIMIT, and batches sized by leaves, require the rules that [`configure`]
-/// adds.
+/// Parquet, CSV, JSON and Arrow are unchanged except for COPY to one local file, and for JSON files that
+/// contain one list. Files `.ndjson` and `.jsonl` are JSON, too. Source order under LIMIT, and batches
+/// sized by leaves, require the rules that [`configure`] adds.
 ///
 /// # Errors
 /// When a format of that name is already registered.

@@ -111,8 +111,11 @@ async fn tuples_compare_field_by_field() {
 async fn what_is_not_supported_is_said_in_words() {
     let ctx = with_tables().await;
     for (sql, words) in [
-        ("SELECT * FROM t LIMIT -1", "LIMIT -1 is not valid: a number of rows must be 0 or more"),
-        ("SELECT * FROM t OFFSET -2", "OFFSET -2 is not valid: a number of rows must be 0 or more"),
+        ("SELECT * FROM t LIMIT -1", "LIMIT -1 is not valid: the number of rows must be 0 or more"),
+        (
+            "SELECT * FROM t OFFSET -2",
+            "OFFSET -2 is not valid: the number of rows must be 0 or more",
+        ),
         ("SELECT * FROM t PIVOT (sum(x) FOR id IN (1, 2))", "PIVOT is not supported"),
         ("SELECT * FROM t UNPIVOT (v FOR n IN (id, x))", "UNPIVOT is not supported"),
         ("SELECT * FROM t ORDER BY x COLLATE nocase", "COLLATE nocase is not supported"),

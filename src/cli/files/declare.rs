@@ -1,4 +1,4 @@
-//! `--schema KEY=TYPE`: types of JSON columns that do not follow from their values.
+//! `--schema KEY=TYPE`: declares types of JSON columns that their values do not show.
 
 use std::str::FromStr;
 

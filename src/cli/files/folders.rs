@@ -1,8 +1,8 @@
-//! [`NewFolders`]: removal of created folders that stay empty.
+//! [`NewFolders`]: removes created folders that stay empty.
 
 use std::path::{Path, PathBuf};
 
-/// The missing folders of some files. On drop, those that exist by then but are empty are removed.
+/// The missing folders of some files. On drop, folders that were created but are empty are removed.
 pub(in crate::cli) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {
@@ -17,7 +17,7 @@ impl NewFolders {
                 }
             }
         }
-        // Inner folders first.
+        // Inner folders are removed first.
         missing.sort_by_key(|f| std::cmp::Reverse(f.components().count()));
         Self(missing)
     }
@@ -26,7 +26,7 @@ impl NewFolders {
 impl Drop for NewFolders {
     fn drop(&mut self) {
         for folder in &self.0 {
-            // The system refuses to remove a folder that has files.
+            // The system refuses to remove a folder that contains files.
             let _ = std::fs::remove_dir(folder);
         }
     }

@@ -17,7 +17,7 @@ pub(in crate::cli) enum MedsPart {
     All,
     /// Events: one ragged table.
     Events,
-    /// Events as numbers: `code` is the token, and strings are left out.
+    /// Events as numbers: `code` is the token, and strings are omitted.
     Tokens,
 }
 
@@ -46,7 +46,7 @@ impl MedsPart {
     }
 }
 
-/// Returns the columns of a part, given the whole `schema`.
+/// Returns the columns of `schema`, the whole schema, that a part contains.
 pub(super) fn select_part(schema: &SchemaRef, part: MedsPart) -> SchemaRef {
     if part == MedsPart::All {
         return schema.clone();
@@ -74,7 +74,7 @@ fn has_strings(data_type: &DataType) -> bool {
     }
 }
 
-/// Describes what is lost by taking a part, as notes to the user.
+/// Describes what a part omits, as notes to the user.
 pub(in crate::cli) fn describe_losses(schema: &SchemaRef, part: MedsPart) -> Vec<String> {
     let mut notes = Vec::new();
     if part != MedsPart::All && schema.field_with_name("static_code").is_ok() {

@@ -47,7 +47,6 @@ pub(super) enum FileFormat {
 }
 
 impl FileFormat {
-    /// Returns the format of a file name by its extension.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         Some(match extension.as_str() {
@@ -61,7 +60,6 @@ impl FileFormat {
         })
     }
 
-    /// The extension of files of this format.
     pub(super) fn extension(self) -> &'static str {
         match self {
             Self::Nrt | Self::MedsTorchData => "nrt",
@@ -73,7 +71,7 @@ impl FileFormat {
         }
     }
 
-    /// Whether missing numbers are distinct from NaN in this format.
+    /// Whether this format distinguishes missing numbers from NaN.
     pub(super) fn has_nulls(self) -> bool {
         !matches!(self, Self::Nrt | Self::Safetensors)
     }
@@ -92,8 +90,7 @@ impl FileFormat {
     }
 }
 
-/// Refuses a name whose extension contradicts the content: a folder (`of` is `None`), or a file of
-/// format `of`.
+/// Refuses a name whose extension contradicts its content: a folder (`of` is `None`), or a file of `of`.
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {
@@ -103,12 +100,12 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
         Some(format) => Some(format) != of,
         None => OTHERS.contains(&extension.as_str()),
     };
-    // Accept the name of an existing folder.
+    // The name of an existing folder is accepted.
     if !other || (of.is_none() && output.is_dir()) {
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "{} is to hold {what}, but its name ends in .{extension}; {}",
+        "{} will contain {what}, but its name ends in .{extension}; {}",
         output.display(),
         of.map_or_else(
             || "use a name without an extension".to_owned(),
@@ -133,13 +130,13 @@ pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     })
 }
 
-/// Returns a schema that holds the rows of both: numbers are widened, and list kinds become `List`.
+/// Returns a schema for the rows of both schemas: numbers are widened, and list kinds become `List`.
 pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
     let wrong = |message: String| Failure::message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {
         let names = |s: &Schema| s.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
         return Err(wrong(format!(
-            "the columns are {}, but those of the files before are {}; all files must have the same columns",
+            "the columns are {}, but the earlier files have {}; all files must have the same columns",
             names(b).join(", "),
             names(a).join(", ")
         )));
@@ -183,14 +180,13 @@ fn unify_types(a: &DataType, b: &DataType) -> Option<DataType> {
             })
         }
         (None, None) => promote_types(a, b),
-        // A column of nulls had no list that would determine its depth.
+        // A column of nulls had no list to determine its depth.
         (Some(_), None) if b.is_null() => Some(a.clone()),
         (None, Some(_)) if a.is_null() => Some(b.clone()),
         _ => None,
     }
 }
 
-/// Casts a batch to the columns and types of `schema`.
 pub(super) fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<RecordBatch> {
     if batch.schema_ref() == schema {
         return Ok(batch.clone());
@@ -201,7 +197,11 @@ pub(super) fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<Record
         .iter()
         .map(|field| {
             let column = batch.column_by_name(field.name()).ok_or_else(|| {
-                Failure::message(format!("some of the rows have no column {:?}", field.name()))
+                Failure::message(format!(
+                    "some rows have no column {:?}; all files must have the same \
+                 columns",
+                    field.name()
+                ))
             })?;
             Ok(match column.data_type() == field.data_type() {
                 true => column.clone(),

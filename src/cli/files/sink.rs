@@ -1,4 +1,4 @@
-//! Output of batches to a file of any format, written completely or not at all.
+//! Writes batches to a file of any format, completely or not at all.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,11 +23,9 @@ pub(in crate::cli) struct OutputOptions {
     pub(in crate::cli) overwrite: bool,
     /// Omit ids in `.nrt` files.
     pub(in crate::cli) plain: bool,
-    /// Options for dense formats.
     pub(in crate::cli) dense: TableDenseOptions,
 }
 
-/// An output file in progress.
 pub(in crate::cli) struct OutputFile {
     path: PathBuf,
     schema: SchemaRef,
@@ -45,7 +43,6 @@ enum Writer {
 }
 
 impl OutputFile {
-    /// Starts the file `path` for rows of `schema`.
     pub(in crate::cli) fn create(
         path: &Path,
         format: FileFormat,
@@ -62,7 +59,7 @@ impl OutputFile {
         let writer = match format {
             FileFormat::Nrt => {
                 schema = times_to_integers(&schema);
-                // Derive the axes from an empty table of these columns.
+                // Derives the axes from an empty table with these columns.
                 let empty = to_table(&RecordBatch::new_empty(schema.clone()), path)?;
                 let nrt = WriteOptions { overwrite: options.overwrite, plain: options.plain };
                 let writer = NrtWriter::create(path, &NrtSchema::of_table(&empty), &nrt)?;
@@ -93,7 +90,10 @@ impl OutputFile {
                 Writer::Dense { tables: Vec::new(), options: Box::new(options.clone()) }
             }
             FileFormat::Meds => {
-                return Err(Failure::usage("only `serrate generate --to meds` writes MEDS"));
+                return Err(Failure::usage(
+                    "only `serrate generate --to meds` writes MEDS; choose another \
+                 format",
+                ));
             }
             FileFormat::MedsTorchData => {
                 return Err(Failure::usage(
@@ -135,7 +135,7 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Completes the file, which gets its name; returns the number of rows.
+    /// Completes the file, gives it its name, and returns the number of rows.
     pub(in crate::cli) fn finish(self) -> Outcome<u64> {
         let path = self.path.clone();
         self.complete().map_err(|e| e.with_file_name(&path))

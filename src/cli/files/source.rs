@@ -1,4 +1,4 @@
-//! Input of a file, or a folder of shards, as batches in source order.
+//! Reads a file, or a folder of shards, as batches in source order.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -28,14 +28,13 @@ use serrate_core::internal::is_hidden;
 const BATCH_LEAVES: usize = 1 << 20;
 const BATCH_ROWS: usize = 8192;
 
-/// One file of a source.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct InputShard {
     pub(in crate::cli) path: PathBuf,
-    /// Path below the folder, without extension; the file's own name for a single file.
+    /// Path below the folder, without extension. For a single file, its name without extension.
     pub(in crate::cli) relative: PathBuf,
     pub(in crate::cli) format: FileFormat,
-    /// For MEDS data: the folder, the number of the shard, and the part to read.
+    /// For MEDS data: the folder, the index of the shard, and the part to read.
     meds: Option<(MedsFolder, usize, MedsPart)>,
     reading: ReadSettings,
 }
@@ -48,7 +47,6 @@ struct ReadSettings {
     declared: Arc<[(String, DataType)]>,
 }
 
-/// Input files, in order.
 pub(in crate::cli) struct InputSource {
     pub(in crate::cli) path: PathBuf,
     pub(in crate::cli) format: FileFormat,
@@ -58,8 +56,7 @@ pub(in crate::cli) struct InputSource {
 }
 
 impl InputSource {
-    /// Opens a file, or a folder with all files of one format below it, ordered by name (`2` before
-    /// `10`).
+    /// Opens a file, or a folder with all files of one format below it in natural order (`2` before `10`).
     pub(in crate::cli) fn open(path: &Path) -> Outcome<Self> {
         let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
         let path = path.to_path_buf();
@@ -108,7 +105,7 @@ impl InputSource {
             let entry = entry.map_err(|e| Failure::message(e.to_string()))?;
             let file = entry.path();
             let relative = file.strip_prefix(&path).unwrap_or(file).with_extension("");
-            // Files that describe the data are not data.
+            // Metadata files are not data.
             if relative.starts_with("metadata") || is_hidden(&relative) {
                 continue;
             }
@@ -121,7 +118,7 @@ impl InputSource {
         shards.sort_by_cached_key(|s| natural(&s.relative.to_string_lossy()));
         let Some(first) = shards.first() else {
             return Err(Failure::message(format!(
-                "{}: the folder has no file of a known format",
+                "{}: the folder has no file of a known format; see --help for the formats",
                 path.display()
             )));
         };
@@ -141,14 +138,13 @@ impl InputSource {
         self.path.is_dir()
     }
 
-    /// Selects a part of MEDS data; other formats are not affected.
+    /// Selects a part of MEDS data. Other formats are unaffected.
     pub(in crate::cli) fn select_part(&mut self, part: MedsPart) {
         for (_, _, p) in self.shards.iter_mut().filter_map(|s| s.meds.as_mut()) {
             *p = part;
         }
     }
 
-    /// Reads NaN of `.nrt` files as null, as SQL does.
     pub(in crate::cli) fn read_nan_as_null(&mut self) {
         self.shards.iter_mut().for_each(|s| s.reading.nan_is_null = true);
     }
@@ -156,7 +152,7 @@ impl InputSource {
     /// Declares the types of columns of JSON files.
     ///
     /// # Errors
-    /// When the files are not JSON, as other formats have types.
+    /// When the files are not JSON, because other formats store their types.
     pub(in crate::cli) fn declare_types(&mut self, declared: &DeclaredTypes) -> Outcome {
         if declared.schema.is_empty() {
             return Ok(());
@@ -172,7 +168,7 @@ impl InputSource {
         Ok(())
     }
 
-    /// Returns the columns and types that hold the rows of all shards.
+    /// Returns one schema for the rows of all shards.
     pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
         if let (Some(folder), Some(shard)) = (&self.meds, self.shards.first())
             && let Some((_, _, part)) = &shard.meds
@@ -188,10 +184,9 @@ impl InputSource {
                 Some(schema) => unify_schemas(&schema, &next, &shard.path)?,
             });
         }
-        schema.ok_or_else(|| Failure::message("there are no input files"))
+        schema.ok_or_else(|| Failure::message("there are no input files; name a file or folder"))
     }
 
-    /// Total size of all files in bytes.
     pub(in crate::cli) fn count_bytes(&self) -> Outcome<u64> {
         let size = |path: &Path| std::fs::metadata(path).map_err(|e| Error::io(path, e));
         let schemas = match &self.meds {
@@ -221,11 +216,10 @@ fn is_meds(path: &Path) -> bool {
     })
 }
 
-/// Iterator over the batches of a file.
 pub(in crate::cli) type Batches = Box<dyn Iterator<Item = Outcome<RecordBatch>>>;
 
 impl InputShard {
-    /// Reads the columns; for JSON this reads the whole file, for other formats only the metadata.
+    /// Reads the schema. For JSON this reads the whole file, for other formats only the metadata.
     pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
         match self.format {
             FileFormat::Nrt => Ok(self.open_nrt()?.schema()),
@@ -239,7 +233,7 @@ impl InputShard {
                     let next = self.add_path(table)?.arrow_schema()?;
                     schema = Some(match schema {
                         None => next,
-                        // A column that first occurs later is null before.
+                        // A column is null before the record in which it first occurs.
                         Some(s) if s.fields().len() < next.fields().len() => {
                             add_columns(&s, &next, &self.path)?
                         }
@@ -254,7 +248,7 @@ impl InputShard {
         }
     }
 
-    /// Reads the rows in order, with the types of `schema` if the format has none.
+    /// Reads the rows in order. If the format has no types, they have the types of `schema`.
     pub(in crate::cli) fn batches(&self, schema: Option<&SchemaRef>) -> Outcome<Batches> {
         let path = self.path.clone();
         let at_path = move |failure: Failure| failure.at(path.display());
@@ -360,7 +354,6 @@ impl InputShard {
     }
 }
 
-/// Adds to `before` the columns that only `after` has.
 fn add_columns(before: &SchemaRef, after: &SchemaRef, path: &Path) -> Outcome<SchemaRef> {
     let mut fields = before.fields().to_vec();
     for field in after.fields() {
@@ -376,7 +369,7 @@ pub(in crate::cli) fn split_table(
     table: RaggedTable,
 ) -> Outcome<impl Iterator<Item = Outcome<RecordBatch>>> {
     let rows = table.num_rows();
-    // An empty table yields one batch without rows, which has its columns.
+    // An empty table yields one batch without rows, so that its columns are known.
     let starts = (0..rows.max(1)).step_by(BATCH_ROWS);
     Ok(starts.map(move |start| {
         let end = rows.min(start + BATCH_ROWS);

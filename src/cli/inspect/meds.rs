@@ -11,7 +11,7 @@ use crate::cli::output::group_digits;
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
 
-/// Counts, and the descriptions of codes.
+/// Counts of a MEDS folder, and the descriptions of its codes.
 pub(super) struct MedsReport {
     summary: MedsSummary,
     names: HashMap<String, String>,
@@ -64,7 +64,7 @@ impl MedsReport {
         Ok(())
     }
 
-    /// Returns the same as JSON, with the first `n` codes.
+    /// Returns the content of the tables as JSON, with the first `n` codes.
     pub(super) fn to_json(&self, n: usize) -> Map<String, Value> {
         let part = |p: &PartSummary| {
             json!({

@@ -1,4 +1,4 @@
-//! `serrate inspect`: contents of a file or folder, and its size in dense storage.
+//! `serrate inspect`: describes the contents of a file or folder, and its size in dense storage.
 
 mod meds;
 
@@ -97,8 +97,8 @@ struct ColumnGroup {
     stats: TableStats,
 }
 
-/// Reads everything. When a column turns out to have other lengths, it moves to another group and
-/// reading starts over; most files are one ragged table and are read once.
+/// Reads all rows. If a column turns out to have other lengths, it moves to another group and reading
+/// starts over. Most files are one ragged table and are read once.
 fn collect_stats(
     source: &InputSource,
     progress: &Progress,
@@ -106,7 +106,7 @@ fn collect_stats(
     let schema = source.schema()?;
     let mut split: Vec<Vec<usize>> = vec![(0..schema.fields().len()).collect()];
     if source.meds.is_some() {
-        // Static facts, which come last, are known to have other lengths.
+        // Static facts, which come last, always have other lengths.
         let first = schema.fields().iter().position(|f| f.name() == "static_code");
         if let Some(first) = first {
             let statics = split[0].split_off(first);
@@ -135,7 +135,7 @@ fn collect_stats(
     }
 }
 
-/// Adds all batches to the groups; returns a group and a column that does not fit it, if any.
+/// Adds all batches to the groups. Returns a group and a column that does not fit it, if there is one.
 fn count_batches(
     source: &InputSource,
     schema: &arrow::datatypes::SchemaRef,
@@ -192,7 +192,7 @@ fn count_batch(batch: &RecordBatch, groups: &mut [ColumnGroup]) -> Outcome<Optio
     Ok(None)
 }
 
-/// Removes the names of axes, or sets those of static facts.
+/// Removes the names of axes, or sets the names for static facts.
 fn reset_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
     let mut metadata = batch.schema_ref().metadata().clone();
     metadata.remove(AXES_METADATA);
@@ -219,7 +219,6 @@ fn new_table(header: &[&str], numbers_from: usize) -> Table {
     table
 }
 
-/// Describes a group of columns, if there are several.
 fn describe_group(source: &InputSource, groups: &[ColumnGroup], i: usize) -> String {
     match (source.meds.is_some(), i) {
         (true, 0) => "events, one list per subject".into(),
@@ -400,7 +399,7 @@ fn is_float(column: &ColumnStats) -> bool {
     column.data_type.is_floating()
 }
 
-/// Numbers above 64 bits become strings, as JSON numbers are limited to 64 bits here.
+/// JSON numbers are limited to 64 bits here, so larger ones become strings.
 fn to_json_number(n: u128) -> Value {
     u64::try_from(n).map_or_else(|_| Value::from(n.to_string()), Value::from)
 }

@@ -1,4 +1,4 @@
-//! Display form of one value: `[[12, 7, … 34], [3], … 40 more lists]`, cut to a width.
+//! Displays one value: `[[12, 7, … 34], [3], … 40 more lists]`, truncated to a width.
 
 use std::ops::Range;
 
@@ -8,23 +8,21 @@ use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
-/// Display form of null; NaN is displayed as `NaN`.
+/// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
-/// Smallest width of a list within a list.
+/// Minimum width of a list within a list.
 const INNER_WIDTH: usize = 14;
 
 /// Formats the values of one column.
 ///
-/// A list wider than its limit shows its first elements and, after `…`, the number of further ones
-/// (outermost lists) or its last element (inner lists).
+/// A list wider than its limit shows its first elements and then, after `…`, the number of further
+/// elements (outermost lists) or its last element (inner lists).
 pub(super) struct CellFormatter<'a> {
     node: CellNode<'a>,
-    /// Ending of the outermost list.
     end: ListEnding,
 }
 
 enum ListEnding {
-    /// The shape of a tensor.
     Shape(String),
     Plain,
 }
@@ -43,14 +41,13 @@ enum CellNode<'a> {
 }
 
 impl<'a> CellFormatter<'a> {
-    /// Builds a formatter for `array`, a column of the field `field`.
     pub(super) fn try_new(field: &Field, array: &'a dyn Array) -> Result<Self, ArrowError> {
         let end = tensor_shape(field).map_or(ListEnding::Plain, ListEnding::Shape);
         Ok(Self { node: CellNode::try_new(array, false)?, end })
     }
 
-    /// Formats value `row` in at most `width` characters (a few more if even the shortest form
-    /// needs them); `None` for no limit.
+    /// Formats value `row` in at most `width` characters, or more if even the shortest form needs them.
+    /// `None` means no limit.
     pub(super) fn text(&self, row: usize, width: Option<usize>) -> String {
         let text = self.node.format_value(row, width, Some(&self.end));
         cut_text(escape_controls(text), width)
@@ -114,7 +111,7 @@ impl<'a> CellNode<'a> {
         Ok(Self::List { range: Box::new(range), nulls, child })
     }
 
-    /// Formats one value; `end` is set for the outermost list.
+    /// Formats one value. `end` is set for the outermost list.
     fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
@@ -163,7 +160,7 @@ impl<'a> CellNode<'a> {
                         format!("… {}", cut_text(last, Some(INNER_WIDTH)))
                     }
                 };
-                // The ending at its widest: how many elements fit depends on it.
+                // The ending takes its maximum width here, because the number of elements depends on it.
                 let widest = more(range.len());
                 let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
                 let limit = limit.saturating_sub(widest.chars().count() + 2);
@@ -183,7 +180,7 @@ impl<'a> CellNode<'a> {
     }
 }
 
-/// Formats the first elements that fit `width` characters, noting whether those are all.
+/// Formats the first elements that fit `width` characters, and whether these are all.
 fn format_fitting(
     node: &CellNode<'_>,
     range: Range<usize>,
@@ -236,7 +233,7 @@ pub(super) fn escape_controls(text: String) -> String {
         .collect()
 }
 
-/// Cuts text to a width, ending it with `…`. Lists are already cut.
+/// Truncates text to a width and ends it with `…`. Lists are already truncated.
 fn cut_text(text: String, width: Option<usize>) -> String {
     match width {
         Some(width) if width > 0 && !text.ends_with(']') => match text.char_indices().nth(width) {

@@ -1,4 +1,4 @@
-//! Output of results to standard output or a file, in the requested format.
+//! Writes results to standard output or a file, in the requested format.
 
 mod cell;
 mod table;
@@ -26,7 +26,6 @@ pub(super) struct OutputTarget {
 }
 
 enum Destination {
-    /// Standard output.
     Stdout(BufWriter<io::Stdout>),
     /// A file that appears when [committed](OutputTarget::commit).
     File(Box<AtomicFile>),
@@ -47,7 +46,7 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of standard output closed the pipe, which writers hide in their own
+    /// Whether the reader of standard output closed the pipe, which writers of formats hide in their
     /// errors.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
@@ -96,7 +95,6 @@ impl Write for OutputTarget {
     }
 }
 
-/// Writes one result, batch by batch.
 pub(super) enum ResultWriter<'a> {
     /// Collects all rows first, because columns are aligned.
     Table(table::TableWriter, &'a mut OutputTarget),
@@ -180,7 +178,6 @@ impl<'a> ResultWriter<'a> {
     }
 }
 
-/// Error for a second result in a file of a format that holds only one.
 pub(super) fn second_result_error(format: Format, path: &Path) -> Failure {
     let name = match format {
         Format::Arrow => "an Arrow file",

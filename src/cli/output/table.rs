@@ -12,20 +12,20 @@ use crate::cli::args::TableArgs;
 use crate::cli::error::Outcome;
 
 const CELL_WIDTH: usize = 48;
-/// Smallest width of a value on a narrow terminal.
+/// Minimum width of a value on a narrow terminal.
 const LEAST_WIDTH: usize = 16;
-/// Mark in place of omitted columns.
+/// Shown in place of omitted columns.
 const OMITTED: &str = "…";
-/// Largest number of omitted columns listed by name.
+/// Maximum number of omitted columns that are listed by name.
 const NAMES: usize = 5;
 
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct TableStyle {
-    /// Largest number of rows; `None` for all.
+    /// Maximum number of rows, or `None` for all.
     max_rows: Option<usize>,
-    /// Largest width of a value; `None` for no limit.
+    /// Maximum width of a value, or `None` for no limit.
     max_width: Option<usize>,
-    /// Width of a line, to which values are shortened.
+    /// Width of a line, to which values are truncated.
     line: Option<usize>,
     types: bool,
     markdown: bool,
@@ -51,7 +51,7 @@ impl TableStyle {
     }
 }
 
-/// Width of the terminal in characters, if standard output is a terminal.
+/// Returns the width of the terminal in characters, if standard output is a terminal.
 pub(in crate::cli) fn terminal_width() -> Option<usize> {
     Table::new().width().map(usize::from)
 }
@@ -83,7 +83,7 @@ impl TableWriter {
         let mut table = self.render_table(&all, width)?;
         let mut hidden = 0..0;
         if let Some(line) = self.look.line {
-            // Shorten the values until a line fits, then omit columns.
+            // Truncates values until a line fits, then omits columns.
             while let Some(w) = width.filter(|w| *w > LEAST_WIDTH) {
                 if table.lines().all(|l| l.chars().count() <= line) {
                     break;
@@ -118,7 +118,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Renders the given columns, or marks of omission, with values of at most `width` characters.
+    /// Renders columns, or `None` as a mark of omission, with values of at most `width` characters.
     fn render_table(&self, columns: &[Option<usize>], width: Option<usize>) -> Outcome<Table> {
         let mut table = Table::new();
         let preset =
@@ -166,8 +166,8 @@ impl TableWriter {
     }
 }
 
-/// Chooses the columns to omit so that the others and one mark fit a line: the middle ones, because
-/// tables begin with identifiers and often end with computed columns.
+/// Chooses the columns to omit so that the others and one mark fit a line. It omits columns in the
+/// middle, because tables begin with identifiers and often end with computed columns.
 fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     // A column has a space on either side and a border after it.
     let full_width = |width: &usize| width.saturating_add(3);
@@ -177,8 +177,7 @@ fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     }
     left = left.saturating_sub(full_width(&1));
     let mut hidden = 0..widths.len();
-    // Take columns from both ends in turn; continue at one end if the next column at the other is
-    // too wide.
+    // Keeps columns from both ends in turn. Continues at the other end if the next column is too wide.
     let (mut front, mut open) = (true, [true, true]);
     while hidden.len() > 1 && open != [false, false] {
         let next = if front { hidden.start } else { hidden.end - 1 };
@@ -241,11 +240,12 @@ mod tests {
         assert!(header.starts_with("│ 0_________ ┆ 1_________ ┆ … ┆ 7_________ ┆ 8___"), "{text}");
         let names = ["2_________", "3_________", "4_________", "5_________", "6_________"];
         assert!(text.ends_with(&format!("… 5 more columns: {}\n", names.join(", "))), "{text}");
-        // A wide column ends its side only; without a line width nothing is omitted.
+        // A wide column stops only the columns of its own side.
         let text = write_columns(&[5, 14, 5, 40, 5, 5], Some(40));
         assert!(text.contains("0____ ┆ … ┆") || text.contains("0____ ┆ 1"), "{text}");
         assert!(text.contains("5____ │"), "{text}");
         assert!(text.lines().take(5).all(|l| l.chars().count() <= 40), "{text}");
+        // Without a line width, no column is omitted.
         assert!(!write_columns(&[10; 9], None).contains("more column"));
         // At least one column is shown, however narrow the line is.
         assert!(write_columns(&[30, 30], Some(10)).contains("1 more column: 1___"));

@@ -1,4 +1,4 @@
-//! Completion in the shell, and detection of complete statements.
+//! Completes words in the shell, and detects complete statements.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,6 @@ impl SessionNames {
     }
 }
 
-/// Completion, hints and validation for the line editor.
 #[derive(Helper, Highlighter, Hinter)]
 pub(super) struct ShellHelper {
     dialect: Dialect,
@@ -93,7 +92,7 @@ impl Completer for ShellHelper {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let before = &line[..pos];
-        // Within quotes and after .read, complete file names.
+        // File names are completed within quotes and after .read.
         let quoted = before.matches('\'').count() % 2 == 1;
         if quoted {
             let start = before.rfind('\'').map_or(0, |i| i + 1);

@@ -1,4 +1,4 @@
-//! Help on functions, from their own documentation.
+//! Help on functions, from their documentation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,7 +10,6 @@ use datafusion::prelude::SessionContext;
 use crate::cli::error::{Failure, Outcome};
 use crate::functions::wrap_words;
 
-/// A function with its kind and documentation.
 struct FunctionEntry {
     name: String,
     kind: &'static str,
@@ -54,7 +53,7 @@ fn collect_entries(context: &SessionContext) -> BTreeMap<String, Vec<FunctionEnt
     entries
 }
 
-/// Table functions, which carry no documentation of their own: name, syntax, description.
+/// Name, syntax and description of the table functions, which have no documentation of their own.
 const IN_FROM: [(&str, &str, &str); 7] = [
     (
         "meds",

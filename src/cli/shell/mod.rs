@@ -29,7 +29,7 @@ const COMMANDS: &[(&str, &str)] = &[
     (".quit", "leave the shell, like Ctrl-D"),
 ];
 
-/// Runs statements until the end of input; errors are reported without ending the shell.
+/// Runs statements until the end of input. An error is reported and does not end the shell.
 pub(super) async fn run(mut runner: Runner) -> Outcome {
     let config = Config::builder()
         .completion_type(CompletionType::List)
@@ -46,7 +46,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         // On first use there is no history yet.
         let _ = editor.load_history(history);
     }
-    // Files and pipes receive results only.
+    // Files and pipes receive only results.
     if std::io::stdout().is_terminal() {
         println!(
             "serrate {}; statements end with `;`, .help lists the rest",
@@ -64,7 +64,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         if text.trim().is_empty() {
             continue;
         }
-        // Failing to write the history must not end the shell.
+        // An error in writing the history must not end the shell.
         let _ = editor.add_history_entry(text.trim_end());
         if let Some(history) = &history {
             let _ = editor.append_history(history);
@@ -93,7 +93,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
     runner.finish()
 }
 
-/// Runs a dot command; returns true to end the shell.
+/// Runs a dot command. Returns true to end the shell.
 async fn run_dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
     let command = command.trim().trim_end_matches(';').trim_end();
     let (name, argument) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
@@ -116,7 +116,12 @@ async fn run_dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
                 writeln!(out, "{table}")?;
             }
         }
-        ("schema", "") => return Err(Failure::message(".schema requires the name of a table")),
+        ("schema", "") => {
+            return Err(Failure::message(
+                ".schema requires the name of a table, as in \
+         .schema patients",
+            ));
+        }
         ("schema", call) if call.ends_with(')') => {
             runner.run_script(".schema", &format!("DESCRIBE SELECT * FROM {call}")).await?;
         }
@@ -134,7 +139,9 @@ async fn run_dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
             *runner.format() = Format::from_str(name, true)
                 .map_err(|_| Failure::message(format!("there is no format {name:?}; see .help")))?;
         }
-        ("read", "") => return Err(Failure::message(".read requires a file")),
+        ("read", "") => {
+            return Err(Failure::message(".read requires a file, as in .read query.sql"));
+        }
         ("read", path) => {
             let path = path.trim_matches(|c| c == '\'' || c == '"');
             runner.run_file(Path::new(path)).await?;
@@ -148,7 +155,7 @@ fn terminal_error(e: ReadlineError) -> Failure {
     Failure::message(format!("terminal error: {e}"))
 }
 
-/// Returns the path of `serrate/history` in the user's state folder, which is created if missing.
+/// Returns the path of `serrate/history` in the user's state folder, and creates the folder if missing.
 fn history_file() -> Option<PathBuf> {
     let state =
         match std::env::var_os(if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_STATE_HOME" }) {

@@ -8,7 +8,6 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use super::Fold;
 
-/// The accumulator of one group.
 #[derive(Debug)]
 pub(super) struct Single(Box<dyn Fold>);
 
@@ -49,7 +48,6 @@ impl Accumulator for Single {
     }
 }
 
-/// The accumulator of many groups.
 #[derive(Debug)]
 pub(super) struct Grouped {
     fold: Box<dyn Fold>,

@@ -13,7 +13,7 @@ use datafusion::logical_expr::Accumulator;
 use super::Fold;
 use crate::error::{Error, Result};
 
-/// The bits of up to two arguments.
+/// The bits of up to two arguments of a row.
 type RowKey = [u64; 2];
 
 /// A fold over the distinct rows of one group. Rows can be removed again.
@@ -21,7 +21,6 @@ type RowKey = [u64; 2];
 pub(super) struct Different {
     fold: Box<dyn Fold>,
     types: Vec<DataType>,
-    /// The number of occurrences of each row.
     seen: HashMap<RowKey, u64>,
 }
 

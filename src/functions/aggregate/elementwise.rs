@@ -101,13 +101,13 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
     })
 }
 
-/// Returns the type of exact sum for these values, whose result depends on neither batches nor
-/// partitions; `None` if the reduction does not add.
+/// Returns the type of exact sum for these values, or `None` if the reduction does not add. The result of
+/// an exact sum depends on neither batches nor partitions.
 fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
 
-/// Returns the types of the values and, for a mean, of their number.
+/// Returns the types of the values and, for a mean, of their counts.
 fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.lists()? else { return Ok(vec![DataType::Null]) };
     let leaf = leaf_type(types, &lists, how)?;
@@ -119,11 +119,11 @@ fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// Number of buffered values up to which rows are not combined. Beyond it, rows are combined whenever
-/// the number of values has doubled since the last time.
+/// Maximum number of buffered values before rows are first combined. After that, rows are combined
+/// whenever the number of values has doubled.
 const WAITING: usize = 1 << 18;
 
-/// One row of lists per group, and rows that wait to be combined with it.
+/// One combined row of lists per group, and rows that are not combined yet.
 #[derive(Debug)]
 struct ElementwiseState {
     how: Reduction,
@@ -131,11 +131,9 @@ struct ElementwiseState {
     returns: DataType,
     states: Vec<DataType>,
     rows: CollectedRows,
-    /// The number of values in `rows`, and the number after they were last combined.
     waiting: usize,
     settled: usize,
-    /// Whether no row waits. A single row is combined too, so that its NULL values become what NULL
-    /// values of many rows become.
+    /// Whether all rows are combined. A single row is reduced, too, because that replaces its NULL values.
     laid: bool,
     groups: usize,
 }
@@ -157,21 +155,19 @@ impl ElementwiseState {
         })
     }
 
-    /// Adds rows that are not NULL, in the types of the state.
+    /// Adds valid rows, in the types of the state.
     fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>, values: usize) -> Result<()> {
         self.groups = self.groups.max(groups.iter().max().map_or(0, |g| g + 1));
         self.rows.push(columns, groups);
         self.laid = false;
         self.waiting = self.waiting.saturating_add(values);
-        // Combining only after the number of values has doubled moves each value a few times at
-        // most.
+        // Each value moves only a few times, because the number of values doubles between combinations.
         if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
             self.combine_waiting()?;
         }
         Ok(())
     }
 
-    /// Combines the rows of each group elementwise.
     fn combine_waiting(&mut self) -> Result<()> {
         if self.laid {
             return Ok(());
@@ -197,7 +193,7 @@ impl ElementwiseState {
         Ok(())
     }
 
-    /// Returns one row for each of the first groups, NULL if the group had none.
+    /// Returns one row for each of the first groups, or NULL for a group without rows.
     fn combined_rows(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
         if self.states[0].is_null() {
             return Ok(vec![new_null_array(&DataType::Null, groups)]);

@@ -1,13 +1,12 @@
 //! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*` of floats by exact sums.
 //!
-//! DataFusion's own aggregates add floats in order of arrival. The last digits therefore depend on
-//! batches, partitions and files, and a sliding frame keeps rounding errors, and every NaN, after
-//! the rows have left it. The aggregates here hold every sum exactly and round it when it is read:
-//! the same rows give the same result, to the bit. Other types (decimals, integers except for their
-//! mean, durations, intervals) stay with DataFusion's aggregates.
+//! DataFusion's aggregates add floats in order of arrival. The last digits therefore depend on batches,
+//! partitions and files, and a sliding frame keeps rounding errors, and every NaN, after the rows have
+//! left it. The aggregates here hold every sum exactly and round it when it is read, so the same rows
+//! give the same bits. DataFusion's aggregates handle other types (decimals, integers except for their
+//! mean, durations, intervals).
 //!
-//! Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL tests
-//! fails.
+//! Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL tests fails.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -46,7 +45,7 @@ use serrate_core::internal::exact::Exact;
 /// Metadata key of columns that hold the words of partial sums as short lists.
 pub(crate) const SUM_STATE: &str = "serrate.sum_state";
 
-/// Returns all of these aggregates, which are registered in place of DataFusion's.
+/// Returns the aggregates that replace DataFusion's.
 pub(crate) fn build_udafs() -> Vec<AggregateUDF> {
     let all = [
         (sum_udaf(), Statistic::Sum),
@@ -72,18 +71,16 @@ pub(crate) fn build_udafs() -> Vec<AggregateUDF> {
     all.into_iter().map(own).collect()
 }
 
-/// `avg(of)`.
 pub(crate) fn exact_mean(of: Expr) -> Expr {
     AggregateUDF::new_from_impl(ExactFloats::new(avg_udaf(), Statistic::Mean)).call(vec![of])
 }
 
-/// `stddev(of)`.
 pub(crate) fn exact_deviation(of: Expr) -> Expr {
     let statistic = Statistic::Deviation { sample: true };
     AggregateUDF::new_from_impl(ExactFloats::new(stddev_udaf(), statistic)).call(vec![of])
 }
 
-/// A stock aggregate that is replaced for floats only.
+/// A DataFusion aggregate that is replaced for floats only.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ExactFloats {
     stock: Arc<AggregateUDF>,
@@ -100,8 +97,7 @@ impl ExactFloats {
         Self { stock, statistic, signature }
     }
 
-    /// Returns how to sum arguments of these types exactly; `None` leaves them to the stock
-    /// aggregate.
+    /// Returns how to sum arguments of these types exactly, or `None` to use DataFusion's aggregate.
     fn exact_sum(&self, fields: &[FieldRef]) -> Option<Exact> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
@@ -127,8 +123,7 @@ impl ExactFloats {
     }
 }
 
-/// Returns the signature of `avg`, without its cast of integers to Float64, which cannot hold every
-/// integer beyond 2^53.
+/// Returns the signature of `avg` without its lossy cast of integers beyond 2^53 to Float64.
 fn mean_signature() -> Signature {
     let class = |class| TypeSignature::Coercible(vec![Coercion::new_exact(class)]);
     let widened = |to, from: Vec<TypeSignatureClass>, native| {
@@ -239,7 +234,7 @@ impl AggregateUDFImpl for ExactFloats {
         ReversedUDAF::Identical
     }
 
-    /// `sum(x + 0.1)` differs from `sum(x) + 0.1 * count(x)` if floats are rounded.
+    /// No rewrite: `sum(x + 0.1)` differs from `sum(x) + 0.1 * count(x)` if floats are rounded.
     fn simplify_expr_op_literal(
         &self,
         function: &AggregateFunction,
@@ -256,7 +251,7 @@ impl AggregateUDFImpl for ExactFloats {
         }
     }
 
-    /// Sums in file statistics are rounded.
+    /// Sums in file statistics are rounded, so they are not used for floats.
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
         match args.return_type.is_floating() {
             true => None,

@@ -1,12 +1,10 @@
-//! `min` and `max` of floats in one order: NaN is greater than any number, and -0.0 is less than
-//! 0.0. Lists and structs have one order too; DataFusion's aggregates return the first of two
-//! structs that they cannot compare.
+//! `min` and `max` of floats, lists and structs in one total order. For floats, NaN is greater than any
+//! number, and -0.0 is less than 0.0.
 //!
-//! DataFusion's own grouped aggregates accept every number after a NaN, and every NaN after a
-//! number, so that the result depends on batches; the maximum of -Infinity alone is the least
-//! finite number there. Remove these aggregates once `SELECT g, min(x), max(x) .. GROUP BY g` over
-//! NaN and infinities is right without them, which `stock_extremes_are_still_wrong` of the SQL
-//! tests checks.
+//! DataFusion's grouped aggregates accept every number after a NaN, and every NaN after a number, so the
+//! result depends on batches. They return the least finite number as the maximum of -Infinity alone, and
+//! the first of two structs that they cannot compare. Remove these aggregates once
+//! `stock_extremes_are_still_wrong` of the SQL tests fails.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -31,17 +29,17 @@ use super::nested_extremes::NestedExtremes;
 use super::sliding_extremes::SlidingExtreme;
 use crate::error::{Error, Result};
 
-/// Returns `min` and `max`, which are registered in place of DataFusion's.
+/// Returns `min` and `max`, which replace DataFusion's.
 pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
     [(min_udaf(), Ordering::Less), (max_udaf(), Ordering::Greater)]
         .map(|(stock, wanted)| AggregateUDF::new_from_impl(FloatExtreme { stock, wanted }))
 }
 
-/// A stock aggregate that is replaced for floats, lists and structs only.
+/// A DataFusion aggregate that is replaced for floats, lists and structs only.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
     stock: Arc<AggregateUDF>,
-    /// The ordering of a value relative to the best so far that makes it the new best.
+    /// A value replaces the best so far if it compares to it with this ordering.
     wanted: Ordering,
 }
 
@@ -97,7 +95,7 @@ impl AggregateUDFImpl for FloatExtreme {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
-        // The stock aggregate compares scalars: it cannot order structs and lists of lists, and a NaN
+        // DataFusion's aggregate compares scalars. It cannot order structs and lists of lists, and a NaN
         // with a negative sign is its least float.
         let data_type = args.return_field.data_type();
         if data_type.is_nested() || data_type.is_floating() {
@@ -118,7 +116,7 @@ impl AggregateUDFImpl for FloatExtreme {
         ReversedUDAF::Identical
     }
 
-    /// File statistics leave NaN out.
+    /// File statistics omit NaN, so they are not used for floats.
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
         match args.return_type.is_floating() {
             true => None,
@@ -152,7 +150,7 @@ fn new_fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn Fold>> {
 
 /// A float with a total order.
 trait InOrder: Copy {
-    /// Returns the value, with every NaN replaced by the one that is greater than any number.
+    /// Returns the value, or for any NaN the NaN that is greater than any number.
     fn one_nan(self) -> Self;
     fn order(self, other: Self) -> Ordering;
 }
@@ -172,7 +170,6 @@ macro_rules! in_order {
 }
 in_order!(f16, f32, f64);
 
-/// The best value of each group.
 struct Extremes<T: ArrowPrimitiveType> {
     wanted: Ordering,
     values: Vec<Option<T::Native>>,

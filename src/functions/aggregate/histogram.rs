@@ -47,7 +47,6 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
     begin: |begin| Ok(Box::new(Histogram::new(begin)?)),
 };
 
-/// Returns the type of a list of values and their counts.
 fn entries_type(types: &AggTypes<'_>) -> Result<DataType> {
     let value = match leaf_type(types.data_type(0)) {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
@@ -73,7 +72,7 @@ struct Histogram {
     fields: Fields,
     top: Option<usize>,
     values: ValueNumbers,
-    /// Counts per group; `None` for a group without a list.
+    /// Counts per group, or `None` for a group without a list.
     groups: Vec<Option<ValueCounts>>,
     scratch: Vec<u32>,
 }
@@ -81,10 +80,13 @@ struct Histogram {
 impl Histogram {
     fn new(begin: &AggBegin<'_>) -> Result<Self> {
         let DataType::List(item) = begin.returns else {
-            return Err(Error::invalid("a histogram is a list"));
+            return Err(Error::invalid("internal error: the result of a histogram must be a list"));
         };
         let DataType::Struct(fields) = item.data_type() else {
-            return Err(Error::invalid("a histogram is a list of structs"));
+            return Err(Error::invalid(
+                "internal error: the result of a histogram must be a list of \
+             structs",
+            ));
         };
         let top = match begin.types.len() {
             1 => None,
@@ -129,7 +131,7 @@ impl Histogram {
     }
 }
 
-/// Returns the second argument.
+/// Returns the number of entries to keep, from the second argument.
 fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     let Some(value) = begin.literal(1) else {
         return Err(begin.types.refuse(

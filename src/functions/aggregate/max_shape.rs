@@ -45,7 +45,7 @@ struct MaxShape {
     documentation: Documentation,
 }
 
-/// Functions carry no state: there is one of this name.
+/// Functions have no state, so all instances are equal.
 impl PartialEq for MaxShape {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -76,7 +76,7 @@ impl AggregateUDFImpl for MaxShape {
             [t] => plan_err!(
                 "{NAME}: the argument must be a list (List, LargeList or FixedSizeList); it is {t}"
             ),
-            _ => plan_err!("{NAME} takes one argument"),
+            _ => plan_err!("{NAME} takes 1 argument, a list"),
         }
     }
 
@@ -109,19 +109,18 @@ impl AggregateUDFImpl for MaxShape {
     }
 }
 
-/// The longest lists seen per group.
+/// The longest list of each group, on each axis.
 #[derive(Debug, Default)]
 struct Extents {
-    /// Numbers per group; 0 until a valid row has been seen.
+    /// Number of axes; 0 until a valid row has been seen.
     axes: usize,
-    /// `axes` numbers per group, group after group.
+    /// The longest lengths: `axes` values per group, group after group.
     longest: Vec<i64>,
-    /// Whether the group has seen a valid row.
     seen: Vec<bool>,
 }
 
 impl Extents {
-    /// Adds lists of numbers, one per row.
+    /// Adds the shapes of rows, one list per row.
     fn add_shapes(
         &mut self,
         shapes: &ListArray,
@@ -143,7 +142,7 @@ impl Extents {
             }
             if shape.len() != self.axes {
                 return Err(exec_datafusion_err!(
-                    "{NAME}: a row with {} axes of lists after rows with {}",
+                    "{NAME}: a row has {} axes of lists, but earlier rows have {}",
                     shape.len(),
                     self.axes
                 ));
@@ -160,7 +159,7 @@ impl Extents {
         Ok(())
     }
 
-    /// Returns the groups so far as one list each, and forgets them.
+    /// Returns and removes the shapes of the groups, as one list each.
     fn emit_groups(&mut self, to: EmitTo) -> Result<ListArray> {
         let seen = to.take_needed(&mut self.seen);
         let numbers = match to {
@@ -208,7 +207,7 @@ impl Accumulator for Extents {
         }
         let (seen, longest) = (self.seen.clone(), self.longest.clone());
         let list = self.emit_groups(EmitTo::All)?;
-        // A window reads the result repeatedly.
+        // A window reads the result repeatedly, so the state is put back.
         (self.seen, self.longest) = (seen, longest);
         Ok(ScalarValue::List(Arc::new(list)))
     }

@@ -1,7 +1,7 @@
 //! Aggregate functions; their names end in `_agg`.
 //!
-//! An aggregate is one [`AggDef`]: its result type, and how it begins. Its state is a [`Fold`],
-//! which knows groups only; [`adapter`] turns it into DataFusion's two kinds of accumulators.
+//! An [`AggDef`] defines an aggregate: its result type, and how to create its state. The state is a
+//! [`Fold`], which handles groups only; [`adapter`] turns it into DataFusion's two kinds of accumulators.
 
 mod adapter;
 mod concat;
@@ -43,7 +43,6 @@ pub(crate) use exact_floats::{
 };
 pub(crate) use extremes::build_udafs as float_extremes;
 
-/// Every aggregate, in the order of the documentation.
 pub(super) static AGGREGATES: &[&AggDef] = &[
     &elementwise::SUM,
     &elementwise::MEAN,
@@ -54,32 +53,26 @@ pub(super) static AGGREGATES: &[&AggDef] = &[
     &histogram::HISTOGRAM,
 ];
 
-/// Returns all aggregates as DataFusion functions.
 pub(super) fn build_udafs() -> Vec<AggregateUDF> {
     let ours = AGGREGATES.iter().map(|def| AggregateUDF::new_from_impl(RaggedUdaf::new(def)));
     ours.chain(std::iter::once(max_shape::udaf())).collect()
 }
 
-/// Returns names and documentation of all aggregates.
 pub(super) fn entries() -> impl Iterator<Item = (&'static str, &'static Doc)> {
     let ours = AGGREGATES.iter().map(|def| (def.name, &def.doc));
     ours.chain(std::iter::once((max_shape::NAME, &max_shape::DOC)))
 }
 
-/// Returns the minimum and maximum number of arguments of an aggregate.
 #[cfg(test)]
 pub(super) fn arity(name: &str) -> Option<(usize, usize)> {
     let ours = AGGREGATES.iter().find(|def| def.name == name).map(|def| def.arity);
     ours.or_else(|| (name == max_shape::NAME).then_some((1, 1)))
 }
 
-/// Definition of an aggregate function.
 pub(super) struct AggDef {
     /// Name in SQL; ends in `_agg`.
     pub(super) name: &'static str,
-    /// Minimum and maximum number of arguments.
     pub(super) arity: (usize, usize),
-    /// Documentation.
     pub(super) doc: Doc,
     /// Whether ORDER BY inside the call changes the result.
     pub(super) ordered: bool,
@@ -88,7 +81,6 @@ pub(super) struct AggDef {
     pub(super) plan: fn(&AggTypes<'_>) -> Result<DataType>,
     /// Returns the types of the state that partitions exchange.
     pub(super) state: fn(&AggTypes<'_>) -> Result<Vec<DataType>>,
-    /// Creates an empty fold.
     pub(super) begin: fn(&AggBegin<'_>) -> Result<Box<dyn Fold>>,
 }
 
@@ -122,18 +114,15 @@ impl<'a> AggTypes<'a> {
         self.types[i]
     }
 
-    /// Number of arguments.
     pub(super) fn len(&self) -> usize {
         self.types.len()
     }
 
-    /// Returns the types of the keys of ORDER BY inside the call.
     pub(super) fn ordering(&self) -> &[DataType] {
         &self.ordering
     }
 
-    /// Returns the levels of the first argument, which must be a list; `None` for a NULL without a
-    /// type.
+    /// Returns the levels of the first argument, which must be a list, or `None` for an untyped NULL.
     pub(super) fn lists(&self) -> Result<Option<Lists>> {
         match self.types[0] {
             DataType::Null => Ok(None),
@@ -150,7 +139,7 @@ impl<'a> AggTypes<'a> {
     }
 }
 
-/// The context in which aggregation begins.
+/// The types, sort options and literals with which aggregation begins.
 pub(super) struct AggBegin<'a> {
     pub(super) types: AggTypes<'a>,
     pub(super) returns: &'a DataType,
@@ -164,17 +153,13 @@ impl AggBegin<'_> {
     }
 }
 
-/// The state of an aggregate for many groups.
-///
-/// Groups are numbered from 0. A group without rows exists as well.
+/// The state of an aggregate for many groups, which are numbered from 0. A group may have no rows.
 pub(super) trait Fold: fmt::Debug + Send + Sync {
-    /// Returns the same aggregate with an empty state.
     fn fresh(&self) -> Result<Box<dyn Fold>>;
 
     /// Adds rows: the arguments, then the keys of ORDER BY.
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
-    /// Adds rows to group 0.
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
         let rows = values.first().map_or(0, |v| v.len());
         self.update(values, &vec![0; rows])
@@ -187,7 +172,7 @@ pub(super) trait Fold: fmt::Debug + Send + Sync {
 
     /// Removes rows from group 0 that were added before.
     fn retract_one(&mut self, _values: &[ArrayRef]) -> Result<()> {
-        Err(Error::invalid("this aggregate cannot remove rows from its state"))
+        Err(Error::invalid("internal error: this aggregate cannot remove rows from its state"))
     }
 
     /// Merges the [`state`](Self::state) of another fold.
@@ -198,10 +183,9 @@ pub(super) trait Fold: fmt::Debug + Send + Sync {
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef>;
 
-    /// Forgets the first `groups` groups; the following groups move up.
+    /// Removes the first `groups` groups. The following groups move up.
     fn forget(&mut self, groups: usize) -> Result<()>;
 
-    /// Returns the number of bytes in use.
     fn size(&self) -> usize;
 }
 
@@ -250,7 +234,7 @@ impl fmt::Debug for RaggedUdaf {
     }
 }
 
-/// Functions carry no state: the name is the identity.
+/// Functions have no state, so the name identifies them.
 impl PartialEq for RaggedUdaf {
     fn eq(&self, other: &Self) -> bool {
         self.def.name == other.def.name

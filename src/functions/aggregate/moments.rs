@@ -12,7 +12,7 @@ use super::Fold;
 use crate::error::{Error, Result};
 use serrate_core::internal::exact::{Exact, ExactSums, Terms, Whole};
 
-/// A statistic of the sums of `x`, and of `y` if there are two arguments: `f(y, x)`.
+/// A statistic of the sums of `x`, and for two arguments `f(y, x)` also of `y`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Statistic {
     Sum,
@@ -32,7 +32,6 @@ pub(super) enum Statistic {
     ProductsXy,
 }
 
-/// A term that is summed over rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Term {
     X,
@@ -65,15 +64,13 @@ impl Statistic {
         }
     }
 
-    /// Returns the types of the state that partitions exchange: the count, and the words of each
-    /// sum.
+    /// Returns the types of the state that partitions exchange: the count, and the words of each sum.
     pub(super) fn state(self) -> Vec<DataType> {
         let sums = self.terms().iter().map(|_| Exact::words());
         std::iter::once(DataType::UInt64).chain(sums).collect()
     }
 }
 
-/// Sums per group, and numbers of rows.
 #[derive(Debug)]
 pub(super) struct Moments {
     statistic: Statistic,
@@ -103,7 +100,7 @@ impl Moments {
         }
     }
 
-    /// Calls `add` with every row that counts and its group.
+    /// Calls `add` with the value and the group of every row that counts.
     fn take_up(
         &mut self,
         values: &[ArrayRef],
@@ -168,7 +165,12 @@ impl Moments {
 
     fn sums(&self, wanted: Term) -> Result<&ExactSums> {
         let found = self.sums.iter().find(|(term, _)| *term == wanted);
-        found.map(|(_, sums)| sums).ok_or_else(|| Error::invalid("a sum that was not collected"))
+        found.map(|(_, sums)| sums).ok_or_else(|| {
+            Error::invalid(
+                "internal error: a statistic needs a \
+         sum that was not collected",
+            )
+        })
     }
 
     /// Returns `n Σab - Σa Σb`, or `None` if a sum is NaN or infinite.
@@ -195,8 +197,7 @@ impl Moments {
         self.codeviation(group, Term::X, Term::Y, Term::Xy)
     }
 
-    /// Returns the statistic of one group; `None` is NULL. It is NULL in the cases in which
-    /// DataFusion returns NULL.
+    /// Returns the statistic of one group, or `None` in the cases in which DataFusion returns NULL.
     fn compute(&self, group: usize) -> Result<Option<f64>> {
         let count = self.counts[group];
         if count == 0 {
@@ -235,8 +236,7 @@ impl Moments {
         })
     }
 
-    /// The correlation is NaN if both columns contain NaN; it is NULL if one does, and if one is
-    /// constant.
+    /// Returns NaN if both columns contain NaN, and NULL if one contains NaN or is constant.
     fn correlation(&self, group: usize) -> Result<Option<f64>> {
         let special = |term| Ok::<_, Error>(self.sums(term)?.special(group));
         let nan = |sum: Option<f64>| sum.is_some_and(f64::is_nan);
@@ -259,8 +259,8 @@ impl Moments {
         Ok(Some(xy.real().divide_by(root).to_f64().clamp(-1.0, 1.0)))
     }
 
-    /// Returns a coefficient of the regression line. It is NULL if all `x` are equal, or all `y`
-    /// where that matters.
+    /// Returns a coefficient of the regression line. It is NULL if all `x` are equal, or if all `y` are
+    /// equal where the coefficient depends on their spread.
     fn fit_line(&self, group: usize) -> Result<Option<f64>> {
         let (xx, xy) = (self.spread_x(group)?, self.spread_xy(group)?);
         let one = |spread: &Option<Whole>| spread.as_ref().is_some_and(Whole::is_zero);

@@ -54,13 +54,12 @@ fn keys(types: &AggTypes<'_>) -> Fields {
     types.ordering().iter().enumerate().map(field).collect()
 }
 
-/// Rows with their sort keys.
 #[derive(Debug)]
 pub(super) struct Nest {
     rows: CollectedRows,
     keys: Fields,
     sort: Vec<SortOptions>,
-    /// The type of the concatenated lists of the rows; `None` if rows become elements.
+    /// The type of the concatenated lists of the rows, or `None` if rows become elements.
     joined: Option<DataType>,
 }
 
@@ -72,7 +71,6 @@ impl Nest {
         Self { rows: CollectedRows::new(all), keys, sort: begin.sort.clone(), joined }
     }
 
-    /// Returns the rows of the first groups, in order.
     fn sort_rows(&mut self, groups: usize) -> Result<ByGroup> {
         let mut out = self.rows.by_group(groups)?;
         let compare = out.columns[1..]
@@ -105,7 +103,7 @@ impl Nest {
     }
 }
 
-/// Returns lists of these lengths over the values; NULL for groups without rows.
+/// Returns lists of these lengths over the values, with NULL for groups without rows.
 fn nest_values(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
     let flat = RaggedArray::try_from_arrow_levels(values, 0)?;
     let lists = group_rows(flat, lengths, |g| lengths[g] == 0)?;

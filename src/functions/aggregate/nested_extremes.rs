@@ -11,16 +11,15 @@ use super::Fold;
 use crate::error::Result;
 use crate::functions::nested::compare_nested;
 
-/// More chunks than this are merged into one.
+/// Maximum number of chunks before all are merged into one.
 const CHUNKS: usize = 32;
 
-/// The best value of each group.
 pub(super) struct NestedExtremes {
     data_type: DataType,
-    /// The ordering of a value relative to the best so far that makes it the new best.
+    /// A value replaces the best so far if it compares to it with this ordering.
     wanted: Ordering,
     chunks: Vec<ArrayRef>,
-    /// Chunk and row there, by group.
+    /// The chunk and the row in it of the best value, by group.
     best: Vec<Option<(usize, usize)>>,
 }
 
@@ -69,7 +68,7 @@ impl Fold for NestedExtremes {
             self.best.resize(most, None);
         }
         let new = self.chunks.len();
-        // Comparators of the new values with each chunk, and with each other.
+        // Comparators of the new values with each chunk, and with each other, created on first use.
         let mut orders: Vec<Option<DynComparator>> = Vec::new();
         orders.resize_with(new.saturating_add(1), || None);
         let mut changed = Vec::new();

@@ -1,4 +1,4 @@
-//! Rows with the group that each belongs to.
+//! Rows, each with its group.
 
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array};
 use arrow::buffer::NullBuffer;
@@ -10,22 +10,19 @@ use crate::array::{ListAxis, Offsets, RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::concat;
 
-/// Columns of rows, batch by batch, and the group of each row.
 #[derive(Debug)]
 pub(super) struct CollectedRows {
     types: Vec<DataType>,
     batches: Vec<RowBatch>,
-    /// Bytes of all batches. DataFusion reads the size after each batch, so it is kept up to date.
+    /// Bytes of all batches. DataFusion reads the size after each batch, so the sum is maintained.
     bytes: usize,
 }
 
-/// Columns of rows, and their groups.
 type RowBatch = (Vec<ArrayRef>, Vec<usize>);
 
 /// The rows of the first groups, group by group, in order of arrival.
 pub(super) struct ByGroup {
     pub(super) columns: Vec<ArrayRef>,
-    /// The number of rows of each group.
     pub(super) lengths: Vec<usize>,
 }
 
@@ -34,12 +31,10 @@ impl CollectedRows {
         Self { types, batches: Vec::new(), bytes: 0 }
     }
 
-    /// Returns the same columns without rows.
     pub(super) fn fresh(&self) -> Self {
         Self::new(self.types.clone())
     }
 
-    /// Adds rows, whose columns have the declared types.
     pub(super) fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>) {
         if !groups.is_empty() {
             let batch = (columns, groups);
@@ -65,7 +60,7 @@ impl CollectedRows {
     }
 
     /// Returns the rows of groups below `groups`, group by group, in linear time. Rows whose groups
-    /// arrive in order are not moved.
+    /// arrive in order are not copied.
     pub(super) fn by_group(&mut self, groups: usize) -> Result<ByGroup> {
         self.merge_batches()?;
         let Some((columns, of)) = self.batches.first() else {
@@ -103,7 +98,7 @@ impl CollectedRows {
         Ok(ByGroup { columns, lengths })
     }
 
-    /// Drops the rows of the first groups; the following groups move up.
+    /// Removes the rows of the first groups. The following groups move up.
     pub(super) fn forget(&mut self, groups: usize) -> Result<()> {
         let mut left = Vec::new();
         for (columns, of) in std::mem::take(&mut self.batches) {
@@ -122,7 +117,6 @@ impl CollectedRows {
         Ok(())
     }
 
-    /// Bytes that the rows take up.
     pub(super) fn size(&self) -> usize {
         self.bytes
     }
@@ -134,8 +128,8 @@ fn bytes_of((columns, groups): &RowBatch) -> usize {
     columns + groups.capacity() * size_of::<usize>()
 }
 
-/// Concatenates arrays of a type. Lists that do not fit their offsets are an error, where Arrow's
-/// own concatenation may overflow.
+/// Concatenates arrays of a type. Returns an error if lists do not fit their offsets, where Arrow's
+/// concatenation may overflow.
 fn concat_arrays<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result<ArrayRef> {
     if list_depth(t) == 0 {
         let parts: Vec<&dyn Array> = parts.map(AsRef::as_ref).collect();
@@ -145,7 +139,7 @@ fn concat_arrays<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) ->
     concat::concat(&parts.iter().collect::<Vec<_>>())?.to_arrow_as(t)
 }
 
-/// Returns lists of these lengths over the rows of an array; `null` marks the lists that are NULL.
+/// Returns lists of these lengths over the rows of an array. `null` marks lists that are NULL.
 pub(super) fn group_rows(
     rows: RaggedArray,
     lengths: &[usize],

@@ -1,4 +1,4 @@
-//! `min` and `max` of floats, lists and structs over a frame that rows leave.
+//! `min` and `max` of floats, lists and structs over a sliding frame.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -13,15 +13,15 @@ use datafusion::logical_expr::Accumulator;
 
 use crate::functions::nested::compare_nested;
 
-/// The best value of the rows between the first that has not left and the last that has entered.
+/// The best value of the rows in the frame.
 ///
-/// It keeps the values that are the best once all rows before them have left. Each value enters and leaves
-/// once, so a frame of any width costs about two comparisons per row.
+/// The accumulator keeps each value that becomes the best once all earlier rows have left the frame. Each
+/// value enters and leaves once, so a frame of any width costs about two comparisons per row.
 pub(super) struct SlidingExtreme {
     data_type: DataType,
-    /// The order of a value that takes the place of the best so far.
+    /// A value replaces the best so far if it compares to it with this ordering.
     wanted: Ordering,
-    /// Arrays of one value each, with the number of its row, none better than one before it.
+    /// Arrays of one value each, with the index of its row. No value is better than an earlier one.
     candidates: VecDeque<(usize, ArrayRef)>,
     entered: usize,
     left: usize,
@@ -54,7 +54,7 @@ impl Accumulator for SlidingExtreme {
             if values.is_null(row) {
                 continue;
             }
-            // A slice would keep all values of the batch.
+            // A slice would keep all values of the batch in memory.
             let value = take(values.as_ref(), &UInt64Array::from(vec![row as u64]), None)?;
             while let Some((_, worst)) = self.candidates.back()
                 && compare_nested(&value, worst)?(0, 0) == self.wanted

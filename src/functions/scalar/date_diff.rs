@@ -18,7 +18,7 @@ const NAME: &str = "date_diff";
 const TIMES: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
-/// `date_diff(part, start, end)`: how many boundaries of a part lie between two times.
+/// `date_diff(part, start, end)`: the number of boundaries of a part between two times.
 pub(super) fn date_diff() -> ScalarUDF {
     ScalarUDF::new_from_impl(DateDiff {
         aliases: ["datediff".to_owned()],
@@ -26,11 +26,11 @@ pub(super) fn date_diff() -> ScalarUDF {
     })
 }
 
-/// A part of a date: so many months, or so many microseconds.
+/// The length of a part, in months or in microseconds.
 #[derive(Clone, Copy)]
 enum Part {
     Months(i64),
-    /// Seven days each from the first time on, as in DuckDB; Mondays do not matter.
+    /// Periods of seven days from the first time on, as in DuckDB, whatever the day of the week.
     Weeks,
     Microseconds(i64),
 }
@@ -83,7 +83,7 @@ impl ScalarUDFImpl for DateDiff {
             );
         };
         if !part.is_string() && !part.is_null() {
-            return plan_err!("{NAME}: the part must be a text such as 'day'; it is {part}");
+            return plan_err!("{NAME}: the part must be a string such as 'day'; it is {part}");
         }
         for time in [start, end] {
             let is_time = matches!(
@@ -91,7 +91,9 @@ impl ScalarUDFImpl for DateDiff {
                 DataType::Null | DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)
             );
             if !is_time && !time.is_string() {
-                return plan_err!("{NAME} takes dates and timestamps, and one argument is {time}");
+                return plan_err!(
+                    "{NAME} takes dates and timestamps, but one argument is {time}; cast it"
+                );
             }
         }
         Ok(vec![DataType::Utf8, TIMES, TIMES])
@@ -123,7 +125,7 @@ fn microseconds(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
     Ok(times.as_primitive::<TimestampMicrosecondType>().reinterpret_cast())
 }
 
-/// The months of each time since the year 0.
+/// Returns the number of months of each time since the year 0.
 fn months(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
     let (years, months) = (date_part(times, DatePart::Year)?, date_part(times, DatePart::Month)?);
     let months_of_year = |year: i32, month: i32| i64::from(year) * 12 + i64::from(month) - 1;

@@ -1,4 +1,4 @@
-//! `regexp_extract`: what a regular expression finds in a text.
+//! `regexp_extract`: the first match of a regular expression in a string.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use regex::Regex;
 
 const NAME: &str = "regexp_extract";
 
-/// `regexp_extract(text, pattern [, group])`: the first match of a pattern, or a group of it; an empty
-/// text where the text has no match, or the pattern no such group.
+/// `regexp_extract(text, pattern [, group])`: returns the first match of a pattern, or a group of it.
+/// Returns an empty string if the pattern does not match or has no such group.
 pub(super) fn regexp_extract() -> ScalarUDF {
     ScalarUDF::new_from_impl(RegexpExtract {
         signature: Signature::user_defined(Volatility::Immutable),
@@ -54,7 +54,7 @@ impl ScalarUDFImpl for RegexpExtract {
                 Ok(texts.into_iter().chain(group.iter().map(|_| DataType::Int64)).collect())
             }
             _ => plan_err!(
-                "{NAME} takes a text, a pattern and the number of a group, as in {NAME}(code, '(.*)//', 1); it is given {types:?}"
+                "{NAME} takes a string, a pattern and the number of a group, as in {NAME}(code, '(.*)//', 1); it is given {types:?}"
             ),
         }
     }
@@ -66,7 +66,7 @@ impl ScalarUDFImpl for RegexpExtract {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let (rows, mut args) = (args.number_rows, args.args.into_iter());
         let (Some(text), Some(pattern)) = (args.next(), args.next()) else {
-            return exec_err!("{NAME} takes a text and a pattern");
+            return exec_err!("{NAME} takes a string and a pattern");
         };
         let group = match args.next().unwrap_or_else(|| ColumnarValue::Scalar(0i64.into())) {
             ColumnarValue::Scalar(group) => group,
@@ -79,7 +79,7 @@ impl ScalarUDFImpl for RegexpExtract {
             Err(_) => Some(0),
         };
         let Some(group) = group else {
-            return exec_err!("{NAME}: a group is 0, the whole match, or more");
+            return exec_err!("{NAME}: the group must be 0 (the whole match) or more");
         };
         let (texts, patterns) = (text.to_array(rows)?, pattern.to_array(rows)?);
         let (texts, patterns) = (texts.as_string::<i32>(), patterns.as_string::<i32>());
@@ -87,10 +87,10 @@ impl ScalarUDFImpl for RegexpExtract {
     }
 }
 
-/// A group of the first match in each text: empty where there is none, NULL where text or pattern is NULL.
+/// Returns a group of the first match in each string: empty without a match, NULL for a NULL argument.
 fn extract(texts: &StringArray, patterns: &StringArray, group: usize) -> Result<StringArray> {
     let mut out = StringBuilder::with_capacity(texts.len(), 0);
-    // Patterns rarely change from row to row.
+    // Patterns rarely change from row to row, so the last one stays compiled.
     let mut last: Option<(&str, Regex)> = None;
     for (text, pattern) in texts.iter().zip(patterns) {
         let (Some(text), Some(pattern)) = (text, pattern) else {
@@ -109,6 +109,7 @@ fn extract(texts: &StringArray, patterns: &StringArray, group: usize) -> Result<
 }
 
 fn compile(pattern: &str) -> Result<Regex> {
-    Regex::new(pattern)
-        .map_err(|e| exec_datafusion_err!("{NAME}: {pattern:?} is no regular expression: {e}"))
+    Regex::new(pattern).map_err(|e| {
+        exec_datafusion_err!("{NAME}: {pattern:?} is not a valid regular expression: {e}")
+    })
 }

@@ -1,4 +1,4 @@
-//! `string_split`: the parts of a text between separators.
+//! `string_split`: the parts of a string between separators.
 
 use std::sync::Arc;
 
@@ -12,8 +12,9 @@ use datafusion::logical_expr::{
 
 const NAME: &str = "string_split";
 
-/// `string_split(text, separator)`: the parts of a text. An empty separator gives its characters, NULL the
-/// text alone; `string_to_array` gives no part of an empty text, and knows no empty separator.
+/// `string_split(text, separator)`: returns the parts of a string. An empty separator splits it into
+/// characters, and a NULL separator returns the string alone. DataFusion's `string_to_array` returns no
+/// part for an empty string and supports no empty separator.
 pub(super) fn string_split() -> ScalarUDF {
     ScalarUDF::new_from_impl(StringSplit {
         aliases: ["str_split", "split"].map(str::to_owned),
@@ -46,7 +47,7 @@ impl ScalarUDFImpl for StringSplit {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [text, separator] = args.args.as_slice() else {
-            return exec_err!("{NAME} takes a text and a separator");
+            return exec_err!("{NAME} takes a string and a separator");
         };
         let (texts, separators) =
             (text.to_array(args.number_rows)?, separator.to_array(args.number_rows)?);

@@ -37,23 +37,22 @@ use crate::sql::sources::arrow_files::CheckedArrow;
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::panic_text;
 
-/// Returns the error for a panic of a file's reader.
 fn damaged_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
     exec_datafusion_err!(
-        "{}: the file is damaged: a length, an offset or a type in it is invalid ({})",
+        "{}: the file is damaged, because a length, an offset or a type in it is invalid ({}); restore \
+         or write it again",
         shown_location(file),
         panic_text(panic)
     )
 }
 
-/// Adds the file name to an error of the file's reader. Other errors, such as those of conditions,
-/// are unchanged.
+/// Adds the file name to an error of the file's reader. Errors of conditions, for example, are unchanged.
 fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
     let of_reader = match error.find_root() {
         DataFusionError::ParquetError(_)
         | DataFusionError::ObjectStore(_)
         | DataFusionError::IoError(_) => true,
-        // Errors of computations on valid values.
+        // These are errors of computations on valid values.
         DataFusionError::ArrowError(e, _) => !matches!(
             e.as_ref(),
             ArrowError::ComputeError(_)
@@ -80,7 +79,7 @@ fn contain_panic<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result
 
 /// Runs a future that reads a file, and converts its panic to an error.
 ///
-/// State that a panic leaves inconsistent is not used again, because the file is abandoned.
+/// State that a panic leaves inconsistent is not used again, because the caller abandons the file.
 pub(in crate::sql) async fn guarded<T>(
     file: &Location,
     read: impl Future<Output = Result<T>>,
@@ -91,14 +90,14 @@ pub(in crate::sql) async fn guarded<T>(
     }
 }
 
-/// Infers the schema of some files; errors and panics name the file.
+/// Infers the common schema of some files. Errors and panics name the file.
 pub(in crate::sql) async fn infer_guarded(
     format: &dyn FileFormat,
     state: &dyn Session,
     store: &Arc<dyn ObjectStore>,
     objects: &[ObjectMeta],
 ) -> Result<SchemaRef> {
-    // Files whose schemas are inferred concurrently have no names in errors.
+    // Errors of files whose schemas are inferred concurrently do not name the file.
     let all = AssertUnwindSafe(format.infer_schema(state, store, objects)).catch_unwind().await;
     if let Ok(Ok(schema)) = all {
         return Ok(schema);
@@ -115,15 +114,16 @@ pub(in crate::sql) async fn infer_guarded(
     match all {
         Ok(schema) => schema,
         Err(panic) => {
-            exec_err!("the schemas of the files do not match: {}", panic_text(panic.as_ref()))
+            exec_err!(
+                "the schemas of the files do not match: {}; read the files as separate tables",
+                panic_text(panic.as_ref())
+            )
         }
     }
 }
 
-/// Physical rule: scans of Parquet and Arrow files name the file in their errors, and return panics
-/// as errors.
-///
-/// It is the last rule, because other rules inspect the sources that it wraps.
+/// Physical optimizer rule: makes scans of Parquet and Arrow files name the file in their errors, and
+/// return panics as errors. It runs last, because other rules inspect the sources that it wraps.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct NamedFiles;
 
@@ -159,7 +159,7 @@ impl PhysicalOptimizerRule for NamedFiles {
     }
 }
 
-/// A file source with guarded readers.
+/// A file source whose readers return errors and panics as errors that name the file.
 #[derive(Clone)]
 struct GuardedSource {
     inner: Arc<dyn FileSource>,
@@ -170,7 +170,7 @@ impl GuardedSource {
         Arc::new(Self { inner })
     }
 
-    /// Wraps the object store from which the source reads.
+    /// Adds checks of Arrow files to the object store from which the source reads.
     fn store(&self, store: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
         match self.inner.file_type().starts_with("arrow") {
             true => Arc::new(CheckedArrow::new(store)),

@@ -1,4 +1,4 @@
-//! Physical nodes, and what those with one input have in common.
+//! Physical nodes, and the methods that nodes with one input share.
 
 pub(in crate::sql) mod guard;
 pub(in crate::sql) mod pacing;
@@ -6,9 +6,8 @@ pub(in crate::sql) mod spool;
 pub(in crate::sql) mod stack;
 pub(in crate::sql) mod yielding;
 
-/// Implements the methods of `ExecutionPlan` for a node with one input, no expressions, and no
-/// benefit from more partitions. The type has a method `with_input(&self, Arc<dyn ExecutionPlan>)
-/// -> Self`.
+/// Implements methods of `ExecutionPlan` for a node with one input, no expressions, and no benefit from
+/// more partitions. The type has a method `with_input(&self, Arc<dyn ExecutionPlan>) -> Self`.
 macro_rules! one_input {
     () => {
         fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {

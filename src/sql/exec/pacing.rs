@@ -15,16 +15,15 @@ use futures::Stream;
 
 use crate::sql::exec::one_input;
 
-/// If the node above works longer than this on one piece, pieces become smaller.
+/// Pieces become smaller if the node above takes longer than this for one piece.
 const LONG: Duration = Duration::from_millis(20);
-/// If it works shorter than this, pieces become larger.
+/// Pieces become larger if the node above takes less than this for one piece.
 const SHORT: Duration = Duration::from_millis(2);
-/// Maximum rows of a piece. It is bounded because the rows of one piece may match many more rows
-/// than those of the one before.
+/// Maximum number of rows of a piece. It bounds the cost of a piece whose rows match many more rows of
+/// the other join side than the rows of the previous piece did.
 const MOST: usize = 2048;
 
-/// Returns the rows of its input in pieces that the node above processes quickly, and yields
-/// between them.
+/// Returns its input in pieces that the node above processes quickly, and yields between pieces.
 #[derive(Debug)]
 pub(in crate::sql) struct PacedExec {
     input: Arc<dyn ExecutionPlan>,
@@ -73,7 +72,7 @@ impl ExecutionPlan for PacedExec {
 
 struct Paced {
     input: SendableRecordBatchStream,
-    /// The remainder of the last batch.
+    /// The rows of the last batch that are not returned yet.
     rest: Option<RecordBatch>,
     /// Number of rows of the next piece.
     size: usize,
@@ -88,7 +87,7 @@ impl Paced {
         Self { input, rest: None, size: 1, given: None, yielded: Instant::now() }
     }
 
-    /// Returns the number of rows of the next piece, given the time that the last one took.
+    /// Returns the number of rows of the next piece, given how long the last piece took.
     fn next_size(size: usize, took: Duration) -> usize {
         if took < SHORT {
             return size.saturating_mul(4).min(MOST);

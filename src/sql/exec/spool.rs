@@ -10,8 +10,8 @@ use arrow::array::{Array, RecordBatch};
 use datafusion::error::Result;
 use serrate_core::internal::Lease;
 
-/// Holds batches in memory up to a number of bytes, and beyond that all of them in a temporary
-/// file, which is then memory-mapped, so that the operating system decides what stays in memory.
+/// Buffers batches in memory. Beyond a number of bytes, it moves all of them to a temporary file, which
+/// is then memory-mapped, so that the operating system decides which pages stay in memory.
 pub(in crate::sql) struct Spool {
     folder: PathBuf,
     limit: usize,
@@ -28,13 +28,12 @@ struct Spilled {
 /// The batches of a [`Spool`] in order of arrival.
 pub(in crate::sql) struct Kept {
     pub(in crate::sql) batches: Vec<RecordBatch>,
-    /// The file is removed when this is dropped.
+    /// Removes the file when it is dropped.
     _file: Option<Lease>,
 }
 
 impl Spool {
-    /// Creates a spool that uses at most `limit` bytes of memory. Its file is created in `folder`,
-    /// which is created if missing.
+    /// Creates a spool that holds at most `limit` bytes in memory, and its file in `folder`.
     pub(in crate::sql) fn new(folder: impl Into<PathBuf>, limit: usize) -> Self {
         Self { folder: folder.into(), limit, held: Vec::new(), bytes: 0, file: None }
     }
@@ -52,7 +51,6 @@ impl Spool {
         if self.bytes > self.limit { self.spill() } else { Ok(()) }
     }
 
-    /// Moves the batches in memory to a file.
     fn spill(&mut self) -> Result<()> {
         let held = std::mem::take(&mut self.held);
         let Some(first) = held.first() else { return Ok(()) };
@@ -85,7 +83,7 @@ impl Spool {
     }
 }
 
-/// Returns the number of bytes that a batch uses of its buffers.
+/// Returns the number of bytes of its buffers that a batch uses.
 fn own_bytes(batch: &RecordBatch) -> Result<usize> {
     batch.columns().iter().try_fold(0usize, |sum, column| {
         Ok(sum.saturating_add(column.to_data().get_slice_memory_size()?))

@@ -1,8 +1,7 @@
-//! Plans and evaluates deep expressions on a stack of their own.
+//! Plans and evaluates deep expressions on a separate, larger stack.
 //!
-//! DataFusion protects most walks over logical expressions, but neither the creation of physical
-//! expressions nor their evaluation, which recurse as deep as an expression is. The threads of a
-//! caller's runtime have stacks of 2 MB.
+//! DataFusion protects most recursive walks over logical expressions from stack overflow, but neither the
+//! creation nor the evaluation of physical expressions. Threads of a caller's runtime have 2 MB of stack.
 
 use std::fmt;
 use std::pin::Pin;
@@ -32,8 +31,7 @@ use futures::stream::StreamExt;
 use crate::sql::exec::one_input;
 use crate::sql::statement::depth::{deep, run_deep};
 
-/// Expressions up to this depth are evaluated on the current stack: a level takes some kilobytes in
-/// an unoptimized build.
+/// Maximum depth of expressions that use the current stack: kilobytes per level in a debug build.
 const SHALLOW: usize = 64;
 
 /// Creates physical plans on a stack that is large enough for deep expressions.
@@ -60,7 +58,7 @@ impl QueryPlanner for DeepPlanner {
     }
 }
 
-/// Physical rule: inserts a [`DeepStackExec`] above each node that evaluates a deep expression.
+/// Physical optimizer rule: inserts a [`DeepStackExec`] above each node that evaluates a deep expression.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DeepStacks;
 
@@ -161,7 +159,7 @@ impl ExecutionPlan for DeepStackExec {
     ) -> Result<Arc<Statistics>> {
         match input_stats {
             [input] => Ok(Arc::clone(input)),
-            _ => internal_err!("{} must have exactly one input", self.name()),
+            _ => internal_err!("internal error: {} needs the statistics of 1 input", self.name()),
         }
     }
 }

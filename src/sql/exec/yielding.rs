@@ -30,14 +30,13 @@ use tokio::task::coop;
 use crate::sql::exec::one_input;
 use crate::sql::exec::pacing::PacedExec;
 
-/// Physical rule: makes joins yield to the runtime regularly.
+/// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
 ///
-/// A query can be cancelled only where it yields. DataFusion's leaves yield after a number of
-/// batches, but a join makes thousands of batches from one, and an operator above it, such as an
-/// aggregation, takes them one after the other: nothing yields for minutes, and a worker of the
-/// runtime is blocked. So is a join whose filter drops all pairs of a batch, and one that returns
-/// each row once: it returns nothing before it has seen all pairs of the batch. [`PacedExec`] below
-/// the join makes its input batches small.
+/// DataFusion's leaf nodes yield after a number of batches. But a join makes thousands of batches from
+/// one, and an operator above it, such as an aggregation, consumes them without a pause, so the query
+/// blocks a worker of the runtime for minutes. A join also blocks if its filter drops all pairs of a
+/// batch, or if it returns each row once and so returns nothing before it has seen all pairs of the
+/// batch. [`PacedExec`] below the join makes its input batches small.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct YieldingJoins;
 
@@ -48,7 +47,7 @@ impl PhysicalOptimizerRule for YieldingJoins {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_up(|node| {
-            // The inputs whose rows the join processes batch by batch.
+            // Indices of the inputs whose rows the join processes batch by batch.
             let paced: &[usize] = if node.is::<HashJoinExec>() || node.is::<NestedLoopJoinExec>() {
                 &[1]
             } else if node.is::<SortMergeJoinExec>() || node.is::<PiecewiseMergeJoinExec>() {
@@ -81,11 +80,11 @@ impl PhysicalOptimizerRule for YieldingJoins {
     }
 }
 
-/// Yields to the runtime when the budget of its task is used up; each batch takes one unit.
+/// Consumes one unit of the task's Tokio budget per batch, and yields when the budget is used up.
 ///
-/// `CooperativeExec` takes the unit before it polls its input. As many nested ones as the budget
-/// has units (128 in Tokio) use it up on the way down, each time, and no input is ever polled. This
-/// node takes the unit when a batch is available.
+/// `CooperativeExec` consumes the unit before it polls its input. If the budget has 128 units, 128 nested
+/// such nodes consume all of them before any input is polled, every time. This node consumes the unit
+/// when a batch is available.
 #[derive(Debug)]
 struct YieldingExec {
     input: Arc<dyn ExecutionPlan>,
@@ -144,7 +143,10 @@ impl ExecutionPlan for YieldingExec {
     ) -> Result<Arc<Statistics>> {
         match input_stats {
             [input] => Ok(Arc::clone(input)),
-            _ => datafusion::common::internal_err!("{} must have exactly one input", self.name()),
+            _ => datafusion::common::internal_err!(
+                "internal error: {} needs the statistics of 1 input",
+                self.name()
+            ),
         }
     }
 }
@@ -162,7 +164,7 @@ impl Stream for YieldingStream {
             return Poll::Pending;
         }
         let next = self.input.poll_next_unpin(cx);
-        // If the input has used up the budget, there is nothing to take.
+        // If the input has used up the budget, no unit can be consumed.
         if next.is_ready()
             && coop::has_budget_remaining()
             && let Poll::Ready(unit) = coop::poll_proceed(cx)

@@ -1,4 +1,4 @@
-//! DELETE and UPDATE with all of their conditions, see [`PlainChanges`].
+//! [`PlainChanges`]: DELETE and UPDATE keep all of their conditions.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,13 +19,12 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// Analyzer rule: refuses DELETE and UPDATE whose rows depend on more than the table itself, and
-/// passes all others to their table with their conditions.
+/// Analyzer rule: gives a table the conditions and new values of DELETE and UPDATE as written, and
+/// refuses statements whose rows depend on more than the table itself.
 ///
-/// DataFusion optimizes such a statement like a query, and then looks for conditions in the result.
-/// By then, `WHERE i IN (SELECT ..)` has become a join, and `WHERE false` an empty relation: both
-/// would change every row. Conditions and new values are therefore read here, before anything is
-/// rewritten, and kept with the table until it is changed.
+/// DataFusion optimizes such a statement like a query and reads the conditions from the optimized plan.
+/// By then, `WHERE i IN (SELECT ..)` has become a join and `WHERE false` an empty relation, so either
+/// would change every row.
 #[derive(Debug)]
 pub(crate) struct PlainChanges;
 
@@ -98,7 +97,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     }
     let filters = conditions.into_iter().flat_map(split_conjunction_owned).map(unqualified);
     let assignments = values.into_iter().filter_map(|value| match value {
-        // Unchanged columns are listed, too.
+        // The plan assigns unchanged columns to themselves.
         Expr::Alias(alias) => match *alias.expr {
             Expr::Column(column) if column.name == alias.name => None,
             value => Some(unqualified(value).map(|value| (alias.name, value))),
@@ -114,7 +113,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     Ok(DmlStatement { target, ..change })
 }
 
-/// Removes the qualifiers of columns, because a table knows them by name only.
+/// Removes the qualifiers of columns. A table knows its columns by unqualified names.
 pub(in crate::sql) fn unqualified(expr: Expr) -> Result<Expr> {
     let expr = expr.transform(|e| match e {
         Expr::Column(column) if column.relation.is_some() => {
@@ -125,8 +124,7 @@ pub(in crate::sql) fn unqualified(expr: Expr) -> Result<Expr> {
     Ok(expr.data)
 }
 
-/// Simplifies an expression as the optimizer does: constants are folded, `now()` becomes a time,
-/// names in functions are bound.
+/// Simplifies an expression like the optimizer: folds constants, evaluates `now()`, binds named arguments.
 pub(in crate::sql) fn simplify_expr(
     state: &dyn Session,
     expr: Expr,
@@ -140,7 +138,7 @@ pub(in crate::sql) fn simplify_expr(
     ExprSimplifier::new(context).simplify(expr)
 }
 
-/// A table to be changed, with the conditions of the statement.
+/// The target of DELETE or UPDATE, with the conditions and new values of the statement.
 struct Captured {
     inner: Arc<dyn TableProvider>,
     filters: Vec<Expr>,
@@ -165,7 +163,7 @@ impl Captured {
     }
 }
 
-/// Whether a condition is NULL, which does not always have the type boolean.
+/// Whether a condition is a NULL literal of any type.
 fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(value, _) if value.is_null())
 }

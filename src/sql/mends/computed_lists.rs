@@ -10,10 +10,9 @@ use datafusion::optimizer::AnalyzerRule;
 
 /// Analyzer rule, after type coercion: rewrites `x IN (a, CASE ..)` to `x = a OR x = CASE ..`.
 ///
-/// DataFusion finds out which elements of a list are constant by evaluating them over zero rows.
-/// There `CASE WHEN p THEN 5 END` and `coalesce(x, 5)` are 5, so it builds a set that contains 5
-/// for every row. `stock_lists_with_case_are_still_wrong` in `tests/sql/conditions.rs` fails once
-/// this is fixed upstream.
+/// DataFusion detects constant list elements by evaluating them over zero rows. Over zero rows, `CASE
+/// WHEN p THEN 5 END` and `coalesce(x, 5)` are 5, so it builds a set that contains 5 for every row.
+/// Remove once `stock_lists_with_case_are_still_wrong` in `tests/sql/conditions.rs` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ComputedLists;
 
@@ -35,7 +34,7 @@ impl AnalyzerRule for ComputedLists {
 }
 
 fn compared_one_by_one(e: Expr) -> Transformed<Expr> {
-    // The optimizer turns functions such as coalesce into CASE later.
+    // Any expression over columns counts: the optimizer turns functions such as coalesce into CASE later.
     let is_computed = |e: &Expr| {
         !matches!(e, Expr::Column(_)) && (!e.column_refs().is_empty() || e.contains_outer())
     };

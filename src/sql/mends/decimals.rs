@@ -15,20 +15,18 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Scalar functions that compare their arguments.
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
 /// Analyzer rule, before DataFusion's type coercion.
 ///
-/// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal,
-///   which fails for NaN, infinity and 1e30, and rounds others. `stock_floats_become_decimals` in
-///   `tests/sql/decimals.rs` fails once this can be removed.
-/// * Keeps the type of `round(x, 1)`. For a DECIMAL(12, 2) it is a DECIMAL(12, 1) if 1 is a
-///   literal, and a DECIMAL(13, 2) if it is not. Type coercion casts the 1 to an INT, and the
-///   optimizer folds the cast: the type of the column changes twice, so that comparisons and
-///   filters on files see two types. The 1 is therefore an INT from the start, and any other
-///   expression is cast to the type that it has now. `stock_round_changes_type` fails once this can
-///   be removed.
+/// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which
+///   fails for NaN, infinity and 1e30, and rounds other values. Remove once
+///   `stock_floats_become_decimals` in `tests/sql/decimals.rs` fails.
+/// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if the 1
+///   is a literal, and a DECIMAL(13, 2) otherwise. Type coercion casts the 1 to an INT and the optimizer
+///   folds the cast, so the column changes its type twice and filters on files see two types. The rule
+///   makes a literal an INT at once, and casts the result of any other expression to its planned type.
+///   Remove once `stock_round_changes_type` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct StableDecimals;
 
@@ -49,7 +47,7 @@ impl AnalyzerRule for StableDecimals {
                 let changed = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
                 Ok(changed.update_data(|expr| name.restore(expr)))
             })?;
-            // The types of columns above follow.
+            // Nodes above a changed one have the types of its schema.
             changed.map_data(LogicalPlan::recompute_schema)
         })?;
         match plan.transformed {
@@ -66,7 +64,7 @@ impl AnalyzerRule for StableDecimals {
     }
 }
 
-/// Whether a node has an expression with decimals that may change.
+/// Whether a node has an expression over decimals that the rule may change.
 fn may_change(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_expressions(|expr| {
@@ -128,8 +126,7 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// Casts all compared expressions to doubles if they are decimals and floats. Returns whether it
-/// did.
+/// Casts compared expressions to doubles if they are decimals and floats. Returns whether it did.
 fn as_doubles(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     // Expressions without a type in this schema are parameters of lambdas.
     let types: Vec<DataType> = parts.iter().filter_map(|part| part.get_type(schema).ok()).collect();
@@ -149,7 +146,7 @@ fn as_doubles(parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     true
 }
 
-/// Like [`as_doubles`], for a value and the column of a query.
+/// Like [`as_doubles`], for a value and the column of a subquery.
 fn query_as_doubles(value: &mut Expr, query: &mut Subquery, schema: &DFSchema) -> Result<bool> {
     let rows = query.subquery.schema();
     let (Ok(of_value), [field]) = (value.get_type(schema), &rows.fields()[..]) else {

@@ -1,16 +1,15 @@
 //! Removes functional dependencies that do not hold above `unnest`.
 //!
-//! A query grouped by `k` has one row per `k`, which DataFusion records in the schema: it drops a
-//! DISTINCT, an ORDER BY or a GROUP BY of further columns above as redundant, and turns a join by
-//! `k` into a semi join. `Unnest` of DataFusion 55 passes the dependencies of its input on,
-//! although it makes many rows of one. The upstream fix,
-//! <https://github.com/apache/datafusion/pull/24787>, is not released yet; once it is,
-//! `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails, and this file can be
-//! removed.
+//! A query grouped by `k` has one row per `k`, which DataFusion records in the schema. Above it,
+//! DataFusion drops DISTINCT, ORDER BY and GROUP BY of further columns as redundant, and turns a join by
+//! `k` into a semi join. `Unnest` of DataFusion 55 passes on the dependencies of its input, although it
+//! turns one row into many. The upstream fix, <https://github.com/apache/datafusion/pull/24787>, is not
+//! released yet; once it is, `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails, and
+//! this file can be removed.
 //!
-//! Dependencies are derived again whenever a plan is rewritten, so they cannot be removed from a
-//! schema. But a projection drops those of the columns that it computes. A projection under
-//! `Unnest` therefore computes every column, by a function that returns its argument.
+//! DataFusion derives dependencies again whenever it rewrites a plan, so they cannot be removed from a
+//! schema. But a projection drops the dependencies of columns that it computes. A projection below
+//! `Unnest` therefore computes every column with a function that returns its argument.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -31,7 +30,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Returns its argument; the optimizer does not look into it.
+/// Returns its argument. The optimizer does not look into it.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ComputedColumn {
     signature: Signature,
@@ -54,26 +53,26 @@ impl ScalarUDFImpl for ComputedColumn {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [data_type] => Ok(data_type.clone()),
-            _ => internal_err!("{} takes one argument, not {}", self.name(), types.len()),
+            _ => internal_err!("{} takes 1 argument; {} given", self.name(), types.len()),
         }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         match args.arg_fields {
             [field] => Ok(Arc::clone(field)),
-            fields => internal_err!("{} takes one argument, not {}", self.name(), fields.len()),
+            fields => internal_err!("{} takes 1 argument; {} given", self.name(), fields.len()),
         }
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match (args.args.pop(), args.args.is_empty()) {
             (Some(column), true) => Ok(column),
-            _ => internal_err!("{} takes one argument", self.name()),
+            _ => internal_err!("{} takes 1 argument; none or several given", self.name()),
         }
     }
 }
 
-/// Analyzer rule: no dependency reaches the output of an `Unnest`.
+/// Analyzer rule: puts the projection below every `Unnest` whose input may have dependencies.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestDependencies;
 
@@ -87,14 +86,13 @@ impl AnalyzerRule for UnnestDependencies {
     }
 }
 
-/// Applies [`UnnestDependencies`] to relations in FROM, because the planner adds columns to a GROUP
-/// BY by the dependencies of its input.
+/// Applies [`UnnestDependencies`] to relations in FROM at planning, because the planner adds columns to a
+/// GROUP BY by the dependencies of its input.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestDependenciesPlanner;
 
 thread_local! {
-    /// Whether [`UnnestDependenciesPlanner`] is called again for the relation that it is planning
-    /// itself.
+    /// Set while the planner plans a relation, to detect that it is called again for the same one.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -109,15 +107,14 @@ impl RelationPlanner for UnnestDependenciesPlanner {
         }
         PLANNED_HERE.set(true);
         let plan = context.plan(relation);
-        // Another planner before this one may have taken the relation.
+        // Another planner may have planned the relation, so that this one did not reset the flag.
         PLANNED_HERE.set(false);
         let plan = drop_unnest_dependencies(plan?)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }
 
-/// Returns a plan in which no `Unnest` passes on dependencies of its input, now or after
-/// optimization.
+/// Returns a plan in which no `Unnest` passes on dependencies of its input, before or after optimization.
 fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Unnest(unnest) if needs_barrier(&unnest)? => {
@@ -134,8 +131,8 @@ fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.data)
 }
 
-/// Whether the input of an `Unnest` has dependencies, or may get some: the optimizer turns
-/// DISTINCT, subqueries and other nodes into aggregates.
+/// Whether the input of an `Unnest` has dependencies, or may get some when the optimizer turns DISTINCT,
+/// subqueries and other nodes into aggregates.
 fn needs_barrier(unnest: &Unnest) -> Result<bool> {
     if is_barrier(&unnest.input) {
         return Ok(false);

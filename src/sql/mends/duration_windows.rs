@@ -13,11 +13,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, before DataFusion's type coercion, which refuses `rank() OVER (ORDER BY end -
-/// start)`: the default frame of a window is a RANGE, and DataFusion supports none over durations,
-/// even without a distance in its bounds. The rule orders by the integers that store the durations.
-/// `stock_windows_over_durations_still_fail` in `tests/sql/times.rs` fails once this is fixed
-/// upstream.
+/// Analyzer rule, before DataFusion's type coercion: orders windows by the integers that store durations.
+///
+/// Type coercion refuses `rank() OVER (ORDER BY end - start)`, because the default frame of a window is a
+/// RANGE and DataFusion supports no RANGE over durations, not even without a distance in its bounds.
+/// Remove once `stock_windows_over_durations_still_fail` in `tests/sql/times.rs` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DurationWindows;
 
@@ -49,7 +49,7 @@ fn ordered_by_numbers(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
         WindowFrameBound::CurrentRow => true,
         WindowFrameBound::Preceding(n) | WindowFrameBound::Following(n) => n.is_null(),
     };
-    // Frames of other units have the keys of the ranges beside them: all windows of a node have the same.
+    // Frames in ROWS or GROUPS change too, because all windows of a node must have the same sort keys.
     if frame.units == WindowFrameUnits::Range
         && !(is_end(&frame.start_bound) && is_end(&frame.end_bound))
     {

@@ -15,14 +15,13 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::subqueries::has_one_row;
 
-/// Analyzer rule, after the rules that rewrite queries: the value of a scalar query that may have no row can
-/// be NULL.
+/// Analyzer rule, after the rules that rewrite queries: declares the value of a scalar query that may
+/// return no row nullable.
 ///
-/// DataFusion 55 takes it to be NULL only where the column of the query can be. `(SELECT 1 FROM t WHERE
-/// false) IS NULL` then becomes false, and its value a NULL in a column without nulls, which is an error.
-/// Correlated queries become joins, whose columns can be NULL.
-///
-/// `stock_queries_without_rows_are_still_values` in `tests/sql/query_values.rs` fails once this rule can go.
+/// DataFusion 55 declares it nullable only if the column of the query is. `(SELECT 1 FROM t WHERE false)
+/// IS NULL` then becomes false, and the value is a NULL in a non-nullable column, which is an error.
+/// Correlated queries are unaffected: they become joins, whose columns are nullable. Remove once
+/// `stock_queries_without_rows_are_still_values` in `tests/sql/query_values.rs` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct EmptyQueries;
 
@@ -41,7 +40,7 @@ impl AnalyzerRule for EmptyQueries {
         }
         let changed = plan.transform_up_with_subqueries(|node| {
             let node = node.map_expressions(|e| e.transform_up(as_nullable))?;
-            // Nodes above a changed one repeat its schema.
+            // Nodes above a changed one copy its schema.
             node.map_data(LogicalPlan::recompute_schema)
         })?;
         Ok(changed.data)
@@ -52,7 +51,7 @@ impl AnalyzerRule for EmptyQueries {
     }
 }
 
-/// Whether an expression is a query of which DataFusion says wrongly that it is never NULL.
+/// Whether an expression is a scalar query that DataFusion wrongly declares non-nullable.
 fn is_changed(e: &Expr) -> bool {
     let Expr::ScalarSubquery(query) = e else { return false };
     query.outer_ref_columns.is_empty()
@@ -74,8 +73,7 @@ fn as_nullable(e: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::ScalarSubquery(Subquery { subquery: Arc::new(plan), ..query })))
 }
 
-/// The function that gives its argument back, as a value that can be NULL. It is volatile, so that no rule
-/// evaluates it over a constant.
+/// Returns its argument as a nullable value. It is volatile, so that no rule evaluates it over a constant.
 static NULLABLE: LazyLock<ScalarUDF> = LazyLock::new(|| {
     ScalarUDF::new_from_impl(Nullable { signature: Signature::any(1, Volatility::Volatile) })
 });

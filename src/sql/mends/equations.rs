@@ -1,4 +1,4 @@
-//! [`PlainEquations`]: a column that equals an expression does not stand for it.
+//! [`PlainEquations`]: `v = abs(v)` does not make DataFusion replace `v` with `abs(v)`.
 
 use std::sync::Arc;
 
@@ -13,13 +13,12 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
-/// Physical optimizer rule, before all of DataFusion's: `abs(v) = v` becomes `NOT (abs(v) <> v)`.
+/// Physical optimizer rule, before all of DataFusion's: rewrites `abs(v) = v` to `NOT (abs(v) <> v)`.
 ///
-/// DataFusion 55 replaces `v` with `abs(v)` in the keys of sorts above such a condition, within `abs(v)` too,
-/// and then finds neither key in the order of the rows: windows divided by `v` fail. Conditions between
-/// columns, or with constants, stay as they are.
-///
-/// `stock_windows_over_equations_still_fail` in `tests/sql/order.rs` fails once this rule can go.
+/// DataFusion 55 takes both sides for equivalent and replaces `v` with `abs(v)` in the sort keys above
+/// such a condition, even within `abs(v)`. It then finds neither key in the order of the rows, and
+/// windows partitioned by `v` fail. Conditions between columns, or with constants, are left unchanged.
+/// Remove once `stock_windows_over_equations_still_fail` in `tests/sql/order.rs` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct PlainEquations;
 
@@ -58,7 +57,7 @@ impl PhysicalOptimizerRule for PlainEquations {
     }
 }
 
-/// `NOT (a <> b)` for an equation of a column and an expression.
+/// Returns `NOT (a <> b)` for an equation of a column and an expression.
 fn negate_inequality(condition: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
     let equation = condition.downcast_ref::<BinaryExpr>()?;
     let is_plain = |e: &Arc<dyn PhysicalExpr>| {

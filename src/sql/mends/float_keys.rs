@@ -1,4 +1,4 @@
-//! [`FloatKeys`]: 0.0 and -0.0 are one value in every comparison, and so are all NaN.
+//! [`FloatKeys`]: comparisons treat 0.0 and -0.0 as equal, and all NaN as equal.
 
 use std::sync::Arc;
 
@@ -19,7 +19,6 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use serrate_core::internal::{canonical_floats, holds_float};
 
-/// Scalar functions that compare their arguments.
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
 /// Aggregates that order or count the distinct values of their arguments.
@@ -28,12 +27,14 @@ const ORDERING: [&str; 5] =
 
 /// Logical optimizer rule: compares, sorts, groups and joins floats by their [`float_key`].
 ///
-/// DataFusion compares floats in the total order of IEEE 754 and hashes their bits. In that order,
-/// a NaN with a negative sign, which 0.0 / 0.0 is on most processors, is less than all numbers and
-/// not equal to another NaN; -0.0 sorts before 0.0 and is a separate partition and list element;
-/// and the filter that a hash join derives from its keys for the scan of the other side drops rows
-/// that the join itself would match. `stock_comparisons_tell_zeros_and_nan_apart` of the SQL tests
-/// fails once this rule can be removed.
+/// DataFusion compares floats in the total order of IEEE 754 and hashes their bits. Three faults follow:
+///
+/// * A NaN with a negative sign (the result of 0.0 / 0.0 on most processors) is less than all numbers and
+///   not equal to a NaN without it.
+/// * -0.0 sorts before 0.0, and is a separate partition and list element.
+/// * The filter that a hash join pushes into the scan of the other side drops rows that the join matches.
+///
+/// Remove once `stock_comparisons_tell_zeros_and_nan_apart` of the SQL tests fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct FloatKeys;
 
@@ -90,11 +91,10 @@ impl OptimizerRule for FloatKeys {
     }
 }
 
-/// Logical optimizer rule, before constants are folded: constant floats are compared by their [`float_key`].
+/// Logical optimizer rule, before constants are folded: compares constant floats by their [`float_key`].
 ///
-/// [`FloatKeys`] comes after the rules that look at comparisons, and what has no columns is a literal by then:
-/// `0.0 IN (-0.0)` has been found to be false. `stock_comparisons_tell_zeros_and_nan_apart` fails once this
-/// rule can go, too.
+/// By the time [`FloatKeys`] runs, comparisons of constants are folded: `0.0 IN (-0.0)` is already false.
+/// Remove once `stock_comparisons_tell_zeros_and_nan_apart` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ConstantFloatKeys;
 
@@ -138,7 +138,7 @@ fn has_constant_comparison(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether an expression compares, and has nothing in it that depends on rows.
+/// Whether an expression is a comparison that does not depend on rows.
 fn is_constant_comparison(expr: &Expr) -> bool {
     let is_row_based = |e: &Expr| {
         matches!(
@@ -185,13 +185,13 @@ fn is_comparison_operator(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// Adds keys to the compared parts of an expression. Returns whether anything changed.
+/// Wraps the compared parts of an expression in [`float_key`]. Returns whether anything changed.
 fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // No NaN equals a number, and the kernels of DataFusion treat both zeros as equal here.
+            // No NaN equals a number, and a comparison with a literal treats both zeros as equal.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }
@@ -245,7 +245,7 @@ fn is_number(expr: &Expr) -> bool {
     }
 }
 
-/// Groups by keys, under the names of the original groups.
+/// Groups by [`float_key`], under the names of the original groups.
 fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(aggregate.input.schema());
     let add_named_key = |group: &mut Expr| -> Result<bool> {
@@ -280,8 +280,7 @@ fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Aggregate(keyed)))
 }
 
-/// Wraps a float expression in [`float_key`] unless its values are their own keys. Returns whether
-/// it did.
+/// Wraps a float expression in [`float_key`] unless it is canonical already. Returns whether it did.
 fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let inner = match &*expr {
         Expr::Alias(alias) => &*alias.expr,
@@ -292,12 +291,11 @@ fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             value.is_null() || is_number(inner) && !value.to_string().starts_with("-0")
         }
         Expr::ScalarFunction(call) => call.func.inner().is::<FloatKey>(),
-        // An integer has one zero, and is never NaN.
+        // Integers have one zero and no NaN.
         Expr::Cast(cast) => cast.expr.get_type(schema).is_ok_and(|t| t.is_integer()),
         _ => false,
     };
-    // Expressions without a type in this schema are parameters of lambdas and columns of outer
-    // queries.
+    // Expressions without a type in this schema are parameters of lambdas or columns of outer queries.
     if is_key || !inner.get_type(schema).is_ok_and(|t| holds_float(&t)) {
         return Ok(false);
     }
@@ -310,7 +308,7 @@ fn float_key(expr: Expr) -> Expr {
         .call(vec![expr])
 }
 
-/// `float_key(x)`: `x` with one zero and one NaN, at any depth of lists and structs.
+/// `float_key(x)`: returns `x` with canonical zeros and NaN, at any depth of lists and structs.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatKey {
     signature: Signature,
@@ -328,14 +326,14 @@ impl ScalarUDFImpl for FloatKey {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [t] => Ok(t.clone()),
-            _ => plan_err!("float_key: expected one argument, found {}", types.len()),
+            _ => plan_err!("float_key takes 1 argument; {} given", types.len()),
         }
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         match args.arg_fields {
             [field] => Ok(Arc::clone(field)),
-            fields => plan_err!("float_key: expected one argument, found {}", fields.len()),
+            fields => plan_err!("float_key takes 1 argument; {} given", fields.len()),
         }
     }
 
@@ -346,7 +344,7 @@ impl ScalarUDFImpl for FloatKey {
                 let key = canonical_floats(&value.to_array()?)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&key, 0)?))
             }
-            args => exec_err!("float_key: expected one argument, found {}", args.len()),
+            args => exec_err!("float_key takes 1 argument; {} given", args.len()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! [`GuardedRule`]: prevents physical rules of DataFusion from confusing columns.
+//! [`GuardedRule`]: keeps physical rules of DataFusion from resolving columns wrongly.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -30,11 +30,10 @@ use crate::functions::physical_cannot_fail;
 use crate::sql::exec::one_input;
 use crate::sql::rules::PhysicalRule;
 
-/// A physical rule of DataFusion over a plan in which nothing moves into nodes that would resolve
-/// its columns wrongly.
+/// A physical rule of DataFusion that moves nothing into nodes where columns would be resolved wrongly.
 ///
-/// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections of the
-/// nodes above it. Filters and projections that start at the node itself or below move as usual.
+/// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above.
+/// The node's own filters and projections, and all others below the barrier, move as usual.
 #[derive(Debug)]
 pub(in crate::sql) struct GuardedRule {
     stock: PhysicalRule,
@@ -42,28 +41,27 @@ pub(in crate::sql) struct GuardedRule {
 }
 
 impl GuardedRule {
-    /// Returns the guarded form of a rule that needs one, identified by its name; any other rule is
-    /// unchanged.
+    /// Returns the guarded form of `FilterPushdown`, `FilterPushdown(Post)` and `ProjectionPushdown`;
+    /// returns any other rule unchanged.
     ///
-    /// `FilterPushdown` of DataFusion 55 passes a filter from a node to its child by the names of
-    /// its columns. Where a schema has a name twice, as above a join of two tables with a column
-    /// `id`, the filter is applied to another column, and the query loses rows:
+    /// `FilterPushdown` of DataFusion 55 passes a filter from a node to its child by the names of its
+    /// columns. If a schema has a name twice, as above a join of two tables with a column `id`, the
+    /// filter is applied to another column, and the query loses rows:
     /// <https://github.com/apache/datafusion/issues/21246>,
     /// <https://github.com/apache/datafusion/issues/25296>,
     /// <https://github.com/apache/datafusion/issues/25244>. The upstream fix,
     /// <https://github.com/apache/datafusion/pull/25259>, is not released yet;
     /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is.
     ///
-    /// `FilterPushdown(Post)` passes dynamic filters, which depend on other rows and on timing, to
-    /// scans below expressions that can fail. Whether a query over Parquet fails would then depend
-    /// on the rows that a join or TopK has seen.
+    /// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such
+    /// filters depend on other rows and on timing, so whether a query over Parquet fails would depend on
+    /// the rows that a join or TopK has seen.
     ///
-    /// `ProjectionPushdown` moves a projection below a `FilterExec` that itself projects as if both
-    /// had the same columns. `stock_projections_of_filters_still_fail` in `tests/sql/joins.rs`
-    /// fails once this is fixed upstream. It also moves parts of the condition of a nested-loop join
-    /// below the join, where they are evaluated for rows without a partner on the other side, and
-    /// out of the bodies of lambdas, where they cannot be evaluated.
-    /// `stock_parts_of_join_conditions_still_move` fails once this is fixed upstream.
+    /// `ProjectionPushdown` has two faults. It moves a projection below a `FilterExec` that itself
+    /// projects, as if both had the same columns. Remove once `stock_projections_of_filters_still_fail`
+    /// in `tests/sql/joins.rs` fails. It also moves parts of the condition of a nested-loop join below
+    /// the join, where they are evaluated for rows without a partner, and out of the bodies of lambdas,
+    /// where they cannot be evaluated. Remove once `stock_parts_of_join_conditions_still_move` fails.
     pub(in crate::sql) fn guard(rule: PhysicalRule) -> PhysicalRule {
         let resolves_rightly = match rule.name() {
             "FilterPushdown" => resolves_filters_rightly,
@@ -121,15 +119,13 @@ fn takes_projections_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<FilterExec>().is_none_or(|filter| filter.projection().is_none())
 }
 
-/// Whether a node is a nested-loop join whose condition can fail over some pair of rows.
 fn has_fallible_condition(node: &Arc<dyn ExecutionPlan>) -> bool {
     node.downcast_ref::<NestedLoopJoinExec>()
         .and_then(NestedLoopJoinExec::filter)
         .is_some_and(|filter| !physical_cannot_fail(filter.expression(), filter.schema()))
 }
 
-/// Whether a filter over the columns of a node refers to the same columns after the node has passed
-/// it to its children by name.
+/// Whether a filter on a node refers to the same columns when the node passes it to its children by name.
 fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let children = node.children();
     if has_repeated_name(&node.schema())
@@ -138,12 +134,11 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
         return false;
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-        // A key is a column of the output, but its name may also be that of another column of the
-        // input.
+        // A key is a column of the output, but another column of the input may have its name.
         return aggregate.group_expr().expr().iter().all(|(key, name)| is_column(key, name));
     }
     if node.is::<UnionExec>() {
-        // The columns of the inputs correspond by position.
+        // The columns of the inputs correspond by position, so their names must be equal too.
         let schema = node.schema();
         return children.iter().all(|child| have_equal_names(&child.schema(), &schema));
     }
@@ -153,7 +148,7 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     true
 }
 
-/// Whether no dynamic filter decides which rows a node evaluates, if evaluating a row can fail.
+/// Whether dynamic filters cannot change which rows a node evaluates an expression that can fail for.
 fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let whole = if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         let schema = projection.input().schema();
@@ -173,8 +168,8 @@ fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     whole && resolves_filters_rightly(node)
 }
 
-/// Whether filters on the keys of a semi join, which go to both of its sides, find the key of the
-/// other side under the same name.
+/// Whether filters on the keys of a semi join, which DataFusion passes to both sides by name, find the
+/// key of the other side under the same name.
 fn maps_keys_by_name(join: &HashJoinExec) -> bool {
     let other = match join.join_type() {
         JoinType::LeftSemi => join.right().schema(),
@@ -205,7 +200,7 @@ fn have_equal_names(a: &Schema, b: &Schema) -> bool {
         && a.fields().iter().zip(b.fields()).all(|(a, b)| a.name() == b.name())
 }
 
-/// Takes nothing from the nodes above it; exists only while a [`GuardedRule`] runs.
+/// Accepts no filters or projections from above. Present only while a [`GuardedRule`] runs.
 #[derive(Debug)]
 struct BarrierExec {
     input: Arc<dyn ExecutionPlan>,
@@ -228,8 +223,7 @@ impl ExecutionPlan for BarrierExec {
         "BarrierExec"
     }
 
-    /// Returns the properties of the input in the same allocation, so that nodes above keep their
-    /// knowledge of it.
+    /// Returns the properties of the input in the same allocation, which nodes above compare by pointer.
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input.properties()
     }
@@ -249,7 +243,7 @@ impl ExecutionPlan for BarrierExec {
     }
 }
 
-/// A join that no rule finds; present only while a [`GuardedRule`] runs. Projections above go into it.
+/// Hides a join from the rule, but accepts projections. Present only while a [`GuardedRule`] runs.
 #[derive(Debug)]
 struct OpaqueJoinExec {
     join: Arc<dyn ExecutionPlan>,

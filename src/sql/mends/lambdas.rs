@@ -1,4 +1,4 @@
-//! Lambdas: what their bodies may contain, and the indices of their parameters.
+//! Lambdas: refuses what their bodies cannot contain, and gives their parameters unique indices.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -24,12 +24,11 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::sql::statement::predicates::make_array;
 
-/// Rewrites the bodies of lambdas in a statement to what DataFusion can plan, or refuses them:
+/// Rewrites the bodies of lambdas in a statement to a form that DataFusion can plan, or refuses them:
 ///
-/// * `[v, w]` becomes `make_array(v, w)`, because DataFusion plans the elements of an array without
-///   the parameters in scope;
-/// * aggregates, window functions and `IN (SELECT ..)` are refused, because a lambda works on one
-///   value.
+/// * `[v, w]` becomes `make_array(v, w)`, because DataFusion plans the elements of an array literal
+///   without the parameters in scope.
+/// * Aggregates, window functions and `IN (SELECT ..)` are refused, because a lambda works on one value.
 pub(in crate::sql) fn prepare<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
     let mut bodies = Bodies { state, within: 0, around: Vec::new() };
     match statement.visit(&mut bodies) {
@@ -40,9 +39,9 @@ pub(in crate::sql) fn prepare<S: VisitMut>(state: &SessionState, statement: &mut
 
 struct Bodies<'a> {
     state: &'a SessionState,
-    /// Number of lambdas around the current position in the query.
+    /// Number of lambdas that enclose the current position in the query.
     within: usize,
-    /// The same for the outer queries.
+    /// The values of `within` for the outer queries.
     around: Vec<usize>,
 }
 
@@ -86,7 +85,7 @@ impl VisitorMut for Bodies<'_> {
 }
 
 impl Bodies<'_> {
-    /// Refuses calls that work across rows.
+    /// Refuses aggregates and window functions.
     fn of_values(&self, call: &Function) -> ControlFlow<DataFusionError> {
         let name = match call.name.0.as_slice() {
             [name] => name.as_ident().map(|name| name.value.to_lowercase()),
@@ -112,7 +111,7 @@ impl Bodies<'_> {
     }
 }
 
-/// Whether an expression is a literal, the negative of one, or a list of literals.
+/// Whether an expression is a literal, a negated literal, or a list of literals.
 fn is_written_out(expr: &Expr) -> bool {
     match expr {
         Expr::Value(value) => !matches!(value.value, Value::Placeholder(_)),
@@ -122,16 +121,15 @@ fn is_written_out(expr: &Expr) -> bool {
     }
 }
 
-/// The first index of parameters; no table has more columns than this.
+/// The first index of parameters. No table has as many columns.
 const PARAMETERS: usize = 1_000_000;
 
-/// Physical optimizer rule, before all others: gives parameters of lambdas indices that no column
-/// has.
+/// Physical optimizer rule, before all others: gives parameters of lambdas indices that no column has.
 ///
-/// DataFusion's indices of parameters follow those of the input columns. If an expression moves to
-/// an input with more columns, as when a projection is merged with one below or pushed into a scan,
-/// its columns get new indices and its parameters do not. The parameters then refer to columns,
-/// which causes an error, or reads the values of a column with the parameter's name.
+/// DataFusion numbers parameters after the input columns. If an expression moves to an input with more
+/// columns, as when a projection is merged with another or pushed into a scan, its columns get new
+/// indices and its parameters do not. A parameter then refers to a column, which is an error, or silently
+/// reads a column with the name of the parameter.
 #[derive(Debug, Default)]
 pub(crate) struct LambdaParameters;
 
@@ -191,7 +189,7 @@ impl PhysicalOptimizerRule for LambdaParameters {
     }
 }
 
-/// Gives the parameters of the condition of a join indices of their own, if it has any.
+/// Renumbers the parameters in the condition of a join, if it has any.
 fn renumber_filter(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
     let Some(filter) = filter else { return Ok(None) };
     let moved = renumber_parameters(filter.expression())?;
@@ -200,8 +198,7 @@ fn renumber_filter(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
     }))
 }
 
-/// Gives the parameters of an expression indices of their own. Their order, which expresses how
-/// lambdas nest, is kept.
+/// Adds [`PARAMETERS`] to the indices of parameters, whose order expresses how lambdas nest.
 fn renumber_parameters(expr: &Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
     Arc::clone(expr).transform_up(|e| {
         let moved = match e.downcast_ref::<LambdaVariable>() {

@@ -17,21 +17,19 @@ use datafusion::physical_plan::{
 
 use crate::sql::rules::PhysicalRule;
 
-/// DataFusion's `EnsureRequirements` over a plan whose limits let no sort pass.
+/// DataFusion's `EnsureRequirements`, which moves no sort below a limit.
 ///
-/// The rule moves a sort above `GlobalLimitExec` below it: `(SELECT * FROM t LIMIT 3) ORDER BY id`
-/// returns the three smallest rows of the table. If the rows below are already sorted, the sort
-/// there gets the fetch of the limit without its skip, and `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER
-/// BY id` returns one row. `stock_sorts_still_move_below_limits` in `tests/sql/limits.rs` fails
-/// once this is fixed upstream.
+/// The stock rule moves a sort above `GlobalLimitExec` below it: `(SELECT * FROM t LIMIT 3) ORDER BY id`
+/// returns the three smallest rows of the table. If the rows below are already sorted, the sort there
+/// gets the fetch of the limit without its skip, so `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER BY id`
+/// returns one row. Remove once `stock_sorts_still_move_below_limits` in `tests/sql/limits.rs` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct OpaqueLimits {
     stock: PhysicalRule,
 }
 
 impl OpaqueLimits {
-    /// Returns the guarded form of the rule that needs one, identified by its name; any other rule
-    /// is unchanged.
+    /// Wraps `EnsureRequirements`; returns any other rule unchanged.
     pub(in crate::sql) fn guard(rule: PhysicalRule) -> PhysicalRule {
         match rule.name() {
             "EnsureRequirements" => Arc::new(Self { stock: rule }),
@@ -74,8 +72,7 @@ impl PhysicalOptimizerRule for OpaqueLimits {
     }
 }
 
-/// A limit that requires the order that its input has, and reports no fetch; exists only while
-/// [`OpaqueLimits`] runs.
+/// A limit that keeps its input's order and reports no fetch. Present only while [`OpaqueLimits`] runs.
 #[derive(Debug)]
 struct OpaqueLimitExec {
     limit: Arc<dyn ExecutionPlan>,
@@ -105,7 +102,7 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// False, so that an order required above is not required of the input.
+    /// `false` keeps the rule from passing an order that a parent requires to the input.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

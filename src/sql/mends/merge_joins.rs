@@ -1,4 +1,4 @@
-//! [`MergeJoinFilters`]: conditions of sort-merge joins over rows without a partner.
+//! [`MergeJoinFilters`]: evaluates conditions of sort-merge joins for rows without a partner.
 
 use std::sync::Arc;
 
@@ -13,10 +13,9 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 
 /// Physical optimizer rule: declares the columns in the condition of a sort-merge join nullable.
 ///
-/// If `datafusion.optimizer.prefer_hash_join` is off, an outer join also evaluates its condition
-/// for rows without a partner, over columns declared as in the tables. If they are not nullable
-/// there, the statement fails. `stock_merge_joins_still_fail` in `tests/sql/joins.rs` fails once
-/// this is fixed upstream.
+/// If `datafusion.optimizer.prefer_hash_join` is off, an outer join also evaluates its condition for rows
+/// without a partner, whose other columns are NULL. The statement fails if the tables declare those
+/// columns non-nullable. Remove once `stock_merge_joins_still_fail` in `tests/sql/joins.rs` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MergeJoinFilters;
 

@@ -1,6 +1,6 @@
-//! Rules and planners that work around faults of DataFusion, one file each. Every file names the
-//! fault, the upstream issue if there is one, and the test `stock_.. still` that fails when the
-//! file can be removed.
+//! Rules and planners that work around faults of DataFusion, one file each. Every file names the fault,
+//! the upstream issue if there is one, and the test `stock_.._still_..` that fails when the file can be
+//! removed.
 
 pub(in crate::sql) mod changes;
 pub(in crate::sql) mod computed_lists;
@@ -41,7 +41,7 @@ use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 
 type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
 
-/// The analyzer rules in front of DataFusion's type coercion, in order.
+/// Returns the analyzer rules that run before DataFusion's type coercion, in order.
 pub(in crate::sql) fn rules_before_coercion() -> [TypeRule; 7] {
     [
         Arc::new(rows_in::RowsIn),
@@ -54,7 +54,7 @@ pub(in crate::sql) fn rules_before_coercion() -> [TypeRule; 7] {
     ]
 }
 
-/// A plan whose expressions have the types that they will be evaluated in.
+/// Applies type coercion, so that expressions have the types in which they will be evaluated.
 pub(in crate::sql) fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let config = ConfigOptions::default();
     let coerced =

@@ -21,13 +21,12 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::compare_nested;
 
-/// Analyzer rule, after type coercion: comparisons, extremes and sort keys of lists and structs.
+/// Analyzer rule, after type coercion: gives comparisons, sorts and extremes of lists and structs one order.
 ///
-/// In `<` and `greatest`, DataFusion treats NULL elements as the least; in sorts, it places them as
-/// NULLS FIRST or NULLS LAST places rows. Here NULL elements are the greatest, as in DuckDB and
-/// PostgreSQL, and NULLS FIRST and NULLS LAST apply to whole values only.
-/// `stock_comparisons_of_lists_have_least_nulls` in `tests/sql/nested_order.rs` fails once this
-/// rule can be removed.
+/// In `<` and `greatest`, DataFusion treats NULL elements as the least value; in sorts, NULLS FIRST and
+/// NULLS LAST place them. Here NULL elements are the greatest value, as in DuckDB and PostgreSQL, and
+/// NULLS FIRST and NULLS LAST apply only to whole values. Remove once
+/// `stock_comparisons_of_lists_have_least_nulls` in `tests/sql/nested_order.rs` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct NestedOrder;
 
@@ -55,7 +54,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), changed))
         }
         LogicalPlan::Distinct(Distinct::On(mut on)) => {
-            // The first keys are the expressions after ON, in order.
+            // The first keys are the ON expressions and must not change.
             let kept = on.on_expr.len();
             let changed = on.sort_expr.as_mut().is_some_and(|by| split_keys(by, &schema, kept));
             Ok(Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed))
@@ -109,7 +108,8 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Sorts by whether a value is NULL, and then with NULL as the greatest value, if the two differ.
+/// Splits each nested key into `x IS NULL` and `x` with NULL as the greatest value, if NULLS FIRST or
+/// NULLS LAST would place NULL elements otherwise.
 fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     let split = |by: &Sort| by.asc == by.nulls_first && is_nested(&by.expr, schema);
     if !keys.iter().skip(kept).any(split) {
@@ -127,14 +127,14 @@ fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     true
 }
 
-/// The result that a call computes from lists or structs.
+/// A function over lists or structs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Nested {
-    /// The ordering as -1, 0 or 1; NULL if a side is NULL.
+    /// Compares two values: -1, 0 or 1, or NULL if a value is NULL.
     Order,
-    /// The greatest value that is not NULL.
+    /// Returns the greatest value that is not NULL.
     Greatest,
-    /// The least value that is not NULL.
+    /// Returns the least value that is not NULL.
     Least,
 }
 
@@ -168,7 +168,11 @@ impl ScalarUDFImpl for NestedCall {
         match (self.nested, types) {
             (Nested::Order, [_, _]) => Ok(DataType::Int8),
             (Nested::Greatest | Nested::Least, [first, ..]) => Ok(first.clone()),
-            _ => plan_err!("{}: {} arguments", self.name(), types.len()),
+            _ => plan_err!(
+                "internal error: {} has {} arguments; comparisons take 2, extremes at least 1",
+                self.name(),
+                types.len()
+            ),
         }
     }
 
@@ -186,7 +190,14 @@ impl ScalarUDFImpl for NestedCall {
             }
             (Nested::Greatest, values) => extreme_of_rows(values, rows, Ordering::Greater)?,
             (Nested::Least, values) => extreme_of_rows(values, rows, Ordering::Less)?,
-            _ => return exec_err!("{}: {} arguments", self.name(), values.len()),
+            _ => {
+                return exec_err!(
+                    "internal error: {} has {} arguments; comparisons take 2, extremes at \
+             least 1",
+                    self.name(),
+                    values.len()
+                );
+            }
         };
         Ok(match one {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
@@ -195,10 +206,10 @@ impl ScalarUDFImpl for NestedCall {
     }
 }
 
-/// Returns the best value of each row that is not NULL.
+/// Returns the value of each row that compares as `wanted` with all others and is not NULL.
 fn extreme_of_rows(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
     let Some(first) = values.first() else {
-        return exec_err!("an extreme needs at least one argument");
+        return exec_err!("an extreme needs at least 1 argument; none given");
     };
     let mut sources: Vec<&dyn Array> = values.iter().map(|v| v.as_ref()).collect();
     let null = new_null_array(first.data_type(), 1);

@@ -1,4 +1,4 @@
-//! [`RowsIn`]: `(a, b) IN (SELECT x, y ..)`, whatever the query is about.
+//! [`RowsIn`]: plans `(a, b) IN (SELECT x, y ..)`.
 
 use std::sync::Arc;
 
@@ -15,13 +15,14 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// The fields of a row that a statement has on both sides of IN, with their number behind.
+/// Prefix of the names of struct fields that `sql::tuples` writes for the values of a row.
 pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
 
-/// Analyzer rule, in front of DataFusion's type coercion: rows are found in a query by EXISTS.
+/// Analyzer rule, before DataFusion's type coercion: rewrites a row in front of IN to EXISTS.
 ///
-/// DataFusion 55 plans no row in front of IN. A statement has structs of fields [`ROW_FIELD`] there, which are
-/// in a query where all of their fields equal those of one of its rows: NULL where a field says neither.
+/// DataFusion 55 cannot plan a row in front of IN. `sql::tuples` writes it as a struct with fields
+/// [`ROW_FIELD`]. IN is true if all fields equal the fields of a row of the query, and NULL if there is no
+/// such row but one that could match if it were not for NULL.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct RowsIn;
 
@@ -58,7 +59,7 @@ fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     }
     let schema = merge_schema(&node.inputs());
     if let LogicalPlan::Filter(filter) = node {
-        // FALSE and NULL are the same for a conjunct.
+        // FALSE and NULL both drop the row, so a conjunct needs no NULL.
         let conjuncts =
             split_conjunction_owned(filter.predicate).into_iter().map(|e| match row_test(&e) {
                 Some((values, test)) if !test.negated => {
@@ -78,7 +79,7 @@ fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     })
 }
 
-/// An expression whose tests of rows have all three answers.
+/// Rewrites the tests of rows in an expression to values that are TRUE, FALSE or NULL.
 fn value_of(e: Expr, schema: &DFSchema) -> Result<Expr> {
     let done = e.transform_up(|e| {
         let Some((values, test)) = row_test(&e) else { return Ok(Transformed::no(e)) };
@@ -91,13 +92,13 @@ fn value_of(e: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(done.data)
 }
 
-/// The values of a row that is looked for in a query, and the test.
+/// Returns the values of the row in front of IN, and the test, if the expression is one.
 fn row_test(e: &Expr) -> Option<(Vec<Expr>, &InSubquery)> {
     let Expr::InSubquery(test) = e else { return None };
     Some((fields_of(&test.expr)?, test))
 }
 
-/// The values of a struct that a statement has made of a row.
+/// Returns the values of a struct that `sql::tuples` made of a row.
 fn fields_of(e: &Expr) -> Option<Vec<Expr>> {
     let Expr::ScalarFunction(call) = e else { return None };
     let Some(Expr::Literal(first, _)) = call.args.first() else { return None };
@@ -106,7 +107,7 @@ fn fields_of(e: &Expr) -> Option<Vec<Expr>> {
     is_row.then(|| call.args.iter().skip(1).step_by(2).cloned().collect())
 }
 
-/// The rows of a query beside the values that are looked for, as the query sees them.
+/// The query of IN, and the condition that its columns equal the values in front of IN.
 struct Rows {
     query: LogicalPlan,
     equal: Expr,
@@ -119,7 +120,8 @@ impl Rows {
         let equal = values.iter().enumerate().map(|(at, value)| {
             if value.contains_outer() {
                 return not_impl_err!(
-                    "(.., {value}, ..) IN (SELECT ..) uses a column of an outer query; add the column to the FROM clause of the query that contains IN, and test it there"
+                    "(.., {value}, ..) IN (SELECT ..) uses a column of an outer query; add the column to \
+                     the FROM clause of the query that contains IN, and test it there"
                 );
             }
             let outer = value.clone().transform_up(|e| match e {
@@ -133,7 +135,7 @@ impl Rows {
         });
         let equal = conjunction(equal.collect::<Result<Vec<_>>>()?);
         let equal = equal.ok_or_else(|| {
-            plan_datafusion_err!("the row before IN has no values; write at least one")
+            plan_datafusion_err!("the row in front of IN has no values; write at least one")
         })?;
         Ok(Self { query, equal })
     }
@@ -143,18 +145,18 @@ impl Rows {
         Ok(exists(Arc::new(rows.build()?)))
     }
 
-    /// Whether IN is true.
+    /// Returns a condition for IN being true.
     fn is_found(&self) -> Result<Expr> {
         self.rows_where(self.equal.clone())
     }
 
-    /// Whether IN is true or NULL.
+    /// Returns a condition for IN being true or NULL.
     fn is_open(&self) -> Result<Expr> {
         self.rows_where(Expr::IsNotFalse(Box::new(self.equal.clone())))
     }
 }
 
-/// A query of one column, a struct, with a column for each field.
+/// Splits the struct column of a query into one column per field.
 fn with_columns(
     query: &LogicalPlan,
     count: usize,
@@ -172,7 +174,11 @@ fn with_columns(
     let row = match query.schema().columns().as_slice() {
         [only] => Expr::Column(only.clone()),
         columns => {
-            return Err(plan_datafusion_err!("a row is one column, not {}", columns.len()));
+            return Err(plan_datafusion_err!(
+                "a query in IN has {} columns; a row in front of IN needs \
+             one column with the struct of the row",
+                columns.len()
+            ));
         }
     };
     let columns =

@@ -10,13 +10,13 @@ use datafusion::error::Result;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
-/// Physical optimizer rule, after those of DataFusion: every file scan with a limit reads in order.
+/// Physical optimizer rule, after DataFusion's rules: makes every file scan with a limit read in order.
 ///
-/// A Parquet scan with a limit and without `preserve_order` drops row groups that match a filter
-/// partially if others that match fully have enough rows, and so returns later rows.
-/// `LimitPushdown` of DataFusion 55 leaves `preserve_order` unset even if a merge above relies on
-/// the order of the scan; `stock_limits_drop_row_groups` in `tests/sql/order.rs` fails once it does
-/// not. In addition, LIMIT here promises the first rows of the source, which DataFusion does not.
+/// A Parquet scan with a limit and without `preserve_order` skips row groups that match a filter
+/// partially if row groups that match fully have enough rows, and so returns later rows. `LimitPushdown`
+/// of DataFusion 55 leaves `preserve_order` unset even if a merge above relies on the order of the scan.
+/// Remove once `stock_limits_drop_row_groups` in `tests/sql/order.rs` fails. In addition, LIMIT here
+/// promises the first rows of the source, which DataFusion does not.
 #[derive(Debug)]
 pub(in crate::sql) struct OrderedScanLimits;
 

@@ -9,13 +9,11 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule: `x SIMILAR TO pattern` matches the whole of `x`, and `%` and `_` mean what they
-/// mean in LIKE.
+/// Analyzer rule: makes `x SIMILAR TO pattern` match the whole of `x`, with `%` and `_` as in LIKE.
 ///
-/// DataFusion 55 searches for the pattern as a regular expression: `'abc' SIMILAR TO 'b'` is true
-/// and `'abc' SIMILAR TO 'a%'` is false. The rule translates a literal pattern to the equivalent
-/// regular expression. `stock_similar_to_still_searches` in `tests/sql/texts.rs` fails once this
-/// rule can be removed.
+/// DataFusion 55 searches for the pattern as a regular expression: `'abc' SIMILAR TO 'b'` is true and
+/// `'abc' SIMILAR TO 'a%'` is false. The rule translates a literal pattern to the equivalent regular
+/// expression. Remove once `stock_similar_to_still_searches` in `tests/sql/texts.rs` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct SimilarPatterns;
 
@@ -60,7 +58,7 @@ fn as_regex(like: Like) -> Result<Expr> {
     Ok(Expr::BinaryExpr(BinaryExpr::new(like.expr, op, Box::new(pattern))))
 }
 
-/// Returns the regular expression of a pattern, anchored at both ends.
+/// Translates a pattern to a regular expression that is anchored at both ends.
 fn translate_pattern(pattern: &str, escape: Option<char>) -> Result<String> {
     let escape = escape.unwrap_or('\\');
     let mut out = String::from("^(?s:");
@@ -80,7 +78,7 @@ fn translate_pattern(pattern: &str, escape: Option<char>) -> Result<String> {
                     within_class = false;
                     out.push(']');
                 }
-                // [[:alpha:]] is a class within a class.
+                // `[:alpha:]` within a class.
                 '[' if rest.peek() == Some(&':') => {
                     out.push('[');
                     for c in rest.by_ref() {
@@ -116,8 +114,8 @@ fn translate_pattern(pattern: &str, escape: Option<char>) -> Result<String> {
     Ok(out)
 }
 
-/// Writes a character so that a regular expression matches it literally. `\<` and `\>` would match
-/// word boundaries.
+/// Appends a character so that a regular expression matches it literally. `\<` and `\>` would match word
+/// boundaries, so the two are not escaped.
 fn push_literal(out: &mut String, c: char) {
     if r"\.+*?()|[]{}^$#&-~".contains(c) {
         out.push('\\');

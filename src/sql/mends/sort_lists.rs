@@ -1,10 +1,10 @@
-//! ORDER BY lists with LIMIT by a full sort.
+//! Sorts lists with LIMIT completely.
 //!
-//! DataFusion's TopK orders rows by their encoded form, in which NULL within a list or struct is
-//! placed by NULLS FIRST / LAST and ASC / DESC. But it drops rows of later batches by comparing
-//! them with the last of the best so far, where such a NULL is always the least. Rows are lost, and
-//! which ones depends on the batches. This rule can be removed when
-//! `order_by_lists_does_not_depend_on_batches` of the SQL tests passes without it.
+//! DataFusion's TopK orders rows by their encoded form, in which NULLS FIRST / LAST and ASC / DESC place
+//! a NULL within a list or struct. But it drops rows of later batches by a comparison with the last of
+//! the best rows so far, in which such a NULL is always the least value. TopK then loses rows that depend
+//! on the batches. `order_by_lists_does_not_depend_on_batches` of the SQL tests passes without this rule
+//! once it can be removed.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
-/// Physical optimizer rule: moves the limit of sorts by lists and structs above them.
+/// Physical optimizer rule: replaces the limit of sorts by lists and structs with a limit above them.
 #[derive(Debug, Default)]
 pub(crate) struct SortLists;
 

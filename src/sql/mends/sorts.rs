@@ -1,5 +1,5 @@
-//! [`MissingSorts`] and [`UnorderedKeys`]: orders that DataFusion assumes but does not have, or has
-//! but cannot use.
+//! [`MissingSorts`], [`UnorderedKeys`] and [`LostConstants`]: orders that DataFusion assumes wrongly or
+//! cannot use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,17 +25,16 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::one_input;
 
-/// Physical optimizer rule, before plans are checked: sorts the input of a node if the required
-/// order is not known to hold.
+/// Physical optimizer rule, before plans are checked: adds required sorts that are not known to hold.
 ///
-/// Below UNION ALL, DataFusion sorts by a column that equals the key in one input and is constant
-/// in another, and then cannot derive an order for the union: the statement fails in
-/// `SanityCheckPlan`. `stock_unions_with_a_constant_still_fail` in `tests/sql/order.rs` fails once
-/// this is fixed upstream.
+/// Below UNION ALL, DataFusion sorts by a column that equals the key in one input and is constant in
+/// another, and then cannot derive an order for the union, so the statement fails in `SanityCheckPlan`.
+/// Remove once `stock_unions_with_a_constant_still_fail` in `tests/sql/order.rs` fails.
 ///
-/// Sorts with a limit below a merge get all of its keys. DataFusion omits those that are constant in
-/// each input of UNION ALL, and drops rows of one input that equal the last ones of another by the
-/// remaining keys. `stock_limits_over_unions_still_drop_rows` fails once this is fixed upstream.
+/// The rule also makes sorts with a limit below a merge sort by all keys of the merge. DataFusion omits
+/// keys that are constant in each input of UNION ALL, and then drops rows of one input that equal the
+/// last rows of another by the remaining keys. Remove once `stock_limits_over_unions_still_drop_rows`
+/// fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MissingSorts;
 
@@ -83,7 +82,7 @@ fn with_sorts(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execut
     }
 }
 
-/// A sort with a limit below a merge, by all keys of the merge.
+/// Returns a sort by all keys of a merge, if `node` is a merge and `input` a sort with a limit.
 fn sort_by_all_keys(
     node: &Arc<dyn ExecutionPlan>,
     input: &Arc<dyn ExecutionPlan>,
@@ -107,13 +106,12 @@ fn with_inputs(
     node.replace_children(inputs, anew)
 }
 
-/// Physical optimizer rule, before [`MissingSorts`]: groups keys of a type without a comparison of
-/// single values as if they were unordered.
+/// Physical optimizer rule, before [`MissingSorts`]: hides the order of the input of an aggregation with
+/// keys whose type has no comparison of scalars.
 ///
-/// If some keys are ordered, as constants are, an aggregation compares them with those of the
-/// previous row, and fails with "Uncomparable values" for lists of lists.
-/// `stock_distinct_of_constant_lists_still_fails` in `tests/sql/order.rs` fails once this is fixed
-/// upstream.
+/// If some keys are ordered, for example constant, an aggregation compares them with the keys of the
+/// previous row, and fails with "Uncomparable values" for lists of lists. Remove once
+/// `stock_distinct_of_constant_lists_still_fails` in `tests/sql/order.rs` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct UnorderedKeys;
 
@@ -152,14 +150,14 @@ impl PhysicalOptimizerRule for UnorderedKeys {
     }
 }
 
-/// Physical optimizer rule, before all of DataFusion's: columns that are constant or equal below an
-/// outer join, GROUPING SETS, ROLLUP or CUBE are no longer treated as constant or equal above it.
+/// Physical optimizer rule, before all of DataFusion's: forgets constant and equal columns above outer
+/// joins, GROUPING SETS, ROLLUP and CUBE.
 ///
-/// Above such a node, a column that is constant (`WHERE k = 1`) or equal to another below it is NULL
-/// in unmatched rows of the join and in grouping sets without the column. DataFusion still treats it
-/// as constant: it drops `ORDER BY k`, and an aggregation that assumes its input to be grouped by `k`
-/// returns a group several times. `stock_constants_are_still_kept_where_they_are_null` in
-/// `tests/sql/order.rs` fails once this is fixed upstream.
+/// A column that is constant (`WHERE k = 1`) or equal to another below such a node is NULL above it, in
+/// unmatched rows of the join and in grouping sets without the column. DataFusion still treats it as
+/// constant: it drops `ORDER BY k`, and an aggregation that relies on input grouped by `k` returns a
+/// group several times. Remove once `stock_constants_are_still_kept_where_they_are_null` in
+/// `tests/sql/order.rs` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LostConstants;
 
@@ -203,7 +201,7 @@ impl PhysicalOptimizerRule for LostConstants {
     }
 }
 
-/// Returns the inputs of a node whose columns are NULL in rows that the node adds.
+/// Returns the indices of the inputs whose columns are NULL in rows that the node adds.
 fn inputs_with_null_rows(node: &Arc<dyn ExecutionPlan>) -> &'static [usize] {
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
         return if aggregate.group_expr().is_single() { &[] } else { &[0] };
@@ -229,7 +227,7 @@ fn of_join(join: &JoinType) -> &'static [usize] {
     }
 }
 
-/// Whether two scalars of a type can be compared: lists can unless their values are lists.
+/// Whether two scalars of a type can be compared. Lists can, unless their elements are nested.
 pub(super) fn has_comparison(t: &DataType) -> bool {
     match t {
         DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
@@ -239,7 +237,7 @@ pub(super) fn has_comparison(t: &DataType) -> bool {
     }
 }
 
-/// Passes its input through without any known order or constants.
+/// Passes its input through, but reports no order and no constants.
 #[derive(Debug)]
 struct UnorderedExec {
     input: Arc<dyn ExecutionPlan>,
@@ -307,7 +305,10 @@ impl ExecutionPlan for UnorderedExec {
     ) -> Result<Arc<Statistics>> {
         match input_stats {
             [input] => Ok(Arc::clone(input)),
-            _ => datafusion::common::internal_err!("{} must have exactly one input", self.name()),
+            _ => datafusion::common::internal_err!(
+                "internal error: {} needs the statistics of 1 input",
+                self.name()
+            ),
         }
     }
 }

@@ -10,9 +10,10 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, before DataFusion's type coercion, which leaves a dictionary on the left of LIKE
-/// as it is and casts the pattern to another string type: `code LIKE pattern` fails if the pattern
-/// is a column of a Parquet file. The rule casts the pattern to the value type of the dictionary.
+/// Analyzer rule, before type coercion: casts the pattern of LIKE to the value type of a dictionary.
+///
+/// Type coercion leaves the dictionary and casts the pattern to another string type, so `code LIKE
+/// pattern` fails if the pattern is a column of a Parquet file.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct OneText;
 
@@ -50,7 +51,7 @@ fn of_one_type(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Ok(DataType::Dictionary(_, values)) if is_text(&values) => *values,
         _ => return Transformed::no(Expr::Like(like)),
     };
-    // DataFusion handles a pattern that has its type, and unpacks dictionaries of other strings.
+    // DataFusion handles a pattern of type Utf8, and unpacks dictionaries of other string types.
     let pattern = like.pattern.get_type(schema);
     if values != DataType::Utf8 || pattern.is_ok_and(|t| t == DataType::Utf8 || t.is_null()) {
         return Transformed::no(Expr::Like(like));

@@ -1,8 +1,8 @@
-//! Merges many consecutive UNIONs into one.
+//! Merges consecutive UNIONs into one.
 //!
-//! The parser nests `a UNION ALL b UNION ALL c` as one union within the next. `optimize_unions` of
-//! DataFusion 55 moves the inputs of the inner union into the outer one at each of them, and
-//! inspects all inputs each time, which takes time quadratic in their number.
+//! The parser nests `a UNION ALL b UNION ALL c` as one union within the next. At each level,
+//! `optimize_unions` of DataFusion 55 moves the inputs of the inner union into the outer one and inspects
+//! all inputs, which takes time quadratic in their number.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Distinct, LogicalPlan, Union};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, after type coercion: replaces each input of a union that is itself a union of the
-/// same types with its inputs. Below DISTINCT, it does the same with a DISTINCT of such a union.
+/// Analyzer rule, after type coercion: replaces a union among the inputs of a union of the same types
+/// with its own inputs. Below DISTINCT, it also replaces the DISTINCT of such a union.
 #[derive(Debug)]
 pub(in crate::sql) struct FlatUnions;
 
@@ -50,7 +50,7 @@ fn is_nested(union: &Union, distinct: bool) -> bool {
     union.inputs.iter().any(|input| inner_union(input, &union.schema, distinct).is_some())
 }
 
-/// Returns an input if it is a union of the same types.
+/// Returns an input as a union, if it is one and has the same types.
 fn inner_union<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
     match input {
         LogicalPlan::Union(union) if has_types_of(&union.schema, schema) => Some(union),
@@ -67,7 +67,6 @@ fn has_types_of(one: &DFSchema, other: &DFSchema) -> bool {
         && one.fields().iter().zip(other.fields()).all(|(a, b)| a.data_type() == b.data_type())
 }
 
-/// Replaces nested unions with their inputs.
 fn flatten_union(union: Union, distinct: bool) -> Union {
     let mut inputs = Vec::new();
     let mut open: Vec<Arc<LogicalPlan>> = union.inputs.into_iter().rev().collect();

@@ -1,4 +1,4 @@
-//! [`WindowKeys`]: windows over lists of lists and structs.
+//! [`WindowKeys`]: windows keyed by structs and lists of lists.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use datafusion::optimizer::AnalyzerRule;
 use crate::sql::mends::sorts::has_comparison;
 use serrate_core::internal::canonical_floats;
 
-/// Analyzer rule, in front of DataFusion's type coercion: windows are partitioned and ordered by texts in the
-/// place of lists of lists and structs.
+/// Analyzer rule, before DataFusion's type coercion: partitions and orders windows by strings in place of
+/// structs and lists of lists.
 ///
-/// DataFusion compares the keys of a row with those of the row before as scalars, and fails with "Uncomparable
-/// values" over lists of lists; constant ones are not ordered to it, and structs have no RANGE frame, which
-/// every window has. `stock_windows_over_lists_of_lists_still_fail` in `tests/sql/order.rs` fails once this
-/// rule can go.
+/// DataFusion compares the keys of a row with the keys of the previous row as scalars, and fails with
+/// "Uncomparable values" for lists of lists. It does not recognize constant keys of these types as
+/// ordered, and structs have no RANGE frame, which is the default. Remove once
+/// `stock_windows_over_lists_of_lists_still_fail` in `tests/sql/order.rs` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct WindowKeys;
 
@@ -69,7 +69,7 @@ fn key_windows(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(e, changed)
 }
 
-/// `text_key(x)`: texts in the order of lists or structs, in which NULL within them is the greatest value.
+/// `text_key(x)`: strings that sort as lists or structs do, with NULL elements as the greatest value.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TextKey {
     signature: Signature,
@@ -95,12 +95,12 @@ impl ScalarUDFImpl for TextKey {
                 let text = to_texts(&value.to_array()?)?;
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&text, 0)?))
             }
-            args => exec_err!("text_key: expected one argument, found {}", args.len()),
+            args => exec_err!("text_key takes 1 argument; {} given", args.len()),
         }
     }
 }
 
-/// The bytes of Arrow's row format, whose order is that of the values, as hexadecimal digits.
+/// Returns the bytes of Arrow's row format, which sort like the values, as hexadecimal digits.
 fn to_texts(values: &ArrayRef) -> Result<ArrayRef> {
     let order = SortOptions { descending: false, nulls_first: false };
     let field = SortField::new_with_options(values.data_type().clone(), order);
@@ -111,7 +111,7 @@ fn to_texts(values: &ArrayRef) -> Result<ArrayRef> {
             let bytes = row.as_ref();
             let mut text = String::with_capacity(bytes.len().saturating_mul(2));
             for byte in bytes {
-                // A String takes all that is written.
+                // Writing to a String cannot fail.
                 let _ = write!(text, "{byte:02x}");
             }
             text

@@ -20,13 +20,13 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::sql::exec::one_input;
 
-/// Number of batches that a partition may be ahead of its turn.
+/// Number of batches that a partition buffers before its turn.
 const AHEAD: usize = 4;
 
-/// A single partition that concatenates the partitions of its input in the order of their index.
+/// Concatenates the partitions of its input, in the order of their index, to a single partition.
 ///
-/// All partitions run at the same time, each at most a few batches ahead of its turn. Under a limit
-/// they run one after the other, so that nothing is read past it.
+/// All partitions run concurrently, and each buffers a few batches before its turn. With a limit they run
+/// one after the other, so that no partition is read in vain.
 #[derive(Debug)]
 pub struct SourceOrderExec {
     input: Arc<dyn ExecutionPlan>,
@@ -90,7 +90,7 @@ impl ExecutionPlan for SourceOrderExec {
     ) -> Result<SendableRecordBatchStream> {
         if partition != 0 {
             return internal_err!(
-                "internal error: SourceOrderExec has one partition, not {partition}"
+                "internal error: SourceOrderExec has 1 partition, but partition {partition} was requested"
             );
         }
         let partitions = self.input.output_partitioning().partition_count();
@@ -114,7 +114,7 @@ impl ExecutionPlan for SourceOrderExec {
                     builder.spawn(async move {
                         let mut batches = input.execute(p, context)?;
                         while let Some(batch) = batches.next().await {
-                            // The receiver is closed when no more batches are needed.
+                            // The receiver is closed once no more batches are needed.
                             let failed = batch.is_err();
                             if sender.send(batch).await.is_err() || failed {
                                 break;

@@ -1,11 +1,10 @@
 //! Rows in source order: by file name, then by position in the file.
 //!
-//! Formats that know rows by position (`.nrt`, safetensors) are written in source order whatever
-//! the number of partitions, and LIMIT takes the first rows of the source. DataFusion's plans
-//! promise neither: partitions are merged in order of arrival, scans assign files to idle
-//! partitions, and round-robin repartitioning distributes batches. [`in_source_order`] rewrites a
-//! plan so that its partitions, one after another, are the rows in source order, or returns why it
-//! cannot.
+//! Formats that identify rows by position (`.nrt`, safetensors) are written in source order whatever the
+//! number of partitions, and LIMIT returns the first rows of the source. DataFusion's plans promise
+//! neither: partitions are merged in order of arrival, scans assign files to idle partitions, and
+//! round-robin repartitioning distributes batches. [`in_source_order`] rewrites a plan so that its
+//! partitions, one after another, are the rows in source order, or returns why it cannot.
 
 mod concat;
 mod fixed;
@@ -50,24 +49,26 @@ pub(crate) use self::sink::OrderedSinkExec;
 pub(in crate::sql) use self::sink::ordered_sink;
 use self::sorted::SortedExec;
 
-/// Rewrites a plan so that its partitions, in the order of their index, hold the rows in source
-/// order.
+/// Rewrites a plan so that its partitions, in the order of their index, hold the rows in source order.
 ///
-/// It removes round-robin repartitioning, concatenates merged partitions, and makes file scans read
-/// their own files in order. It accepts filters, projections, limits, `unnest`, `UNION ALL` (first
-/// its first input) and sorted plans.
+/// It removes round-robin repartitioning, concatenates merged partitions, and makes file scans read their
+/// own files in order. It accepts filters, projections, limits, `unnest`, `UNION ALL` (one input after
+/// the other) and sorted plans.
 ///
 /// # Errors
-/// When the plan has no order to keep: a join, an aggregation by keys, a window over partitions,
-/// hash repartitioning. The message names the operator.
+/// When the plan has no order to keep because of a join, an aggregation by keys, a window over partitions
+/// or hash repartitioning. The message names the operator.
 pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match rewrite_plan(plan)? {
         Ok(plan) => Ok(plan),
-        Err(operator) => plan_err!("the plan has no order of rows ({operator})"),
+        Err(operator) => plan_err!(
+            "the rows of the plan have no order, because it contains {operator}; \
+         add ORDER BY"
+        ),
     }
 }
 
-/// The plan in source order, or the operator that loses the order.
+/// The plan in source order, or the name of the operator that loses the order.
 type Ordered = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 
 fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
@@ -91,8 +92,8 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
         return Ok(Ok(Arc::clone(plan)));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        // Without keys there is one row. Before optimization, a plan only requires a single
-        // partition.
+        // Without keys there is one row. Before optimization, the input may have several partitions although
+        // the aggregate requires one.
         let one = one || single_input(plan);
         return Ok(if aggregate.group_expr().is_empty() && one {
             Ok(Arc::clone(plan))
@@ -106,7 +107,7 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
     }
     let children = plan.children();
     let through: Vec<bool> = if children.is_empty() {
-        // The partitions of any other source are assumed to be in order.
+        // The partitions of other sources are assumed to be in order.
         return Ok(Ok(Arc::clone(plan)));
     } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>() {
         vec![true; children.len()]
@@ -143,7 +144,7 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
         .map(Ok)
 }
 
-/// Whether a plan with one input requires a single partition of it.
+/// Whether a plan has one input and requires a single partition of it.
 fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let required = plan.input_distribution_requirements().into_per_child();
     matches!(required.as_slice(), [Distribution::SinglePartition])
@@ -171,8 +172,7 @@ fn ordered_scan(plan: &Arc<dyn ExecutionPlan>, scan: &DataSourceExec) -> Arc<dyn
     DataSourceExec::from_data_source(builder.build())
 }
 
-/// Keeps the partitions of tables in memory: DataFusion sorts their batches by size when it
-/// repartitions them.
+/// Prevents the repartitioning of tables in memory, in which DataFusion sorts batches by size.
 fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let fixed = plan.transform_down(|node| {
         let source = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
@@ -208,7 +208,7 @@ pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn 
     Ok(pinned.data)
 }
 
-/// Returns a plan whose order, if it has one, the optimizer keeps.
+/// Makes the optimizer keep the order of a plan, if it has one.
 pub(in crate::sql) fn pinned(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_ordering().cloned() {
         Some(order) => Arc::new(SortedExec::new(plan, order)),
@@ -216,7 +216,6 @@ pub(in crate::sql) fn pinned(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionP
     }
 }
 
-/// Returns the error for a query whose rows have no position.
 fn refuse_unordered(format: &str, operator: &str, ids: &[&str]) -> DataFusionError {
     let ids = ids.iter().map(|i| format!("`{i}`")).collect::<Vec<_>>().join(" or ");
     let or_id = match ids.as_str() {
@@ -228,7 +227,7 @@ fn refuse_unordered(format: &str, operator: &str, ids: &[&str]) -> DataFusionErr
     ))
 }
 
-/// Physical optimizer rule: source order under LIMIT and under the sinks of our formats.
+/// Physical optimizer rule: source order below LIMIT and below the sinks of Serrate's formats.
 #[derive(Debug, Default)]
 pub(crate) struct SourceOrder;
 
@@ -238,7 +237,7 @@ impl PhysicalOptimizerRule for SourceOrder {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // A node above a limit may distribute its rows again, to evaluate a projection in parallel.
+        // A node above a limit may repartition rows to evaluate a projection in parallel.
         let plan = match limit_reaches_output(&plan) {
             true => rewrite_plan(&plan)?.unwrap_or(plan),
             false => plan,
@@ -274,8 +273,7 @@ impl PhysicalOptimizerRule for SourceOrder {
     }
 }
 
-/// Whether the rows of a plan are those of a limit in it, one for one or fewer, and distributed to
-/// partitions above it.
+/// Whether all rows of a plan come from a limit below it, and a node between them repartitions the rows.
 fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     let mut dealt_out = false;
@@ -293,7 +291,7 @@ fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// Physical optimizer rule, before all others: LIMIT takes the first rows of tables in memory.
+/// Physical optimizer rule, before all others: LIMIT returns the first rows of tables in memory.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryOrder;
 

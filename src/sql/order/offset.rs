@@ -1,4 +1,4 @@
-//! [`OffsetIntoScan`]: tables in memory and Parquet files do not read the rows that OFFSET skips.
+//! [`OffsetIntoScan`]: skips the rows of OFFSET in scans of tables in memory and Parquet files.
 
 use std::sync::Arc;
 
@@ -19,10 +19,9 @@ use super::SourceOrderExec;
 use crate::sql::sources::parquet::windowed;
 use crate::sql::sources::table::TableSource;
 
-/// Physical optimizer rule, after rows under limits are in source order: LIMIT and OFFSET over
-/// plain columns of a table in memory, or of Parquet files with known numbers of rows, become a
-/// range of rows. Row groups outside the range are not read, and of those at its ends only the rows
-/// inside.
+/// Physical optimizer rule, after rows under limits are in source order: makes LIMIT and OFFSET a range
+/// of rows of the scan, over plain columns of a table in memory or of Parquet files with known numbers of
+/// rows. Row groups outside the range are not read, and row groups at its ends only in part.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct OffsetIntoScan;
 
@@ -56,8 +55,8 @@ impl PhysicalOptimizerRule for OffsetIntoScan {
     }
 }
 
-/// Returns the plan without the first `skip` rows and with at most `fetch`, if its rows are those
-/// of a table in memory or of Parquet files, one for one and in order.
+/// Returns the plan without the first `skip` rows and with at most `fetch`, if its rows are exactly the
+/// rows of a table in memory or of Parquet files, in order.
 fn skip_rows(
     plan: &Arc<dyn ExecutionPlan>,
     skip: usize,
@@ -75,13 +74,13 @@ fn skip_rows(
             window.map(|window| DataSourceExec::from_data_source(window) as Arc<dyn ExecutionPlan>)
         );
     }
-    // The scan counts the rows, so that no limit remains above it.
+    // The scan limits the rows itself, so no limit remains above it.
     if let Some(order) = plan.downcast_ref::<SourceOrderExec>() {
         let within = order.fetch().map(|given| given.saturating_sub(skip));
         let fetch = [fetch, within].into_iter().flatten().min();
         let ordered = skip_rows(order.children()[0], skip, fetch)?.map(|input| {
             match input.output_partitioning().partition_count() {
-                // The single input has exactly these rows in order.
+                // A single partition already has exactly these rows in order.
                 1 => input,
                 _ => Arc::new(SourceOrderExec::new(input, fetch)) as Arc<dyn ExecutionPlan>,
             }

@@ -28,27 +28,27 @@ use crate::sql::exec::one_input;
 
 /// Writes its input to a sink that keeps the order of rows.
 ///
-/// Input with ORDER BY is merged by it. Other input is rewritten to source order by the rule
-/// [`SourceOrder`](super::SourceOrder) or, if that is not installed, at execution. If this is
-/// impossible, the format knows rows by position, and no column identifies rows, the query is
-/// refused.
+/// A sorted merge combines input with ORDER BY. Other input is rewritten to source order by the rule
+/// [`SourceOrder`](super::SourceOrder) or, if that is not installed, at execution. If this is impossible,
+/// the format identifies rows by position, and no column identifies rows, the query is refused.
 #[derive(Clone, Debug)]
 pub(crate) struct OrderedSinkExec {
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    /// Names of columns that identify rows in any order; `None` if the format needs no order.
+    /// Names of columns that identify rows in any order. `None` if the format needs no order.
     ids: Option<&'static [&'static str]>,
     /// Whether the input is in its final form.
     settled: bool,
     properties: Arc<PlanProperties>,
 }
 
-/// Returns a plan that writes `input` to `sink`. `order` is the order that the query requires.
-/// `ids` names the columns by which rows are identified, so that they need no order; input with
-/// neither is refused. If `ids` is `None`, the format needs no order, and unordered rows are written
-/// as they arrive.
+/// Returns a plan that writes `input` to `sink`.
+///
+/// `order` is the order that the query requires. `ids` names the columns that identify rows in any order.
+/// Input without an order and without such a column is refused. If `ids` is `None`, the format needs no
+/// order, and unordered rows are written as they arrive.
 pub(in crate::sql) fn ordered_sink(
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
@@ -60,7 +60,7 @@ pub(in crate::sql) fn ordered_sink(
     // The sink cannot require an order by columns that are not written, so the sorts are pinned.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
-    // Refusals happen here, because the error of an optimizer rule starts with the rule's name.
+    // An error of an optimizer rule would start with the name of the rule, so the check is here.
     sink.check_order()?;
     Ok(Arc::new(sink))
 }
@@ -84,8 +84,8 @@ impl OrderedSinkExec {
         Self { input, sink, order, format, ids, settled: false, properties: Arc::new(properties) }
     }
 
-    /// Replaces the input. A node that wraps the input of a settled plan (in metrics, for example)
-    /// keeps it settled.
+    /// Replaces the input. A wrapper around the input of a settled plan (for metrics, say) keeps it
+    /// settled.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         let settled = self.settled && input.output_partitioning().partition_count() == 1;
         Self {
@@ -105,7 +105,7 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Accepts rows that a column identifies.
+    /// Refuses rows unless a column identifies them.
     fn check_ids(&self, operator: &str) -> Result<()> {
         let Some(ids) = self.ids else { return Ok(()) };
         let schema = self.input.schema();
@@ -117,14 +117,14 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Returns the node with its input in source order and one partition; `None` if it already is.
+    /// Returns the node with its input in source order and one partition, or `None` if it already is.
     pub(super) fn to_ordered(&self) -> Result<Option<Self>> {
         if self.settled {
             return Ok(None);
         }
         let partitions = self.input.output_partitioning().partition_count();
         let input = if self.order.is_some() {
-            // The input is sorted: a single partition was required.
+            // A sorted input has a single partition, because the node required it.
             Arc::clone(&self.input)
         } else {
             match rewrite_plan(&self.input)? {
@@ -193,7 +193,7 @@ impl ExecutionPlan for OrderedSinkExec {
     ) -> Result<SendableRecordBatchStream> {
         if partition != 0 {
             return internal_err!(
-                "internal error: OrderedSinkExec has one partition, not {partition}"
+                "internal error: OrderedSinkExec has 1 partition, but partition {partition} was requested"
             );
         }
         if let Some(ordered) = self.to_ordered()? {

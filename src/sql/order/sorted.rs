@@ -17,8 +17,8 @@ use crate::sql::exec::one_input;
 /// Passes its single sorted partition through.
 ///
 /// It marks an ORDER BY of the query in a plan that is not optimized yet. The optimizer may sort
-/// elsewhere (below a join, for example) or not at all if rows arrive sorted, as long as this node
-/// gets the order that it requires.
+/// elsewhere (below a join, for example), or not at all if rows arrive sorted, as long as this node gets
+/// the order that it requires.
 #[derive(Debug)]
 pub(super) struct SortedExec {
     input: Arc<dyn ExecutionPlan>,

@@ -1,9 +1,9 @@
 //! Batches sized by leaf values.
 //!
-//! A batch of 8,192 rows of patients can take gigabytes. Scans of `.nrt` cut their batches by
-//! leaves, but filters, joins and repartitioning collect rows up to the session's batch size again,
-//! and Parquet is read by rows. The rule lowers the batch size of a plan with lists to about
-//! `serrate.leaf_batch_size` leaves, unless its batches are already cut by leaves.
+//! A batch of 8,192 rows of patients can take gigabytes. Scans of `.nrt` split their batches by leaves,
+//! but filters, joins and repartitioning collect rows up to the session's batch size again, and Parquet
+//! is read by rows. The rule lowers the batch size of a plan with lists to about
+//! `serrate.leaf_batch_size` leaves, unless its batches are already split by leaves.
 
 use std::fmt;
 use std::sync::Arc;
@@ -58,8 +58,8 @@ impl PhysicalOptimizerRule for LeafBatches {
         if rows >= batch_size {
             return Ok(plan);
         }
-        // Nodes without lists keep the usual batch size: unnested, grouped or reduced rows would
-        // come in tiny batches.
+        // Nodes without lists keep the usual batch size; unnested, grouped or reduced rows would
+        // otherwise come in tiny batches.
         raise_batch_size(plan, rows, batch_size)
     }
 
@@ -72,8 +72,8 @@ impl PhysicalOptimizerRule for LeafBatches {
     }
 }
 
-/// Whether all batches of a plan come from scans that limit the leaves per batch themselves. Such a
-/// plan needs no [`BatchSizeExec`], which costs more time than a small query takes.
+/// Whether all batches of a plan come from scans that limit the leaves per batch themselves. Such a plan
+/// needs no [`BatchSizeExec`], which takes more time than a small query.
 fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let mut all = true;
     plan.apply(|node| {
@@ -98,8 +98,7 @@ fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     Ok(all)
 }
 
-/// Runs a plan that returns lists in batches of `rows` rows. Inputs without lists (of unnested
-/// lists, of groups) keep the batch size of the session.
+/// Runs a plan that returns lists in batches of `rows` rows. Inputs without lists keep the usual size.
 fn lower_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,
@@ -124,8 +123,8 @@ fn lower_batch_size(
     Ok(plan.data)
 }
 
-/// Runs a plan that returns no lists in batches of the usual size, with smaller ones below where
-/// lists flow.
+/// Runs a plan that returns no lists in batches of the usual size, and its parts with lists in smaller
+/// ones.
 fn raise_batch_size(
     plan: Arc<dyn ExecutionPlan>,
     rows: usize,
@@ -148,18 +147,18 @@ fn raise_batch_size(
     Ok(plan.data)
 }
 
-/// Whether batches of a plan carry lists, or are read by a scan that measures leaves.
+/// Whether batches of a plan carry lists, or come from a scan that reads lists.
 fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let reads = match plan.downcast_ref::<DataSourceExec>() {
         Some(scan) => leaves_per_row(scan).is_ok_and(|leaves| leaves.is_some()),
         None => false,
     };
-    // The words of a partial sum are few: tiny batches of groups would cost more than they save.
+    // A partial sum has few words, so tiny batches of groups would cost more than they save.
     let is_long = |f: &Field| is_list(f.data_type()) && !f.metadata().contains_key(SUM_STATE);
     reads || plan.schema().fields().iter().any(|f| is_long(f))
 }
 
-/// Returns how many rows of `per_row` leaves each hold `leaves` leaves, at least one.
+/// Returns the number of rows that hold `leaves` leaves at `per_row` leaves each, at least 1.
 fn rows_per_batch(leaves: usize, per_row: f64) -> usize {
     #[expect(
         clippy::cast_possible_truncation,
@@ -170,8 +169,8 @@ fn rows_per_batch(leaves: usize, per_row: f64) -> usize {
     rows.max(1)
 }
 
-/// Returns the number of leaves per row in the largest list column that a scan reads; `None` if it
-/// reads none or nothing is known about their size.
+/// Returns the number of leaves per row in the largest list column that a scan reads, or `None` if it
+/// reads none or their size is unknown.
 pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
     let source = scan.data_source();
     if let Some(config) = source.downcast_ref::<FileScanConfig>() {
@@ -224,15 +223,14 @@ fn is_list(data_type: &DataType) -> bool {
 /// Assumed number of bytes per leaf in a compressed file.
 const LEAF_ON_DISK: f64 = 2.0;
 
-/// Estimates the number of leaves from the size of the files, which is attributed to the list
-/// columns in equal parts.
+/// Estimates leaves per row from the size of the files, divided equally among the list columns.
 fn on_disk(schema: &Schema, read: &[usize], config: &FileScanConfig, rows: usize) -> Option<f64> {
     let is = |i: &usize| schema.fields().get(*i).is_some_and(|f| is_list(f.data_type()));
     if rows == 0 || !read.iter().any(is) {
         return None;
     }
     let lists = (0..schema.fields().len()).filter(is).count();
-    // A file divided into ranges is counted once, with its first range.
+    // Counts the size of a file that is divided into ranges once, with its first range.
     let first = |f: &&PartitionedFile| f.range.as_ref().is_none_or(|r| r.start == 0);
     let files = config.file_groups.iter().flat_map(FileGroup::iter).filter(first);
     let bytes: u64 = files.map(|f| f.object_meta.size).sum();

@@ -18,14 +18,13 @@ use crate::functions::{cannot_fail, is_fixed_slice, is_ours};
 /// Prefix of the names of columns that this rule creates.
 const PREFIX: &str = "__serrate_below_join";
 
-/// Logical optimizer rule: moves our functions, `x[a:b]` and `x[a]` below a join if they read lists
-/// of one side only.
+/// Logical optimizer rule: moves Serrate's functions, `x[a:b]` and `x[a]` over one side below a join.
 ///
-/// A join copies the lists of each row that it returns, once per match. The result of a function on
-/// them is mostly small: a sum, a count, the last ten events. Below the join, it is computed once
-/// per row of its side, and the lists are not joined at all. The function stays above if an outer
-/// join adds rows of NULL, if it needs columns of both sides or may fail on a value (of a row that
-/// is not joined), and if the lists themselves are also needed.
+/// A join copies the lists of each row that it returns, once per match. The result of a function on them
+/// is usually small: a sum, a count, the last ten events. Below the join, it is computed once per row of
+/// its side, and the lists are not copied at all. The function stays above the join in these cases: an
+/// outer join adds rows of NULL, the function needs columns of both sides, it may fail on a value of a
+/// row that has no match, or the lists themselves are also needed.
 #[derive(Debug, Default)]
 pub(crate) struct BelowJoins;
 
@@ -50,7 +49,7 @@ impl OptimizerRule for BelowJoins {
         else {
             return Ok(Transformed::no(plan));
         };
-        // The columns are those of the join.
+        // The projection only passes columns of the join.
         let between = between.map(|projection| projection.expr.clone());
         let sides = [
             keeps_all_rows(join.join_type, true).then(|| Arc::clone(join.left.schema())),
@@ -104,7 +103,7 @@ impl OptimizerRule for BelowJoins {
     }
 }
 
-/// Returns the join below a plan, with or without a projection of columns between them.
+/// Returns the join below a plan, with the projection of columns between them if there is one.
 fn join_below(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
     match input {
         LogicalPlan::Join(join) => Some((join, None)),
@@ -120,7 +119,7 @@ fn join_below(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
     }
 }
 
-/// Whether all rows of a join contain a row of a side.
+/// Whether all rows that a join returns contain a row of a side.
 fn keeps_all_rows(join: JoinType, left: bool) -> bool {
     match join {
         JoinType::Inner => true,
@@ -155,7 +154,7 @@ fn side_of(
             Err(_) => false,
         });
         if here && lists {
-            // Rows without a match are computed too.
+            // Below the join, rows without a match are computed, too.
             if !cannot_fail(e, schema.as_ref())? {
                 return Ok(None);
             }
@@ -202,7 +201,7 @@ fn is_shrinking(name: &str) -> bool {
     SHRINK.contains(&name) || REDUCE.contains(&name)
 }
 
-/// Returns the columns that a plan reads as they are.
+/// Returns the columns that a plan returns unchanged.
 fn bare_lists(plan: &LogicalPlan) -> HashSet<Column> {
     plan.expressions()
         .into_iter()

@@ -1,4 +1,4 @@
-//! [`ContainsPushdown`]: tests of list membership in forms that the Parquet reader supports.
+//! [`ContainsPushdown`]: rewrites tests of list membership to forms that the Parquet reader supports.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 
 use crate::array::{leaf_type, list_depth};
 
-/// Physical optimizer rule, before those of DataFusion: in a condition over Parquet files,
-/// `ragged_any(x == v)` becomes `array_has(x, v)` and `ragged_any(ragged_isin(x, [..]))` becomes
-/// `array_has_any(x, [..])` if they are equivalent.
+/// Physical optimizer rule, before DataFusion's rules: in a condition over Parquet files, rewrites
+/// `ragged_any(x == v)` to `array_has(x, v)` and `ragged_any(ragged_isin(x, [..]))` to `array_has_any(x,
+/// [..])` if they are equivalent.
 ///
 /// These are the only predicates on lists that the Parquet reader supports. With
-/// `datafusion.execution.parquet.pushdown_filters`, which our session sets, it then decodes the
-/// other columns only for matching rows. Without the setting nothing changes, because our functions
-/// test flat values at once. The two are equivalent for one-level lists of integers, strings,
-/// booleans and dates: a condition drops a row whether it is false or NULL. For floats, zeros and
-/// NaN compare differently.
+/// `datafusion.execution.parquet.pushdown_filters`, which Serrate's session sets, the reader then decodes
+/// the other columns only for matching rows. Without the setting nothing changes, because functions of
+/// Serrate test flat values at once. The forms are equivalent for one-level lists of integers, strings,
+/// booleans and dates, because a condition drops a row whether it is false or NULL. For floats, they
+/// treat zeros and NaN differently.
 #[derive(Debug, Default)]
 pub(crate) struct ContainsPushdown;
 
@@ -78,7 +78,6 @@ impl PhysicalOptimizerRule for ContainsPushdown {
     }
 }
 
-/// Whether the only table that a plan reads is a scan of Parquet files.
 fn reads_parquet(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         let files = scan.data_source().downcast_ref::<FileScanConfig>();
@@ -90,7 +89,6 @@ fn reads_parquet(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// Returns a condition in a form that the reader supports, or `None`.
 fn as_known(
     condition: &Arc<dyn PhysicalExpr>,
     schema: &Schema,
@@ -122,8 +120,7 @@ fn as_known(
     Ok(Some(Arc::new(known)))
 }
 
-/// Returns the type of the values of a column of one-level lists, if its values compare
-/// unambiguously.
+/// Returns the type of the values of one-level lists, if both forms compare such values equally.
 fn comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
     let column = list.downcast_ref::<Column>()?;
     let data_type = schema.fields().get(column.index())?.data_type();
@@ -134,7 +131,7 @@ fn comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Data
     (list_depth(data_type) == 1 && plain).then(|| leaf.clone())
 }
 
-/// Casts a literal to a type, unless it is NULL or does not fit.
+/// Casts a literal to a type, unless it is NULL or the type cannot represent it.
 fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
     // Integers and floats compare as floats, in which several integers from 2^53 on are equal.
     if to.is_integer() && value.data_type().is_floating() {
@@ -144,7 +141,7 @@ fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
         }
     }
     let there = value.cast_to(to).ok().filter(|v| !v.is_null())?;
-    // 12.5 is not an integer, and 300 does not fit a byte.
+    // A cast back reveals a loss, such as of 12.5 to an integer or 300 to a byte.
     (there.cast_to(&value.data_type()).ok()? == *value).then_some(there)
 }
 

@@ -1,4 +1,4 @@
-//! [`FlatFilters`]: filters without inner lists if only reductions over whole rows read them.
+//! [`FlatFilters`]: filters lists without their inner lists if only reductions over whole rows read them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::functions::scalar;
 
-/// Functions of one argument that read the values of a row, whatever lists they are in.
+/// Functions of one argument that read all values of a row, whatever their nesting.
 const OF_ALL: [&str; 17] = [
     "ragged_all",
     "ragged_any",
@@ -32,11 +32,11 @@ const OF_ALL: [&str; 17] = [
     "ragged_var",
 ];
 
-/// Logical optimizer rule: `ragged_filter(x, mask)` becomes `ragged_compress(x, mask)` if only
+/// Logical optimizer rule: rewrites `ragged_filter(x, mask)` to `ragged_compress(x, mask)` if only
 /// reductions over whole rows read it, in the same expression or in the plan above.
 ///
-/// A filter writes an offset for every list, which a reduction over the row then skips. If few
-/// values are selected out of many, that is most of the work.
+/// A filter writes an offset for every list, which a reduction over the row ignores. If few of many
+/// values are selected, the offsets are most of the work.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct FlatFilters;
 
@@ -64,7 +64,6 @@ impl OptimizerRule for FlatFilters {
     }
 }
 
-/// Rewrites a reduction of a filter.
 fn flatten_reduced(e: Expr) -> Result<Transformed<Expr>> {
     let Some(filter) = reduction_argument(&e).and_then(as_compress) else {
         return Ok(Transformed::no(e));
@@ -82,7 +81,6 @@ fn reduction_argument(e: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Returns a call of `ragged_filter` as one without the inner lists.
 fn as_compress(e: &Expr) -> Option<Expr> {
     match e {
         Expr::ScalarFunction(call) if call.name() == "ragged_filter" => {
@@ -92,7 +90,7 @@ fn as_compress(e: &Expr) -> Option<Expr> {
     }
 }
 
-/// Rewrites filters that a projection passes, renamed or not, to a plan that reduces them.
+/// Rewrites filters in a projection, renamed or not, if the plan above only reduces them.
 fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::no(plan));
@@ -138,7 +136,7 @@ fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     plan.with_new_exprs(above, vec![input]).map(Transformed::yes)
 }
 
-/// Whether some expressions read a column, and only in reductions of it.
+/// Whether expressions read a column, and only in reductions of it.
 fn only_reduced(expressions: &[Expr], column: &Column) -> Result<bool> {
     let (mut reductions, mut others) = (false, false);
     for expression in expressions {

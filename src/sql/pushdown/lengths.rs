@@ -1,4 +1,4 @@
-//! [`LengthsBelow`]: the scan computes functions that read only the lengths of lists.
+//! [`LengthsBelow`]: computes functions that read only the lengths of lists in the scan.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -28,14 +28,13 @@ use crate::sql::sources::table::{RaggedTableProvider, TableSource};
 /// Prefix of the names of columns that this rule creates.
 const PREFIX: &str = "__serrate_lengths";
 
-/// Logical optimizer rule, the last of each pass: over a scan of `.nrt`, of Parquet or of a table
-/// in memory, calls such as `ragged_count(code)` in aggregates, conditions and sorts become columns
-/// of a projection directly above the scan, if nothing else needs the column that they read.
+/// Logical optimizer rule, the last of each pass: over a scan of `.nrt`, of Parquet or of a table in
+/// memory, moves calls such as `ragged_count(code)` from aggregates, conditions and sorts to a projection
+/// directly above the scan, if nothing else needs the column that they read.
 ///
-/// DataFusion pushes only the expressions of a projection directly above into a scan. A scan of
-/// `.nrt` that knows that only the lengths of a column are needed reads bounds and no values; one
-/// of Parquet decodes levels and no values; a table in memory need not cut its rows into batches by
-/// leaves.
+/// DataFusion pushes into a scan only the expressions of a projection directly above it. If only lengths
+/// of a column are needed, a scan of `.nrt` reads bounds and no values, a scan of Parquet decodes levels
+/// and no values, and a table in memory need not split its rows into batches by leaves.
 #[derive(Debug, Default)]
 pub(crate) struct LengthsBelow;
 
@@ -63,7 +62,7 @@ impl OptimizerRule for LengthsBelow {
         let Some(base) = scan_below(&plan, &config.options()) else {
             return Ok(Transformed::no(plan));
         };
-        // A projection directly above the scan was created by this rule.
+        // This rule created the projection directly above the scan.
         let direct = matches!(plan, LogicalPlan::Projection(_))
             && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
         let columns = looked_at(&plan, base)?;
@@ -77,8 +76,8 @@ impl OptimizerRule for LengthsBelow {
     }
 }
 
-/// Physical optimizer rule, directly after conditions are pushed into scans: pushes the projection
-/// of [`LengthsBelow`] into the scan, before a repartitioning comes between them. A table in memory
+/// Physical optimizer rule, directly after conditions are pushed into scans: pushes the projection of
+/// [`LengthsBelow`] into the scan, before a repartitioning is inserted between them. A table in memory
 /// returns few batches if no values are read.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LengthsIntoScan;
@@ -105,8 +104,7 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
                 }
                 if projection.expr().iter().any(|e| moves_leaves(&e.expr)) {
                     let scan = DataSourceExec::from_data_source(table.of_lengths(true)?);
-                    // A function that does not accept the leaves without values gets the original
-                    // ones.
+                    // A function that does not accept leaves without values gets the original leaves.
                     let over = replan_projection(projection, scan, config).ok();
                     if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
                         return Ok(Transformed::yes(over));
@@ -138,7 +136,7 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
     }
 }
 
-/// Whether an expression moves leaves before it reads lengths.
+/// Whether an expression rearranges leaves before it reads lengths.
 fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
     e.exists(|e| Ok(called_function(e, &STRUCTURE_ONLY).is_some())).unwrap_or(false)
 }
@@ -170,8 +168,8 @@ fn replan_projection(
     Ok(Arc::new(ProjectionExec::try_new(expressions, scan)?))
 }
 
-/// Returns the list columns of `schema` of which the expressions read no values. If NaN is read as
-/// NULL, counting floats depends on their values.
+/// Returns the list columns of `schema` whose values no expression reads. If NaN is read as NULL, a count
+/// of floats reads their values.
 pub(in crate::sql) fn lengths_only<'a>(
     expressions: impl IntoIterator<Item = &'a ProjectionExpr>,
     schema: &Schema,
@@ -201,8 +199,7 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the function and the column if an expression is a call that reads the lengths of a
-/// column, as in [`of_lengths`].
+/// Returns function and column if an expression is a call that reads only the lengths of a column.
 pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(&str, &PhysicalColumn)> {
     let name = called_function(e, &LENGTHS_ONLY)?;
     let mut list = e.children()[0];
@@ -212,8 +209,7 @@ pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(&str, &Phys
     list.downcast_ref::<PhysicalColumn>().map(|column| (name, column))
 }
 
-/// Returns the function that an expression calls if it is one of `functions` and all arguments but
-/// the first are literals.
+/// Returns the called function if it is in `functions` and all arguments after the first are literals.
 fn called_function<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a str> {
     let call = e.downcast_ref::<ScalarFunctionExpr>()?;
     let [_, rest @ ..] = call.args() else { return None };
@@ -222,7 +218,6 @@ fn called_function<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Opti
     (functions.contains(&name) && rest.iter().all(literal)).then_some(name)
 }
 
-/// Whether an expression contains a call that reads lengths.
 fn reads_lengths(e: &Expr) -> bool {
     e.exists(|e| Ok(of_lengths(e).is_some())).unwrap_or(false)
 }
@@ -247,9 +242,9 @@ fn of_lengths(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// Returns the first argument of a call of one of `functions` if all others are literals. A call
-/// that can fail stays where it is, because the scan also evaluates it for rows that a condition
-/// drops.
+/// Returns the first argument of a call of one of `functions` if all others are literals.
+///
+/// A call that can fail is not moved, because the scan also evaluates it for rows that a condition drops.
 fn list_of<'a>(e: &'a Expr, functions: &[&str]) -> Option<&'a Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
@@ -263,7 +258,7 @@ fn passes_rows(plan: &LogicalPlan) -> bool {
         || projected_columns(plan).is_some()
 }
 
-/// Returns the columns that a pure projection keeps, for example after a condition.
+/// Returns the columns of a projection that computes nothing.
 fn projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     let LogicalPlan::Projection(projection) = plan else { return None };
     let columns = projection.expr.iter().map(|e| match e {
@@ -287,7 +282,7 @@ fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a 
     }
 }
 
-/// Whether a scan benefits from knowing that the values of a column are not read.
+/// Whether a scan is faster if the values of a column are not read.
 fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     let files = |files: &FilesTable| files.has_lengths(options);
     source_as_provider(&scan.source).is_ok_and(|table| {
@@ -301,7 +296,7 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     let mut values: HashSet<Column> = HashSet::new();
     let mut node = plan;
     while !std::ptr::eq(node, base) {
-        // A pure projection reads nothing itself; its columns are accounted for by the nodes above.
+        // A projection that computes nothing reads nothing itself; the nodes above read its columns.
         let passed_on = !std::ptr::eq(node, plan) && projected_columns(node).is_some();
         for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {
@@ -328,7 +323,7 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     Ok(lengths.into_iter().filter(|c| !values.contains(c) && is_list(c)).collect())
 }
 
-/// Returns the plan over a projection of the scan that has the calls in place of the columns.
+/// Replaces the calls of a plan with columns of a new projection above the scan.
 fn replace_calls(
     plan: LogicalPlan,
     base: &LogicalPlan,
@@ -365,7 +360,6 @@ fn replace_calls(
     plan.with_new_exprs(expressions, vec![input])
 }
 
-/// Rebuilds the nodes between a plan and its scan over the projection.
 fn rebuild_over(
     input: &LogicalPlan,
     base: &LogicalPlan,

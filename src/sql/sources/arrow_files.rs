@@ -18,8 +18,9 @@ use object_store::{
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::arrow_ipc::Checker;
 
-/// A store of Arrow files and streams that checks an object when it is read as a whole, and its
-/// messages when they are read. DataFusion's readers allocate whatever sizes a file declares.
+/// An object store that checks the numbers in Arrow files and streams: the whole object when it is read
+/// as a whole, or each message when ranges are read. DataFusion's readers allocate whatever sizes a file
+/// declares.
 #[derive(Debug)]
 pub(in crate::sql) struct CheckedArrow {
     inner: Arc<dyn ObjectStore>,
@@ -76,10 +77,13 @@ impl ObjectStore for CheckedArrow {
     ) -> object_store::Result<Vec<Bytes>> {
         let size = self.inner.head(location).await?.size;
         if ranges.iter().any(|r| r.start > r.end || r.end > size) {
-            return Err(damaged_error(location, "a block lies outside the file"));
+            return Err(damaged_error(
+                location,
+                "a block lies outside the file; write the file again",
+            ));
         }
         let blocks = self.inner.get_ranges(location, ranges).await?;
-        // Each range is a message.
+        // Each range is one message.
         for block in &blocks {
             let checked = Checker::of_bytes(block).check_stream();
             checked.map_err(|message| damaged_error(location, message))?;

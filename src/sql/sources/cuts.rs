@@ -1,5 +1,5 @@
-//! Batches of rows of a table in memory: offsets start at zero, buffers have exactly the needed
-//! extent, and only offsets are copied.
+//! Cuts a table in memory into batches whose offsets start at zero and whose buffers have exactly the
+//! needed length. Only offsets are copied.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -17,7 +17,6 @@ pub(in crate::sql) fn depth(table: &RaggedTable, columns: &[usize]) -> usize {
     columns.iter().filter_map(|c| table.columns().get(*c)).map(|c| c.axis()).max().unwrap_or(0)
 }
 
-/// Returns the number of elements of `axis` before row `row`.
 pub(in crate::sql) fn elements(table: &RaggedTable, row: usize, axis: usize) -> Result<usize> {
     let mut position = row;
     for axis in 1..=axis {
@@ -28,8 +27,7 @@ pub(in crate::sql) fn elements(table: &RaggedTable, row: usize, axis: usize) -> 
     Ok(position)
 }
 
-/// Returns the maximum number of rows from `rows.start` on that hold at most `limit` elements of
-/// `axis`, at least one.
+/// Returns how many rows from `rows.start` on hold at most `limit` elements of `axis`, at least 1.
 pub(in crate::sql) fn rows_within(
     table: &RaggedTable,
     rows: Range<usize>,
@@ -49,8 +47,8 @@ pub(in crate::sql) fn rows_within(
     Ok((fits - rows.start).min(rows.len()))
 }
 
-/// Returns some rows of some columns of a table as batches of about `leaves` elements of an axis
-/// each and at most `batch_size` rows; values are not copied.
+/// Returns the given rows and columns of a table as batches of about `leaves` elements of an axis and at
+/// most `batch_size` rows each. Values are not copied.
 pub(in crate::sql) fn batches(
     table: Arc<RaggedTable>,
     columns: Vec<usize>,
@@ -66,8 +64,7 @@ pub(in crate::sql) fn batches(
     })
 }
 
-/// Divides rows into parts of about `leaves` elements of an axis each and at most `batch_size`
-/// rows.
+/// Divides rows into ranges of about `leaves` elements of an axis and at most `batch_size` rows each.
 fn cut_ranges(
     table: Arc<RaggedTable>,
     axis: usize,
@@ -93,8 +90,8 @@ fn cut_ranges(
 /// The type of leaves without values, which are only null or valid.
 const HOLLOW: DataType = DataType::FixedSizeBinary(0);
 
-/// Returns the type of the same lists with [`HOLLOW`] leaves, if the array itself stores which
-/// leaves are null.
+/// Returns a list type with [`HOLLOW`] leaves if its leaves are primitive, boolean or strings, else the
+/// same type.
 pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
     let open = |field: &FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(hollow(field.data_type())))
@@ -109,12 +106,11 @@ pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
     }
 }
 
-/// Rows of a table with offsets that start at zero and are shared by all columns.
+/// Rows of a table, with offsets that start at zero and that all columns share.
 #[derive(Debug)]
 struct Cut {
-    /// The range of elements on each axis.
     windows: Vec<Range<usize>>,
-    /// The layout of each axis over its parent.
+    /// The layout of each axis over its parent axis.
     layouts: Vec<Layout>,
 }
 
@@ -131,7 +127,7 @@ impl Cut {
         Ok(Self { windows, layouts })
     }
 
-    /// Returns a column as lists of a type: its own or the [`hollow`] one.
+    /// Returns a column as lists of `data_type`, which is its own type or its [`hollow`] type.
     fn array(&self, table: &RaggedTable, column: usize, data_type: &DataType) -> Result<ArrayRef> {
         let column = &table.columns()[column];
         let window = &self.windows[column.axis()];
@@ -170,7 +166,7 @@ impl Cut {
     }
 }
 
-/// A cut with the requested columns as arrays, with and without their values.
+/// A cut with its arrays, each created once it is requested, with and without values.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
     cut: Cut,
@@ -193,7 +189,6 @@ impl WithArrays {
         Ok(Arc::clone(kept.get_or_init(|| array)))
     }
 
-    /// Returns some columns of the cut table.
     pub(in crate::sql) fn batch(
         &self,
         table: &RaggedTable,
@@ -207,8 +202,7 @@ impl WithArrays {
 /// Maximum number of bytes of cached offsets.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// A way to cut a table: rows, the axis whose elements are counted, maximum numbers of elements and
-/// rows.
+/// The parameters of a cut: rows, the axis to count, and maximum numbers of elements and rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct Way {
     pub(in crate::sql) rows: Range<usize>,
@@ -216,7 +210,7 @@ pub(in crate::sql) struct Way {
     pub(in crate::sql) size: (usize, usize),
 }
 
-/// Rows of a table that are cut in one way.
+/// The cuts of a table for one [`Way`].
 #[derive(Debug)]
 struct Kept {
     way: Way,
@@ -224,8 +218,8 @@ struct Kept {
     cuts: Arc<Vec<WithArrays>>,
 }
 
-/// The cuts of a table in its most recent scans, reused by the next scan: a query of a millisecond
-/// would otherwise spend most of it on offsets that start at zero.
+/// The cuts of a table in its most recent scans, which the next scan reuses. A query of a millisecond
+/// would otherwise spend most of its time on copying offsets.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct Cuts(Mutex<Vec<Kept>>);
 
@@ -235,8 +229,7 @@ impl Cuts {
         kept.iter().find(|kept| kept.way == *way).map(|kept| Arc::clone(&kept.cuts))
     }
 
-    /// Returns the parts of a table cut in one way; `None` if their offsets are too large to be
-    /// cached.
+    /// Returns the cuts of a table for a [`Way`], or `None` if their offsets are too large to be cached.
     pub(in crate::sql) fn get(
         &self,
         table: &Arc<RaggedTable>,
@@ -245,7 +238,7 @@ impl Cuts {
         if let Some(cuts) = self.find(way) {
             return Ok(Some(cuts));
         }
-        // Elements of the last axis are leaves, of which nothing is copied.
+        // Elements of the last axis are leaves, which need no offsets.
         let windows = table.windows(way.rows.clone())?;
         let lists: usize = windows.iter().rev().skip(1).map(ExactSizeIterator::len).sum();
         let bytes = lists.saturating_mul(size_of::<i64>());
@@ -272,7 +265,7 @@ pub(in crate::sql) mod tests {
 
     use super::*;
 
-    /// Returns lists of these lengths with numbers from 0.
+    /// Returns a table of lists of these lengths, which hold the numbers from 0.
     pub(in crate::sql) fn table(lengths: &[usize]) -> RaggedTable {
         let n = i64::try_from(lengths.iter().sum::<usize>()).unwrap();
         RaggedTable::builder()

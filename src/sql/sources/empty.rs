@@ -1,4 +1,4 @@
-//! Files of 0 bytes, which DataFusion's listing skips.
+//! Refuses files of 0 bytes, which DataFusion's listing skips.
 
 use datafusion::catalog::Session;
 use datafusion::common::plan_err;
@@ -11,8 +11,7 @@ use crate::sql::sources::urls::shown_location;
 /// Formats in which every file has a header.
 const WITH_HEADERS: [&str; 4] = ["nrt", "safetensors", "parquet", "arrow"];
 
-/// Refuses files of 0 bytes in a format with a header: they are truncated, and would be read as no
-/// rows.
+/// Refuses truncated files of 0 bytes in formats with a header, which DataFusion would read as no rows.
 pub(in crate::sql) async fn refuse_empty(
     state: &dyn Session,
     url: &ListingTableUrl,

@@ -1,4 +1,4 @@
-//! Tables over files whose LIMIT takes the first rows.
+//! Tables over files whose LIMIT returns the first rows.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,8 +25,8 @@ use crate::sql::sources::parquet::ParquetFileFormat;
 
 /// A table over files that lists all files even under a limit.
 ///
-/// DataFusion's own table stops listing when the files seen so far hold enough rows. It lists in
-/// the order of the file system, so `LIMIT 3` returns rows of any file.
+/// DataFusion's table stops listing when the files seen so far hold enough rows. It lists in the order of
+/// the file system, so `LIMIT 3` returns rows of any file.
 #[derive(Debug)]
 pub(in crate::sql) struct FilesTable {
     inner: Arc<dyn TableProvider>,
@@ -37,7 +37,6 @@ impl FilesTable {
         Self { inner }
     }
 
-    /// Whether its files have a format.
     fn is_of<F: FileFormat>(&self) -> bool {
         if let Some(inner) = self.inner.downcast_ref::<Self>() {
             return inner.is_of::<F>();
@@ -52,8 +51,8 @@ impl FilesTable {
         self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()
     }
 
-    /// Adds those of the columns `_file` and `_row` in `names` that the table lacks; `None` if
-    /// there are none to add, or its files are not `.nrt`.
+    /// Adds the columns `_file` and `_row` in `names` that the table lacks. Returns `None` if none is
+    /// missing, or its files are not `.nrt`.
     pub(in crate::sql) fn with_positions(&self, names: &[&str]) -> Option<Self> {
         if let Some(inner) = self.inner.downcast_ref::<Self>() {
             return inner.with_positions(names);
@@ -144,7 +143,7 @@ impl TableProvider for FilesTable {
     }
 }
 
-/// Wraps the tables of another factory as [`FilesTable`]s for `CREATE EXTERNAL TABLE`.
+/// Wraps the tables of another factory in [`FilesTable`] for `CREATE EXTERNAL TABLE`.
 #[derive(Debug)]
 pub(in crate::sql) struct FilesTableFactory {
     inner: Arc<dyn TableProviderFactory>,

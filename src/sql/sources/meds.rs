@@ -1,5 +1,4 @@
-//! `FROM meds('DIR')`: a MEDS data set, or a tensorized cohort built from one, as a table of
-//! subjects.
+//! `FROM meds('DIR')`: a MEDS data set, or a tensorized cohort built from one, as a table of subjects.
 
 use std::fmt;
 use std::ops::Range;
@@ -31,12 +30,11 @@ use serrate_core::internal::own_extent;
 
 /// Table function `meds('DIR')`.
 ///
-/// It returns one row per subject, in the order of shards: `subject_id`, `time` and
-/// `time_delta_days` per event, `code`, `code_id`, `numeric_value` and further columns per
-/// measurement, and `static_code`, `static_code_id`, `static_numeric_value`, .. for facts without a
-/// time. A subject in two shards is an error unless `serrate.meds_shared_subjects` is on. The
-/// folder may also be a tensorized cohort: it has the same columns without the further ones, and
-/// the numbers of its tensors.
+/// It returns one row per subject, in the order of shards: `subject_id`, `time` and `time_delta_days` per
+/// event, `code`, `code_id`, `numeric_value` and further columns per measurement, and `static_code`,
+/// `static_code_id`, `static_numeric_value`, .. for facts without a time. A subject in two shards is an
+/// error unless `serrate.meds_shared_subjects` is on. The folder may also be a tensorized cohort, which
+/// has the same columns without the further ones, and whose values are read from its tensors.
 #[derive(Debug, Default)]
 pub(crate) struct MedsFunction;
 
@@ -66,10 +64,10 @@ pub(crate) struct MedsTable {
 }
 
 impl MedsTable {
-    /// Opens a folder of either kind.
+    /// Opens a MEDS data set or a tensorized cohort.
     ///
     /// # Errors
-    /// When it is neither, or its vocabulary cannot be read.
+    /// When the folder is neither, or its vocabulary cannot be read.
     pub(crate) fn open(root: impl AsRef<Path>) -> crate::Result<Self> {
         let folder = MedsFolder::open(root)?;
         let schema = folder.schema()?;
@@ -134,14 +132,16 @@ const ALWAYS: [&str; 9] = [
     "static_numeric_value",
 ];
 
-/// Whether a column belongs to the facts without a time. These come last, starting with
-/// `static_code`, a name that reading refuses in the files: the position decides, whatever the
-/// names of other columns are.
+/// Whether a column belongs to the facts without a time.
+///
+/// These columns come last, from `static_code` on. The position decides, not the name, because files may
+/// have other columns whose names begin with `static_`; reading refuses only `static_code` itself in
+/// files.
 pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
     table.index_of("static_code").is_ok_and(|first| index >= first)
 }
 
-/// Returns the further columns of the files that some columns of the table need.
+/// Returns the further columns of the files that the given columns of the table need.
 pub(in crate::sql) fn further<'a>(
     all: &SchemaRef,
     wanted: impl IntoIterator<Item = &'a str>,
@@ -202,7 +202,12 @@ impl MedsSource {
                 .iter()
                 .map(|f| match batch.column_by_name(f.name()) {
                     Some(column) => Ok(own_extent(column)),
-                    None => plan_err!("the shard {} has no column {:?}", whole.name, f.name()),
+                    None => plan_err!(
+                        "the shard {} lacks the column {:?}; all shards of a data set must \
+                     have the same columns",
+                        whole.name,
+                        f.name()
+                    ),
                 })
                 .collect::<Result<_>>()?;
             let options =

@@ -1,5 +1,4 @@
-//! Sources in FROM and targets of COPY: tables in memory, files, folders, health records, sparse
-//! tensors.
+//! Sources in FROM and targets of COPY: tables in memory, files, health records, sparse tensors.
 
 pub(in crate::sql) mod arrow_files;
 pub(in crate::sql) mod asof;

@@ -1,4 +1,4 @@
-//! Common parts of the formats that write one whole file: options, target, a writer thread.
+//! Common parts of the formats that write one whole file: options, target, writer thread.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,16 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::dml::InsertOp;
 use futures::StreamExt;
 
-/// `OPTIONS (..)` of a COPY.
 #[derive(Clone, Debug, Default)]
 pub(in crate::sql) struct OutputOptions {
-    /// Whether an existing file is replaced.
     pub(in crate::sql) overwrite: bool,
-    /// Other options that are on.
+    /// Names of other options that are on.
     pub(in crate::sql) on: Vec<String>,
 }
 
 impl OutputOptions {
-    /// Parses `overwrite` and the boolean options in `known`; any other is refused. Options come
-    /// with or without the prefix `format.`, which COPY adds.
+    /// Parses `overwrite` and the boolean options in `known`, and refuses others. Names may have the
+    /// prefix `format.`, which COPY adds.
     pub(in crate::sql) fn parse(
         format: &str,
         options: &HashMap<String, String>,
@@ -34,8 +32,7 @@ impl OutputOptions {
             let name = key.strip_prefix("format.").unwrap_or(key);
             if name != "overwrite" && !known.contains(&name) {
                 if name.starts_with("execution.") {
-                    // An option of the sink (`execution.keep_partition_by_columns`) is not one of
-                    // the format.
+                    // An option of the sink, such as `execution.keep_partition_by_columns`.
                     continue;
                 }
                 let all: Vec<_> =
@@ -59,8 +56,7 @@ impl OutputOptions {
         Ok(out)
     }
 
-    /// Takes the option `overwrite` out, and returns the other options, which belong to another
-    /// format.
+    /// Removes the option `overwrite`, and returns the other options, which belong to another format.
     pub(in crate::sql) fn take(
         format: &str,
         options: &HashMap<String, String>,
@@ -78,52 +74,58 @@ impl OutputOptions {
     }
 }
 
-/// Returns the folder that a COPY writes; refuses remote targets and INSERT.
+/// Returns the folder that a COPY writes. Refuses remote targets and INSERT.
 pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
     let [url] = conf.table_paths.as_slice() else {
-        return plan_err!("COPY to {format} writes one folder, not {}", conf.table_paths.len());
+        return plan_err!(
+            "COPY to {format} writes one folder, but {} targets are given",
+            conf.table_paths.len()
+        );
     };
     if conf.insert_op != InsertOp::Append || !conf.file_group.is_empty() {
         return plan_err!("INSERT is not supported for {format}; use COPY .. TO 'folder'");
     }
     if !conf.table_partition_cols.is_empty() {
         return plan_err!(
-            "PARTITIONED BY is not supported for {format}, which knows rows by position"
+            "PARTITIONED BY is not supported for {format}, which identifies rows by position; remove it"
         );
     }
     match url.get_url().to_file_path() {
         Ok(path) if url.scheme() == "file" => Ok(path),
         _ => plan_err!(
-            "COPY to {format} writes a local folder, but {} is not local",
+            "COPY to {format} writes a local folder, but {} is not local; name a local folder",
             conf.original_url
         ),
     }
 }
 
-/// Returns the file that a COPY writes; refuses folders, remote targets and INSERT.
+/// Returns the file that a COPY writes. Refuses folders, remote targets and INSERT.
 pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
     let [url] = conf.table_paths.as_slice() else {
-        return plan_err!("COPY to {format} writes one file, not {}", conf.table_paths.len());
+        return plan_err!(
+            "COPY to {format} writes one file, but {} targets are given",
+            conf.table_paths.len()
+        );
     };
     if conf.insert_op != InsertOp::Append {
         return plan_err!("INSERT OVERWRITE is not supported for {format}; use COPY .. TO 'file'");
     }
     if !conf.table_partition_cols.is_empty() {
         return plan_err!(
-            "PARTITIONED BY is not supported for {format}, which knows rows by position"
+            "PARTITIONED BY is not supported for {format}, which identifies rows by position; remove it"
         );
     }
     if url.scheme() != "file" {
         return plan_err!(
-            "COPY to {format} writes a local file, but {} is not local",
+            "COPY to {format} writes a local file, but {} is not local; name a local file",
             conf.original_url
         );
     }
     let parsed = url.get_url().to_file_path();
     let Ok(path) = parsed else {
-        return plan_err!("{} is not the path of a file", conf.original_url);
+        return plan_err!("{} is not the path of a file; name a local file", conf.original_url);
     };
-    // An INSERT lists the files of its table, a COPY none.
+    // Only an INSERT lists the files of its table.
     if !conf.file_group.is_empty() {
         return plan_err!("an {format} file cannot be appended to; write a new file with COPY");
     }
@@ -136,10 +138,10 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
     Ok(path)
 }
 
-/// Returns the one local file that a COPY writes; `None` for any other target.
+/// Returns the one local file that a COPY writes, or `None` for any other target.
 pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
     let [url] = conf.table_paths.as_slice() else { return None };
-    // An INSERT has no URL as written by the user.
+    // Only a COPY has the URL as the user wrote it.
     let copy = conf.insert_op == InsertOp::Append
         && !conf.original_url.is_empty()
         && conf.file_group.is_empty();
@@ -161,9 +163,11 @@ pub(in crate::sql) fn make_folder(target: &Path) -> Result<()> {
     }
 }
 
-/// Passes a stream to `write`, which runs on a thread that may wait for the disk, and returns its
-/// result. If the stream fails or the query is dropped before its end, the last item that `write`
-/// receives is an error: the end of the rows is explicit, so that a cancelled query writes no file.
+/// Passes a stream to `write`, which runs on a thread for blocking work, and returns its result.
+///
+/// If the stream fails, or the query is dropped before its end, the last item that `write` receives is an
+/// error. `write` therefore sees the end of the rows only after all rows, and a cancelled query writes no
+/// file.
 pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>) -> Result<T> + Send + 'static,
@@ -171,8 +175,8 @@ pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     write_unless_cancelled(data, |batches, _| write(batches)).await
 }
 
-/// Like [`write_blocking`], for a `write` with much work after the last row, which can check
-/// whether the query was dropped.
+/// Like [`write_blocking`], for a `write` with much work after the last row. It gets a function that
+/// tells whether the query was dropped.
 pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     mut data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>, &dyn Fn() -> bool) -> Result<T>

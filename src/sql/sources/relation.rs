@@ -13,8 +13,7 @@ use crate::sql::statement::rewrite_query;
 
 /// Plans `FROM unnest(..)` and `FROM (FROM t)`.
 ///
-/// The parser of the DuckDB dialect, which our session uses for its lambdas, reads `unnest(..)` as
-/// a table function.
+/// The parser's DuckDB dialect, which Serrate's session uses, reads `unnest(..)` as a table function.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestPlanner;
 
@@ -25,7 +24,7 @@ impl RelationPlanner for UnnestPlanner {
         _context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // Text that came through `ctx.sql` has not been checked.
+        // Statements that came through `ctx.sql` are not checked yet.
         check_factor(&relation)?;
         if let TableFactor::Derived { subquery, .. } = &mut relation {
             rewrite_query(subquery)?;
@@ -35,10 +34,10 @@ impl RelationPlanner for UnnestPlanner {
     }
 }
 
-/// Returns a table function `unnest(..)` as the relation that it is.
+/// Converts a table function `unnest(..)` to an UNNEST relation.
 pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     let (name, args, alias, with_ordinality) = match relation {
-        // Other parts are refused, and must be listed for that.
+        // Matches only without other clauses, which are refused by name.
         TableFactor::Table {
             name,
             alias,
@@ -69,7 +68,6 @@ fn is_unnest(name: &ObjectName) -> bool {
         .is_some_and(|i| i.quote_style.is_none() && i.value.eq_ignore_ascii_case("unnest")))
 }
 
-/// Returns the arguments if all are plain expressions.
 fn plain_arguments(args: &[FunctionArg]) -> Option<Vec<Expr>> {
     args.iter()
         .map(|arg| match arg {

@@ -59,12 +59,12 @@ impl FileFormatFactory for SafetensorsFormatFactory {
 
 /// Dense safetensors as a target of COPY.
 ///
-/// * Ragged columns are padded to the longest list of every level; the masks `dim1/mask`,
-///   `dim2/mask` are true for elements. Flat columns have the shape `[rows]`.
-/// * FixedSizeList columns, as `densify` returns them, are written as they are, in the shape of
-///   their `arrow.fixed_shape_tensor`.
-/// * Integers become int64, the type that embedding layers need; `OPTIONS (keep_types true)` keeps
-///   them.
+/// * Ragged columns are padded to the longest list of every level; the masks `dim1/mask`, `dim2/mask` are
+///   true for elements. Flat columns have the shape `[rows]`.
+/// * FixedSizeList columns, as `densify` returns them, are written without padding, in the shape of their
+///   `arrow.fixed_shape_tensor`.
+/// * Integers become int64, the type that embedding layers need; `OPTIONS (keep_types true)` keeps their
+///   types.
 /// * `OPTIONS (left true)` pads on the left; `OPTIONS (overwrite true)` replaces an existing file.
 /// * Rows are in source order. All tensors together take at most `serrate.max_dense_bytes`.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +80,7 @@ impl FileFormat for SafetensorsFormat {
 
     fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
         if compression.is_compressed() {
-            return plan_err!("safetensors files cannot be compressed");
+            return plan_err!("safetensors files cannot be compressed; remove the compression");
         }
         Ok(self.get_ext())
     }
@@ -132,12 +132,11 @@ impl FileFormat for SafetensorsFormat {
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        // Never opened, because a plan over such files is refused above.
+        // Never opened, because `create_physical_plan` refuses such files.
         crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
     }
 }
 
-/// Collects batches, pads them and writes one file.
 #[derive(Debug)]
 struct SafetensorsSink {
     target: PathBuf,
@@ -214,12 +213,12 @@ fn to_tensors(
         out.extend(table.to_dense_with(&all)?);
     }
     if out.is_empty() {
-        return plan_err!("the query has no columns to write as tensors");
+        return plan_err!("the query has no columns to write as tensors; select at least one");
     }
     Ok(out)
 }
 
-/// Returns a FixedSizeList column as a tensor `[rows, ..]`, in the shape of its extension type.
+/// Returns a FixedSizeList column as a tensor `[rows, ..]` in the shape of its extension type.
 fn fixed_tensor(field: &Field, column: &ArrayRef) -> Result<DenseTensor> {
     let tensor = DenseTensor::try_from_arrow(column).map_err(|e| {
         crate::Error::invalid(format!(

@@ -113,8 +113,7 @@ impl TableProvider for RaggedTableProvider {
     }
 }
 
-/// Divides rows into at most `count` ranges with about equal numbers of elements of the innermost
-/// axis.
+/// Divides rows into at most `count` ranges with about equal numbers of elements of the innermost axis.
 fn cut_partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>> {
     let rows = table.num_rows();
     let axis = table.axes().len();
@@ -165,7 +164,7 @@ fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics
     }
 }
 
-/// Number of lists that are processed in a fraction of a millisecond.
+/// Number of lists that one thread processes in a fraction of a millisecond.
 const FEW_LISTS: usize = 1 << 19;
 
 /// A source of ranges of rows of a table.
@@ -181,9 +180,10 @@ pub(in crate::sql) struct TableSource {
 }
 
 impl TableSource {
-    /// Returns the same rows if only the lengths of lists are needed: batches are cut by rows, and
-    /// few lists are not worth a second thread. If `without_leaves`, lists have leaves without
-    /// values, which are cheap to move: the types of the columns are [`hollow`] ones.
+    /// Returns the same source for a query that needs only the lengths of lists.
+    ///
+    /// Batches are then cut by rows, and few lists use only one thread. If `without_leaves`, columns have
+    /// [`hollow`] types, whose leaves have no values and are cheap to rearrange.
     pub(in crate::sql) fn of_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {
@@ -203,14 +203,14 @@ impl TableSource {
         Ok(source)
     }
 
-    /// Returns the range from the first row to the last; all rows between are included.
+    /// Returns the range from the first to the last row. Partitions leave no gaps.
     fn rows(&self) -> Range<usize> {
         let start = self.partitions.first().map_or(0, |part| part.start);
         start..self.partitions.last().map_or(start, |part| part.end)
     }
 
-    /// Returns the same rows without the first `skip` of them, and at most `fetch`; `None` if the
-    /// limit of each partition would drop rows in between.
+    /// Returns the same source without its first `skip` rows and with at most `fetch`. Returns `None` if
+    /// the limit of each partition would drop rows between them.
     pub(in crate::sql) fn window(&self, skip: usize, fetch: Option<usize>) -> Option<Self> {
         let fetch = match (self.limit, self.partitions.len()) {
             (None, _) => fetch,
@@ -251,7 +251,7 @@ impl DataSource for TableSource {
         let size = (leaves, batch_size);
         let axis = if self.of_lengths { 0 } else { depth(&self.table, &columns) };
         let way = Way { rows: rows.clone(), axis, size };
-        // A few rows are cut on demand.
+        // Cuts of a few rows are not cached.
         let few = self.limit.is_some() || self.rows().len() < self.table.num_rows();
         let kept = if few { None } else { self.cuts.get(&self.table, &way)? };
         Ok(match kept {

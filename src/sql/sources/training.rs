@@ -63,30 +63,30 @@ impl FileFormatFactory for BatchesFormatFactory {
     }
 }
 
-/// Training batches as a target of COPY: a folder with one safetensors file per batch, as
-/// [`BatchFolder`] writes it.
+/// Training batches as a target of COPY: a folder with one safetensors file per batch, as [`BatchFolder`]
+/// writes it.
 ///
 /// Items are the rows of the query in source order, or windows of their axis 1; columns share their
-/// lists. All rows are kept until the last batch is written: up to 1 GiB in memory, larger sets in
-/// a memory-mapped temporary file next to the folder. Options:
+/// lists. All rows are kept until the last batch is written: up to 1 GiB in memory, larger sets in a
+/// memory-mapped temporary file next to the folder. Options:
 ///
 /// | option | |
 /// |---|---|
-/// | `batch` | items per batch; needed |
-/// | `len` | most elements of axis 1 that an item has; everything if not given |
+/// | `batch` | items per batch; required |
+/// | `len` | maximum number of elements of axis 1 in an item; unlimited by default |
 /// | `window` | which part of a longer row: `'end'` (the default), `'start'`, `'random'`, `'balanced'`, `'step'` |
-/// | `stride` | from one window to the next, with `window 'step'`; `len` if not given |
-/// | `inner` | most elements of a list on axis 2 |
+/// | `stride` | distance between the starts of windows, with `window 'step'`; `len` by default |
+/// | `inner` | maximum number of elements of a list on axis 2 |
 /// | `fixed` | whether every batch has the shape of `len` and `inner` |
-/// | `seed` | of random windows and of the order |
-/// | `shuffle` | whether the order is a random one |
-/// | `bucket` | pools of so many batches are sorted by length |
-/// | `drop_last` | whether a batch of less than `batch` items is left out |
-/// | `epochs` | how many, 1 if not given |
-/// | `side` | of the padding, `'right'` (the default) or `'left'` |
-/// | `packed` | flat values with `cu_seqlens` instead of padded tensors |
-/// | `keep_types` | whether integers keep their width instead of being int64 |
-/// | `overwrite` | whether a folder of batches that is there is replaced |
+/// | `seed` | seed of random windows and of the order |
+/// | `shuffle` | whether the order is random |
+/// | `bucket` | number of batches in a pool that is sorted by length |
+/// | `drop_last` | whether a batch of less than `batch` items is omitted |
+/// | `epochs` | number of epochs, 1 by default |
+/// | `side` | side of the padding, `'right'` (the default) or `'left'` |
+/// | `packed` | whether to write flat values with `cu_seqlens` instead of padded tensors |
+/// | `keep_types` | whether integers keep their width instead of becoming int64 |
+/// | `overwrite` | whether an existing folder of batches is replaced |
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BatchesFormat {
     options: Options,
@@ -130,7 +130,10 @@ impl Texts<'_> {
 
     fn size(&self, name: &str) -> Result<Option<usize>> {
         match self.number(name)?.map(usize::try_from) {
-            Some(Err(_)) => plan_err!("option '{name}' is too large"),
+            Some(Err(_)) => plan_err!(
+                "option '{name}' is too large for this machine; use a smaller \
+             number"
+            ),
             number => Ok(number.and_then(std::result::Result::ok)),
         }
     }
@@ -156,7 +159,7 @@ impl Options {
             if NAMES.contains(&name) {
                 texts.insert(name, value.as_str());
             } else if !name.starts_with("execution.") {
-                // Options that every COPY has.
+                // Every COPY has options `execution.*`; all other options are unknown.
                 return plan_err!(
                     "the format BATCHES has no option '{name}'; its options are {}",
                     NAMES.join(", ")
@@ -192,7 +195,9 @@ impl Options {
                 Sampling::Step { stride: stride.or(len).unwrap_or(usize::MAX) }
             }
             (None | Some("end" | "start" | "random" | "balanced"), Some(_)) => {
-                return plan_err!("option 'stride' requires window 'step'");
+                return plan_err!(
+                    "option 'stride' requires window 'step'; set it or remove stride"
+                );
             }
             (Some(other), _) => {
                 return plan_err!(
@@ -264,7 +269,7 @@ impl FileFormat for BatchesFormat {
 
     fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
         if compression.is_compressed() {
-            return plan_err!("batches cannot be compressed");
+            return plan_err!("folders of batches cannot be compressed; remove the compression");
         }
         Ok(self.get_ext())
     }
@@ -318,12 +323,11 @@ impl FileFormat for BatchesFormat {
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        // Never opened, because a plan over such files is refused above.
+        // Never opened, because `create_physical_plan` refuses such folders.
         crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
     }
 }
 
-/// Collects rows and writes the batches of all epochs.
 #[derive(Debug)]
 struct BatchesSink {
     target: PathBuf,
@@ -358,7 +362,7 @@ impl DataSink for BatchesSink {
                 spool.push(batch?)?;
             }
             let kept = spool.finish()?;
-            // Rows stay in their original batches, each of which the loader treats as a shard.
+            // Rows stay in their original batches. The loader treats each batch as a shard.
             let mut shards = kept
                 .batches
                 .iter()
@@ -369,7 +373,7 @@ impl DataSink for BatchesSink {
                 shards.push(RaggedTable::try_from_batch(&none)?);
             }
             let Some(loader) = options.loader else {
-                return plan_err!("the option batch is missing");
+                return plan_err!("the option batch is missing; set the number of items per batch");
             };
             let loader = Loader::try_new(shards, loader.limit(limit))?;
             let mut folder = BatchFolder::create(&target, options.overwrite)?;

@@ -20,11 +20,10 @@ use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::from::files;
 use crate::sql::sources::listing::FilesTable;
 
-/// Resolves a path to a table. Unlike DataFusion's own, it reports what is wrong with a path
-/// instead of an unknown table.
+/// Resolves a path to a table. Reports why a path cannot be read, where DataFusion's reports no table.
 #[derive(Debug)]
 pub(in crate::sql) struct PathTables {
-    /// Provides the weak pointer to the session.
+    /// Holds the weak pointer to the session.
     pub(in crate::sql) session: DynamicListTableFactory,
 }
 
@@ -57,8 +56,7 @@ impl UrlTableFactory for PathTables {
         let Ok(path) = ListingTableUrl::parse(url) else {
             return Ok(None);
         };
-        // A listing cached for an earlier statement may be out of date, for example after a COPY
-        // into the folder.
+        // The listing of an earlier statement may be out of date, for example after a COPY into the folder.
         if let Some(cache) = state.runtime_env().cache_manager.get_list_files_cache() {
             cache.remove(&TableScopedPath { table: None, path: path.prefix().clone() });
         }
@@ -69,7 +67,7 @@ impl UrlTableFactory for PathTables {
         };
         if let Some(path) = config.table_paths.first() {
             match one_format(&state, url, path).await {
-                // A name of a table or function may accidentally be that of a folder.
+                // The name of a table or function may happen to be the name of a folder.
                 Err(_) if !looks_like_path => return Ok(None),
                 checked => checked?,
             }
@@ -82,7 +80,6 @@ impl UrlTableFactory for PathTables {
     }
 }
 
-/// Infers format and schema of the files of a listing.
 async fn infer_listing(
     state: &SessionState,
     config: ListingTableConfig,
@@ -97,8 +94,7 @@ async fn infer_listing(
 const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
 
-/// Refuses a folder with files of several formats, because the listing would read those of one
-/// format only.
+/// Refuses a folder with files of several formats, of which a listing would read only one.
 async fn one_format(state: &SessionState, url: &str, path: &ListingTableUrl) -> Result<()> {
     if !path.is_collection() || path.get_glob().is_some() {
         return Ok(());
@@ -127,8 +123,7 @@ async fn one_format(state: &SessionState, url: &str, path: &ListingTableUrl) -> 
     Ok(())
 }
 
-/// Returns the path of an object for display; a local file gets the leading slash that locations
-/// lack.
+/// Returns the path of an object for display. Local files get the leading slash, which locations lack.
 pub(in crate::sql) fn shown_location(location: &Location) -> String {
     match LocalFileSystem::new().path_to_filesystem(location) {
         Ok(path) if path.exists() => path.display().to_string(),

@@ -21,10 +21,9 @@ use url::{Position, Url};
 
 use serrate_core::internal::is_hidden_name;
 
-/// Returns a runtime whose stores, including those registered later, list no file whose name, or
-/// that of a folder in its path, begins with `.` or `_`. Files that are named explicitly are read.
-///
-/// DataFusion's listings treat such files as data.
+/// Returns a runtime whose stores, including those registered later, list no file in whose path a name
+/// begins with `.` or `_`. Files that are named explicitly are read. DataFusion would list such files as
+/// data.
 pub(in crate::sql) fn with_visible_files(runtime: &RuntimeEnv) -> Result<Arc<RuntimeEnv>> {
     let inner = Arc::clone(&runtime.object_store_registry);
     let registry = Arc::new(VisibleRegistry { inner, wrapped: Mutex::default() });
@@ -67,13 +66,12 @@ impl ObjectStoreRegistry for VisibleRegistry {
     }
 }
 
-/// A store that filters its listings.
 #[derive(Debug)]
 struct VisibleFiles {
     inner: Arc<dyn ObjectStore>,
 }
 
-/// Whether an object is data in the listing of a prefix.
+/// Whether an object is visible in the listing of a prefix.
 fn is_listed(location: &Path, prefix: Option<&Path>) -> bool {
     let above = prefix.map_or(0, |p| p.parts().count());
     !location.parts().skip(above).any(|part| is_hidden_name(part.as_ref()))

@@ -1,5 +1,4 @@
-//! DataFusion's CSV, JSON and Arrow formats, with COPY to one local file that appears completely or
-//! not at all.
+//! DataFusion's CSV, JSON and Arrow formats, with an atomic COPY to one local file.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -41,8 +40,7 @@ use serrate_core::internal::Lease;
 use serrate_core::internal::arrow_ipc::{as_schema, without_dictionaries};
 use serrate_core::internal::json::{lists_as_json, schema_of_texts};
 
-/// Creates [`WholeFileFormat`]s: another factory's formats with COPY to one local file that appears
-/// completely or not at all.
+/// Creates [`WholeFileFormat`]s over the formats of another factory.
 #[derive(Debug)]
 pub(crate) struct WholeFileFormatFactory {
     inner: Arc<dyn FileFormatFactory>,
@@ -50,7 +48,7 @@ pub(crate) struct WholeFileFormatFactory {
 }
 
 impl WholeFileFormatFactory {
-    /// Wraps another factory under its name.
+    /// Wraps another factory under its own extension.
     pub(crate) fn new(inner: Arc<dyn FileFormatFactory>) -> Self {
         let extension = inner.get_ext();
         Self { inner, extension }
@@ -82,7 +80,9 @@ impl FileFormatFactory for WholeFileFormatFactory {
         if self.extension == "arrow"
             && let Some(key) = theirs.keys().filter_map(|key| key.strip_prefix("format.")).min()
         {
-            return plan_err!("the format ARROW has no option '{key}'; its option is overwrite");
+            return plan_err!(
+                "the format ARROW has no option '{key}'; its only option is overwrite"
+            );
         }
         let said = theirs.keys().any(|k| k.ends_with("newline_delimited"));
         let inner = self.inner.create(state, &theirs)?;
@@ -105,20 +105,20 @@ impl FileFormatFactory for WholeFileFormatFactory {
     }
 }
 
-/// A format of DataFusion whose COPY to one local file writes a temporary file next to it first.
+/// A format of DataFusion whose COPY to one local file first writes a temporary file next to it, so that
+/// the file appears completely or not at all.
 ///
-/// Rows come in source order if the query has one; see
-/// [`in_source_order`](crate::sql::in_source_order). In CSV, lists, structs and maps are written as
-/// JSON text. In Arrow files, dictionaries are written as their values, because a file holds one
-/// dictionary per column.
+/// Rows come in source order if the query has one; see [`in_source_order`](crate::sql::in_source_order).
+/// In CSV, lists, structs and maps are written as JSON text. In Arrow files, dictionaries are written as
+/// their values, because a file holds one dictionary per column.
 ///
-/// Both forms of JSON are read: one record per line, or a list of records. The first character of a
-/// file decides (unless the option `newline_delimited` does). All files of a table have the same
-/// form. One thread reads a list, because it cannot be divided.
+/// Both forms of JSON are read: one record per line, or a list of records. The first character of a file
+/// decides, unless the option `newline_delimited` does. All files of a table have the same form. One
+/// thread reads a list, because it cannot be divided.
 #[derive(Debug)]
 pub(crate) struct WholeFileFormat {
     inner: Arc<dyn FileFormat>,
-    /// The format of JSON lists, if the files decide.
+    /// The format of JSON lists, if the form depends on the files.
     array: Option<Arc<dyn FileFormat>>,
     extension: String,
     overwrite: bool,
@@ -157,7 +157,9 @@ impl FileFormat for WholeFileFormat {
         }
         if let Some(short) = objects.iter().find(|object| object.size < 8) {
             let shown = shown_location(&short.location);
-            return exec_err!("{shown}: the file is too short for an Arrow file or stream");
+            return exec_err!(
+                "{shown}: the file is too short for an Arrow file or stream; write it again"
+            );
         }
         let checked: Arc<dyn ObjectStore> = Arc::new(CheckedArrow::new(Arc::clone(store)));
         infer_guarded(self.inner.as_ref(), state, &checked, objects).await
@@ -195,7 +197,8 @@ impl FileFormat for WholeFileFormat {
         let target = single_file(&conf);
         if target.is_none() && self.overwrite {
             return plan_err!(
-                "the option 'overwrite' of {} applies only to COPY to one local file",
+                "the option 'overwrite' of {} applies only to COPY to one local file; name a file or \
+                 remove the option",
                 self.extension.to_uppercase()
             );
         }
@@ -213,11 +216,14 @@ impl FileFormat for WholeFileFormat {
             }
             None => None,
         };
-        // Only the sink is used; its input comes from elsewhere.
+        // Only the sink of the plan is used, so its input is empty.
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&written)));
         let plan = self.inner.create_writer_physical_plan(nothing, state, conf, None).await?;
         if !plan.is::<DataSinkExec>() {
-            return internal_err!("{} is not a format that can be written", self.extension);
+            return internal_err!(
+                "internal error: {} is not a format that can be written",
+                self.extension
+            );
         }
         let whole_file = whole.is_some();
         let sink = Arc::new(FormatSink { plan, schema, written, whole });
@@ -247,7 +253,7 @@ impl WholeFileFormat {
         }
     }
 
-    /// Returns the schema that is written, the same as that of the `serrate` command.
+    /// Returns the schema that is written, which is the same as for the `serrate` command.
     fn written(&self, schema: &SchemaRef) -> SchemaRef {
         let nested = || schema.fields().iter().any(|f| f.data_type().is_nested());
         if self.is_arrow() {
@@ -264,23 +270,24 @@ impl WholeFileFormat {
 fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
     let stem = Lease::draw_stem();
     let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {
-        return internal_err!("COPY must have exactly one target file");
+        return internal_err!("internal error: COPY must have exactly one target file");
     };
     let mut url = url.get_url().clone();
     let folder = Lease::data_name(&stem);
     match url.path_segments_mut() {
         Ok(mut path) => path.pop().push(&folder).push(&file.to_string_lossy()),
-        Err(()) => return internal_err!("the URL of the target file of COPY has no path"),
+        Err(()) => {
+            return internal_err!("internal error: the URL of the target file of COPY has no path");
+        }
     };
     Ok((stem, ListingTableUrl::try_new(url, None)?))
 }
 
-/// The sink of another format, for rows that it can write.
+/// The sink of another format, after a conversion of rows to the form in which they are written.
 #[derive(Debug)]
 struct FormatSink {
     /// The plan of the other format's sink, without input.
     plan: Arc<dyn ExecutionPlan>,
-    /// The schema of the input.
     schema: SchemaRef,
     /// The schema that is written: lists as text, dictionaries as their values.
     written: SchemaRef,
@@ -300,11 +307,13 @@ impl FormatSink {
     fn sink(&self) -> Result<&dyn DataSink> {
         match self.plan.downcast_ref::<DataSinkExec>() {
             Some(plan) => Ok(plan.sink()),
-            None => internal_err!("{} has no sink, so it cannot be written", self.plan.name()),
+            None => internal_err!(
+                "internal error: {} has no sink, so it cannot be written",
+                self.plan.name()
+            ),
         }
     }
 
-    /// Converts rows to the form in which they are written.
     fn converted(&self, data: SendableRecordBatchStream) -> SendableRecordBatchStream {
         if self.written == self.schema {
             return data;
@@ -337,7 +346,7 @@ impl DisplayAs for FormatSink {
     }
 }
 
-/// Returns the rows, and whether they ended in an error of their own.
+/// Returns the stream, and a flag that is set if the stream itself fails.
 fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicBool>) {
     let failed = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&failed);
@@ -346,10 +355,9 @@ fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, 
     (Box::pin(RecordBatchStreamAdapter::new(schema, data)), failed)
 }
 
-/// Adds the file name to an error of the writer.
 fn name_target(target: &Path, e: &DataFusionError) -> DataFusionError {
     let said = match e.find_root() {
-        // The error of the file system is lost.
+        // DataFusion loses the error of the file system.
         DataFusionError::Internal(text) if text.contains("finalizing writes") => {
             "the file could not be written to the end; the disk may be full".to_owned()
         }

@@ -1,9 +1,8 @@
-//! Refuses clauses that the parser reads and DataFusion's planner ignores, with what to write
-//! instead.
+//! Refuses clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
 //!
-//! The planner destructures syntax trees with `..` in a few places, and the parts that it skips
-//! have no effect: a sample of a table is the whole table, `upper(x) FILTER (WHERE false)` is
-//! `upper(x)`. Clauses that it refuses itself are not repeated here.
+//! The planner skips parts of some syntax trees (`..` in patterns). Such a part has no effect: a sample
+//! of a table is the whole table, and `upper(x) FILTER (WHERE false)` is `upper(x)`. Clauses that the
+//! planner itself refuses are not repeated here.
 
 use std::ops::ControlFlow;
 
@@ -23,7 +22,6 @@ use crate::functions::{is_reduction, plans_predicates};
 use crate::sql::statement::columns::check_columns;
 use crate::sql::statement::positions::is_marked;
 
-/// Refuses the clauses of a statement that the planner would ignore.
 pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Result<()> {
     let mut clauses = Clauses { state };
     let found = match statement {
@@ -97,7 +95,7 @@ fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
     }
 }
 
-/// Returns an error that refuses `clause`, with a suggestion.
+/// Returns the error for an unsupported `clause`, with a suggestion.
 fn refuse(clause: &str, instead: &str) -> DataFusionError {
     plan_datafusion_err!("{clause} is not supported: {instead}")
 }
@@ -114,14 +112,14 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
             if *secure || params.is_some() {
                 return Err(refuse(
                     "SECURE, ALGORITHM, DEFINER or SQL SECURITY in CREATE VIEW",
-                    "there are no users, and a view is planned where it is used",
+                    "Serrate has no users, and plans a view where it is used",
                 ));
             }
             Ok(())
         }
         SqlStatement::Drop { object_type, cascade, restrict, purge, temporary, table, .. } => {
             let other = [
-                // The planner supports CASCADE of schemas.
+                // The planner supports CASCADE only for schemas.
                 ("CASCADE", *cascade && *object_type != ObjectType::Schema),
                 ("RESTRICT", *restrict),
                 ("PURGE", *purge),
@@ -131,7 +129,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
             match other.into_iter().find(|(_, said)| *said) {
                 Some((clause, _)) => Err(refuse(
                     &format!("DROP {object_type} .. {clause}"),
-                    "dependent objects are not checked; remove the word",
+                    "DROP does not check which objects depend on this one; remove the word",
                 )),
                 None => Ok(()),
             }
@@ -193,13 +191,14 @@ fn check_query(query: &Query) -> Result<()> {
     if let Some(lock) = locks.first() {
         return Err(refuse(
             &lock.to_string(),
-            "a statement sees its tables as they are when it begins, and locks no rows; remove it",
+            "a statement reads its tables as they are when it begins, and locks no rows; remove the \
+             clause",
         ));
     }
     if let Some(clause) = for_clause {
         return Err(refuse(
             &clause.to_string(),
-            "choose the format of results at their destination",
+            "choose the format where the results are written, as in COPY .. TO",
         ));
     }
     if let Some(LimitClause::LimitOffset { limit, limit_by, .. }) = limit_clause
@@ -219,7 +218,8 @@ fn check_query(query: &Query) -> Result<()> {
                 && matches!(**expr, Expr::Value(_))
             {
                 return plan_err!(
-                    "{clause} {rows} is not valid: a number of rows must be 0 or more; without {clause} all rows are returned"
+                    "{clause} {rows} is not valid: the number of rows must be 0 or more; remove {clause} \
+                     to return all rows"
                 );
             }
         }
@@ -230,7 +230,8 @@ fn check_query(query: &Query) -> Result<()> {
     if let Some(clause) = format_clause {
         return Err(refuse(
             &clause.to_string(),
-            "COPY (..) TO 'file' STORED AS .. writes a format, and `serrate -f` displays one",
+            "write COPY (..) TO 'file' STORED AS .. for a file format, or run `serrate -f` to choose a \
+             display format",
         ));
     }
     for Cte { alias, from, materialized, .. } in with.iter().flat_map(|with| &with.cte_tables) {
@@ -277,7 +278,6 @@ fn check_query(query: &Query) -> Result<()> {
     Ok(())
 }
 
-/// Refuses `SELECT .. INTO` as one side of a set operation.
 fn check_into(body: &SetExpr) -> Result<()> {
     match body {
         SetExpr::Select(select) if select.into.is_some() => Err(refuse(
@@ -340,12 +340,12 @@ fn check_select(select: &Select) -> Result<()> {
 
 fn check_joins(from: &TableWithJoins) -> Result<()> {
     match from.joins.iter().any(|join| join.global) {
-        true => Err(refuse("GLOBAL JOIN", "remove GLOBAL; all runs in one process")),
+        true => Err(refuse("GLOBAL JOIN", "remove GLOBAL; the statement runs in one process")),
         false => Ok(()),
     }
 }
 
-/// Refuses clauses on a table in FROM that have no effect.
+/// Refuses clauses of a table in FROM that have no effect.
 pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
     let (alias, sample, ordinality) = match factor {
         TableFactor::Table {
@@ -434,7 +434,7 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
     check_alias(alias.as_ref())
 }
 
-/// The planner uses only the names of `AS t (a INT, b TEXT)`.
+/// Refuses column types in `AS t (a INT, b TEXT)`, of which the planner uses only the names.
 fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
     let Some(alias) = alias else { return Ok(()) };
     for column in &alias.columns {
@@ -451,7 +451,7 @@ fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
     }
 }
 
-/// Refuses the sample that DuckDB writes after the whole FROM, which the parser does not know.
+/// Refuses DuckDB's USING SAMPLE after the FROM clause, which the parser does not accept.
 pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
@@ -465,7 +465,7 @@ pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
         })
 }
 
-/// Refuses clauses on rows in calls of scalar functions.
+/// Refuses clauses in calls of scalar functions that the planner ignores.
 fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     let name = match call.name.0.as_slice() {
         [part] => match part.as_ident() {
@@ -484,17 +484,22 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     if matches!(call.args, FunctionArguments::Subquery(_)) {
         return Err(refuse(
             &format!("{name}(SELECT ..)"),
-            "a query as an argument needs parentheses of its own, f((SELECT ..)); for a list of its rows, write (SELECT array_agg(a) FROM ..)",
+            "a query as an argument needs its own parentheses, f((SELECT ..)); for a list of its rows, \
+             write (SELECT array_agg(a) FROM ..)",
         ));
     }
     if let Some(WindowType::NamedWindow(window)) = &call.over {
-        return plan_err!("{name}(..) OVER {window}: there is no WINDOW {window} in this SELECT");
+        return plan_err!(
+            "{name}(..) OVER {window} refers to a window that this SELECT does not define; \
+         add WINDOW {window} AS (..)"
+        );
     }
     if let Some(WindowType::WindowSpec(spec)) = &call.over
         && let Some(window) = &spec.window_name
     {
         return plan_err!(
-            "{name}(..) OVER ({window} ..): there is no WINDOW {window} in this SELECT"
+            "{name}(..) OVER ({window} ..) refers to a window that this SELECT does not define; add \
+             WINDOW {window} AS (..)"
         );
     }
     let of_one_row = state.scalar_functions().contains_key(&name)
@@ -586,14 +591,14 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
                 ));
             }
             FunctionArgumentClause::IgnoreOrRespectNulls(_) => return Err(nulls()),
-            // The planner refuses the others.
+            // The planner refuses other clauses.
             _ => {}
         }
     }
     Ok(())
 }
 
-/// The kind of a function: what its calls work on.
+/// The kind of values that a function works on, by the prefix of its name.
 #[derive(Clone, Copy)]
 enum Kind {
     Ragged,

@@ -8,9 +8,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 /// Refuses options and constraints of columns that DataFusion parses but does not store.
 ///
-/// A key that is not enforced is a promise: DataFusion plans GROUP BY by it, and rows that violate
-/// it lead to wrong groups. A key is therefore accepted only if the statement declares it as not
-/// enforced.
+/// DataFusion plans GROUP BY by keys without checking them, so rows that violate a key lead to wrong
+/// groups. A key is therefore accepted only if the statement declares it NOT ENFORCED.
 pub(in crate::sql) fn check_columns(
     columns: &[ColumnDef],
     constraints: &[TableConstraint],
@@ -36,7 +35,7 @@ pub(in crate::sql) fn check_columns(
         match constraint {
             TableConstraint::PrimaryKey(key) => check_promise("PRIMARY KEY", key.characteristics)?,
             TableConstraint::Unique(key) => check_promise("UNIQUE", key.characteristics)?,
-            // The planner refuses the others.
+            // The planner refuses other constraints.
             _ => {}
         }
     }
@@ -51,7 +50,8 @@ fn check_promise(key: &str, said: Option<ConstraintCharacteristics>) -> Result<(
             initially: None,
         }) => Ok(()),
         _ => plan_err!(
-            "{key} is not supported, because rows are not checked on insertion; remove it, or write {key} NOT ENFORCED to promise that rows keep it"
+            "{key} is not supported, because insertions do not check rows; remove it, or write {key} NOT \
+             ENFORCED to promise that rows satisfy it"
         ),
     }
 }

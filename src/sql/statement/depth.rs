@@ -1,5 +1,5 @@
-//! The depth of a statement: texts that are too deep for the stack are refused before they are
-//! parsed, and long chains of AND, OR and `||` become balanced trees.
+//! Limits the depth of statements: refuses texts that would overflow the stack before they are parsed,
+//! and turns long chains of AND, OR and `||` into balanced trees.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -8,14 +8,15 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// Maximum number of consecutive operators. The parser nests a chain without recursion, but the
-/// planner and the destructor of an expression recurse once per operator. A chain of arithmetic
-/// operators becomes one function call.
+/// Maximum number of consecutive operators. The parser nests a chain without recursion, but the planner
+/// and the destructor of an expression recurse once per operator. A chain of arithmetic operators becomes
+/// one function call.
 const OPERATORS: usize = 2_500;
 
-/// Maximum number of consecutive casts, subscripts and predicates, each nested in the next. The
-/// optimizer copies and compares expressions recursively, on the stack of its caller. In a debug
-/// build, 300 levels fill the 2 MiB that a thread has by default.
+/// Maximum number of consecutive casts, subscripts and predicates, each nested in the next.
+///
+/// The optimizer copies and compares expressions recursively on its caller's stack. In a debug build, 300
+/// levels fill the default thread stack of 2 MiB.
 const NESTED: usize = 128;
 
 /// Maximum number of consecutive AND, OR and `||`, which are balanced before they are planned.
@@ -24,32 +25,32 @@ const BALANCED: usize = 50_000;
 /// Maximum number of consecutive UNION, JOIN and `|>`.
 const RELATIONS: usize = 1_000;
 
-/// Maximum number of consecutive comparisons without AND or OR between them, as in `a = b = c`.
-/// Planning time is quadratic in their number.
+/// Maximum number of consecutive comparisons without AND or OR between them, as in `a = b = c`. Planning
+/// time is quadratic in their number.
 const COMPARISONS: usize = 200;
 
-/// Consecutive operators on one level of parentheses.
+/// Numbers of consecutive operators on one level of parentheses.
 #[derive(Clone, Copy, Default)]
 struct Level {
     operators: usize,
-    /// Casts and subscripts, of one operand of arithmetic.
+    /// Casts and subscripts, which bind tighter than arithmetic.
     tight: usize,
-    /// Predicates, which bind less than arithmetic.
+    /// Predicates, which bind looser than arithmetic.
     loose: usize,
     comparisons: usize,
     balanced: usize,
     relations: usize,
 }
 
-/// Refuses a text that is too deep for planners, or that nests more parentheses and CASE than the
-/// parser accepts (`datafusion.sql_parser.recursion_limit`): the parser would parse each level
-/// twice, and take time exponential in their number.
+/// Refuses a text that is too deep for planners, or that nests more parentheses and CASE than the parser
+/// accepts (`datafusion.sql_parser.recursion_limit`). The parser parses each such level twice, which
+/// takes exponential time.
 pub(in crate::sql) fn check_depth(
     text: &str,
     dialect: &dyn Dialect,
     most_nested: usize,
 ) -> Result<()> {
-    // An operator and its operand take at least two characters.
+    // Every level takes at least two characters, so a short text cannot be too deep.
     if text.len() < DEEP {
         return Ok(());
     }
@@ -121,7 +122,7 @@ pub(in crate::sql) fn check_depth(
                 Keyword::END => cases = cases.saturating_sub(1),
                 Keyword::AND | Keyword::OR => {
                     level.balanced += 1;
-                    // The parts that it separates are siblings.
+                    // AND, OR and the like separate siblings, so counts start again.
                     level.operators = 0;
                     level.comparisons = 0;
                     level.tight = 0;
@@ -209,19 +210,18 @@ pub(in crate::sql) fn check_depth(
     Ok(())
 }
 
-/// Shorter texts cannot be too deep.
+/// Length in bytes below which a text cannot be too deep.
 const DEEP: usize = 256;
 
-/// Size of the stack on which planning continues if there is less; unused stack takes no memory.
+/// Size of the new stack for planning if less than half of it remains. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
-/// Runs `work` on a stack large enough for [`OPERATORS`] levels of an expression and [`BALANCED`]
-/// of a syntax tree.
+/// Runs `work` on a stack for [`OPERATORS`] levels of an expression or [`BALANCED`] of a syntax tree.
 pub(in crate::sql) fn deep<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, work)
 }
 
-/// Runs a future as [`deep`] runs a closure.
+/// Polls a future within [`deep`].
 pub(in crate::sql) async fn run_deep<F: Future>(work: F) -> F::Output {
     let mut work = std::pin::pin!(work);
     std::future::poll_fn(|waker| deep(|| work.as_mut().poll(waker))).await
@@ -229,7 +229,7 @@ pub(in crate::sql) async fn run_deep<F: Future>(work: F) -> F::Output {
 
 const SHORT: usize = 64;
 
-/// Balances a long chain of AND, of OR or of `||`, which are associative.
+/// Balances a long chain of one of the associative operators AND, OR and `||`.
 ///
 /// The parser returns `((a OR b) OR c) OR d`, in which planners visit the whole left side at every
 /// operator. Operands keep their order.
@@ -268,7 +268,7 @@ pub(in crate::sql) fn balance(expr: &mut Expr) {
         }
     }
     operands.reverse();
-    // Neighbours are combined until one expression is left.
+    // Combines neighbours until one expression is left.
     while operands.len() > 1 {
         let mut pairs = Vec::with_capacity(operands.len().div_ceil(2));
         let mut all = operands.into_iter();

@@ -14,9 +14,9 @@ pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
     }
 }
 
-/// `||` binds looser than arithmetic and tighter than comparison, as in DuckDB and PostgreSQL: `[1]
-/// || 2 + 3` is `[1, 5]`. The parser gives it the precedence of `*`.
-/// `the_parser_still_joins_before_it_adds` fails once this is fixed upstream.
+/// DuckDB's dialect in which `||` binds looser than arithmetic and tighter than comparison, as in DuckDB
+/// and PostgreSQL: `[1] || 2 + 3` is `[1, 5]`. The parser gives it the precedence of `*`. Remove once
+/// `the_parser_still_joins_before_it_adds` fails.
 #[derive(Debug)]
 struct SqlDialect(DuckDbDialect);
 
@@ -33,7 +33,7 @@ macro_rules! as_duckdb {
 }
 
 impl Dialect for SqlDialect {
-    /// The parser checks for DuckDB by type.
+    /// The parser recognizes DuckDB by this type.
     fn dialect(&self) -> TypeId {
         TypeId::of::<DuckDbDialect>()
     }
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(last_operator(&DuckDbDialect, "a || b + c"), "+");
     }
 
-    /// A method that a newer parser adds to its dialect would be missing here.
+    /// Fails if a newer `DuckDbDialect` overrides a method that is missing here.
     #[test]
     fn the_dialect_is_that_of_the_parser_but_for_precedence() {
         let ours = parser_dialect(Named::DuckDB).unwrap();

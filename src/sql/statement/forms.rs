@@ -11,20 +11,20 @@ use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect};
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-/// `FROM t WHERE x` becomes `FROM t SELECT * WHERE x`, and `WITH q AS [NOT] MATERIALIZED (..)`
-/// loses these words: the rows of a query without volatile functions are the same wherever it is
-/// evaluated.
+/// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, and removes [NOT] MATERIALIZED from WITH.
+///
+/// A query without volatile functions has the same rows wherever it is evaluated.
 ///
 /// # Errors
-/// When AS MATERIALIZED is used with a volatile function: the query would be evaluated again for
-/// each use.
+/// When AS MATERIALIZED is used with a volatile function, because the query is evaluated again for each
+/// use.
 pub(in crate::sql) fn known_forms<'a>(
     state: &SessionState,
     text: &'a str,
     dialect: &dyn Dialect,
 ) -> Result<Cow<'a, str>> {
     let lower = text.to_ascii_lowercase();
-    // The parser of other dialects has rules of its own.
+    // The parser of other dialects has different rules.
     if !dialect.is::<DuckDbDialect>()
         || (!lower.contains("materialized") && !lower.contains("from"))
     {
@@ -49,7 +49,7 @@ pub(in crate::sql) fn known_forms<'a>(
 /// A change of a text at a line and column, counted from 1.
 struct Edit {
     at: (u64, u64),
-    /// The number of characters that are replaced by blanks.
+    /// Number of characters that are replaced with blanks.
     blank: usize,
     insert: &'static str,
 }
@@ -83,7 +83,7 @@ fn place(token: &TokenWithSpan) -> (u64, u64) {
     (token.span.start.line, token.span.start.column)
 }
 
-/// The part of a query on one level of parentheses that has been read.
+/// Progress of the scan within a query on one level of parentheses.
 #[derive(Clone, Copy, PartialEq)]
 enum Read {
     Nothing,
@@ -133,13 +133,13 @@ fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     }
 }
 
-/// Whether FROM at a position is the first word of a query.
+/// Whether FROM at an index is the first word of a query.
 fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before)) else {
         return true;
     };
     match &before.token {
-        // A query may follow the CTEs of WITH.
+        // `)` may end the CTEs of WITH, which a query follows.
         Token::LParen | Token::RParen | Token::SemiColon => true,
         _ => matches!(
             keyword(before),
@@ -158,7 +158,7 @@ fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
     }
 }
 
-/// Whether SELECT comes later in a query.
+/// Whether SELECT comes later in the same query.
 fn has_select(tokens: &[&TokenWithSpan]) -> bool {
     let mut depth = 0usize;
     for token in tokens {
@@ -204,7 +204,9 @@ fn drop_materialized(
             {
                 if let Some(name) = volatile_function(state, tokens) {
                     return plan_err!(
-                        "AS MATERIALIZED is not supported with {name}(), because a CTE is evaluated where it is used, and {name}() returns another value each time; CREATE TABLE .. AS SELECT stores its rows"
+                        "AS MATERIALIZED is not supported with {name}(), because a CTE is evaluated at \
+                         each use and {name}() returns another value each time; store its rows with \
+                         CREATE TABLE .. AS SELECT"
                     );
                 }
                 edits.push(blank_materialized(materialized));

@@ -9,14 +9,14 @@ use datafusion::logical_expr::sqlparser::ast::{
 /// Maximum number of sets that DataFusion plans.
 const MOST_SETS: usize = 4096;
 
-/// Rewrites the forms of GROUP BY that DataFusion 55 does not plan.
+/// Rewrites the forms of GROUP BY that DataFusion 55 cannot plan.
 ///
-/// * `ROLLUP ((a, b), c)` and `CUBE ((a, b), c)` become the GROUPING SETS that they stand for;
-/// * `GROUPING SETS (ROLLUP (a, b), c)` has the sets of its elements;
-/// * `ROLLUP (1, 2)` means columns of SELECT, as GROUP BY 1, 2 does; DataFusion groups by the numbers;
-/// * `GROUP BY (a, b)` is `GROUP BY a, b`, and `GROUP BY ()` one group of all rows.
+/// * `ROLLUP ((a, b), c)` and `CUBE ((a, b), c)` become the equivalent GROUPING SETS.
+/// * `GROUPING SETS (ROLLUP (a, b), c)` contains the sets of ROLLUP.
+/// * `ROLLUP (1, 2)` refers to columns of SELECT; DataFusion groups by the numbers.
+/// * `GROUP BY (a, b)` is `GROUP BY a, b`, and `GROUP BY ()` is one group of all rows.
 ///
-/// `stock_tuples_in_rollup_still_fail` in `tests/sql/grouping.rs` fails once this can go.
+/// Remove once `stock_tuples_in_rollup_still_fail` in `tests/sql/grouping.rs` fails.
 ///
 /// # Errors
 /// When there are more sets than DataFusion plans.
@@ -58,7 +58,7 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
             other => written.push(other),
         }
     }
-    // All rows are one group, as those of no rows are.
+    // `GROUP BY ()` returns one group even for no rows.
     if written.is_empty() {
         written.push(Expr::GroupingSets(vec![Vec::new()]));
     }
@@ -66,7 +66,7 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Puts the expressions of SELECT in the place of their positions.
+/// Replaces positions with the expressions of SELECT.
 fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
     for part in sets.iter_mut().flatten() {
         let Expr::Value(value) = &*part else { continue };
@@ -81,11 +81,11 @@ fn name_positions(sets: &mut [Vec<Expr>], columns: &[SelectItem]) {
     }
 }
 
-/// The sets that one element of GROUPING SETS stands for.
+/// Expands one element of GROUPING SETS to its sets.
 fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     let [only] = part.as_mut_slice() else { return Ok(vec![part]) };
     match only {
-        // The parser takes those within GROUPING SETS for calls of functions.
+        // Within GROUPING SETS, the parser reads ROLLUP and CUBE as function calls.
         Expr::Function(call) => {
             let name = call.name.to_string();
             let rollup = name.eq_ignore_ascii_case("rollup");
@@ -113,17 +113,18 @@ fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     }
 }
 
-/// All parts, all but the last, and so on to none.
+/// Returns the unions of all parts, all but the last, and so on to the empty set.
 fn rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     (0..=parts.len()).rev().map(|count| merge(parts.iter().take(count))).collect()
 }
 
-/// Every choice of the parts.
+/// Returns the union of every subset of the parts.
 fn cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     let sets = u32::try_from(parts.len()).ok().and_then(|count| 1usize.checked_shl(count));
     let Some(sets) = sets.filter(|sets| *sets <= MOST_SETS) else {
         return plan_err!(
-            "CUBE of {} parts has more than {MOST_SETS} grouping sets: write those that you need in GROUPING SETS",
+            "CUBE of {} parts has more than {MOST_SETS} grouping sets; write the sets that you need in \
+             GROUPING SETS",
             parts.len()
         );
     };
@@ -133,7 +134,6 @@ fn cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     Ok((0..sets).rev().map(chosen).collect())
 }
 
-/// The expressions of some parts, each once.
 fn merge<'a>(parts: impl Iterator<Item = &'a Vec<Expr>>) -> Vec<Expr> {
     let mut merged: Vec<Expr> = Vec::new();
     for part in parts.flatten() {

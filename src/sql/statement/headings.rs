@@ -1,7 +1,7 @@
-//! Names of computed columns in results, without the tables of their columns.
+//! Names computed columns of results without the tables of their arguments.
 //!
-//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and a table by path is named by its path.
-//! Columns of subqueries have such names as well, so the defining expression of each is looked up.
+//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and a table without a name by its path. Columns
+//! of subqueries have such names as well, so the expression that defines each column is looked up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use datafusion::logical_expr::{
     LogicalPlanBuilder, Operator, Projection, Sort, TryCast,
 };
 
-/// Returns the plan of a statement with the names of its result columns as they are written.
+/// Names the result columns of a plan as the statement writes them.
 ///
-/// A name that two columns would share stays as in DataFusion, and so do names given with AS.
+/// Names given with AS are kept. So is DataFusion's name where two columns would share a name.
 pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Copy(mut copy) => {
@@ -66,7 +66,7 @@ fn add_headings(plan: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     rename_columns(Arc::unwrap_or_clone(plan), &old, &new).map(Arc::new)
 }
 
-/// Renames the columns of a plan, if possible without another node.
+/// Renames the columns of a plan, without another node if possible.
 fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Projection(projection) => {
@@ -136,7 +136,7 @@ fn column_heading(plan: &LogicalPlan, at: usize) -> String {
         LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at)),
         LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // If the inputs of a union name a column differently, the union has a name of its own.
+            // If the inputs of a union name a column differently, the union has its own name.
             let own = plan.schema().field(at).name();
             (input.schema().field(at).name() == own).then(|| column_heading(input, at))
         }),
@@ -160,7 +160,7 @@ fn column_heading(plan: &LogicalPlan, at: usize) -> String {
 /// Returns the name of an expression over a plan, without tables.
 fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
     match expr {
-        // `count(*)` is an alias of count(1), with its FILTER.
+        // `count(*)` is an alias of count(1), and count(1) may have a FILTER.
         Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
             let plain = displayed_expr((*alias.expr).clone(), input);
             let name = plain.map(|e| e.schema_name().to_string());
@@ -187,7 +187,7 @@ fn of_column(column: &Column, schema: &DFSchema, input: &LogicalPlan) -> String 
     }
 }
 
-/// Returns an expression whose columns have the displayed names, with literals as SQL writes them.
+/// Returns an expression that DataFusion displays with column headings and literals as in SQL.
 fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
@@ -196,8 +196,8 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
             _ => e,
         };
         Ok(match e {
-            // These functions write their literal arguments themselves; the encoded operators of a
-            // chain are not a literal.
+            // These functions display their literal arguments themselves. The encoded operators of a
+            // chain are not a literal of the statement.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = displayed_expr(operand.clone(), input) {
@@ -225,8 +225,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan) -> Option<Expr> {
     plain.ok().map(|plain| plain.data)
 }
 
-/// Adds parentheses around operands that bind looser than the operator around them; the names that
-/// DataFusion gives have none.
+/// Adds parentheses around operands that bind looser than their operator. DataFusion's names have none.
 fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     let loose = |binds: Option<u8>, outer: u8| binds.is_some_and(|own| own < outer);
     let mut changed = false;
@@ -242,7 +241,7 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let own = operator_binding(*op);
             enclose(left, own);
-            // A chain of these has been balanced.
+            // `a AND (b AND c)` may be a chain that was balanced, so it needs no parentheses.
             let chains = matches!(op, Operator::And | Operator::Or | Operator::StringConcat);
             enclose(right, if chains { own } else { own.saturating_add(1) });
         }
@@ -271,15 +270,13 @@ fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// Precedence of NOT.
 const NOT: u8 = 3;
 
 fn operator_binding(op: Operator) -> u8 {
     precedence(&op.to_string()).unwrap_or(COMPARISON)
 }
 
-/// Returns the precedence of the loosest operator in the name of an expression, outside
-/// parentheses.
+/// Returns the precedence of the loosest operator in the displayed expression, outside parentheses.
 fn expr_precedence(expr: &Expr) -> Option<u8> {
     match expr {
         Expr::BinaryExpr(binary) => Some(operator_binding(binary.op)),
@@ -296,12 +293,11 @@ fn expr_precedence(expr: &Expr) -> Option<u8> {
         | Expr::IsNotFalse(_)
         | Expr::IsUnknown(_)
         | Expr::IsNotUnknown(_) => Some(COMPARISON),
-        // A cast has the name of its operand.
+        // A cast is displayed as its operand.
         Expr::Cast(Cast { expr, .. }) | Expr::TryCast(TryCast { expr, .. }) => {
             expr_precedence(expr)
         }
-        // One of our functions may be displayed as an operator, and a column as the expression that
-        // defines it.
+        // A function of Serrate may be displayed as an operator, and a column as its defining expression.
         Expr::Column(_) | Expr::ScalarFunction(_) => {
             loosest_operator(&expr.schema_name().to_string())
         }
@@ -314,8 +310,8 @@ fn is_ours(call: &ScalarFunction) -> bool {
     definition(&call.func).is_some()
 }
 
-/// Returns the name of a call by an alias of its function, for which DataFusion adds an alias:
-/// `mean(t.x)` for `avg`.
+/// Returns the name of a call through an alias of its function, such as `mean(x)` for `avg`. DataFusion
+/// names the column with the tables, `mean(t.x)`.
 fn called_otherwise(alias: &str, expr: &Expr, input: &LogicalPlan) -> Option<String> {
     let (name, _) = alias.split_once('(')?;
     let (made, below) = match expr {

@@ -1,5 +1,4 @@
-//! Errors for operators on lists for which DataFusion's planner has no hook, in terms of SQL, with
-//! what to write instead.
+//! Errors for operators on lists that DataFusion's planner offers no hook for, with a suggestion.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +16,7 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 use crate::array::{leaf_type, list_depth};
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
 
-/// Analyzer rule, before type coercion: [`check`].
+/// Analyzer rule, before type coercion: applies [`check`].
 #[derive(Debug)]
 pub(in crate::sql) struct ListHints;
 
@@ -32,8 +31,8 @@ impl AnalyzerRule for ListHints {
     }
 }
 
-/// Refuses BETWEEN, and LIKE and IN as DataFusion plans them, between a list and scalars, and lists
-/// of booleans where one boolean is needed.
+/// Refuses BETWEEN, LIKE and IN between a list and scalars as DataFusion plans them, and lists of
+/// booleans where one boolean is needed.
 pub(in crate::sql) fn check(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
@@ -41,7 +40,8 @@ pub(in crate::sql) fn check(plan: &LogicalPlan) -> Result<()> {
             && of_another(&unnest.input)?
         {
             return plan_err!(
-                "unnest in FROM of a column of another table in FROM is not supported; write it in SELECT, as in SELECT id, unnest(x) FROM t"
+                "unnest in FROM of a column of another table in FROM is not supported; write it in \
+                 SELECT, as in SELECT id, unnest(x) FROM t"
             );
         }
         if let LogicalPlan::Join(join) = node
@@ -59,7 +59,7 @@ pub(in crate::sql) fn check(plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-/// Whether a plan refers to columns of an outer row.
+/// Whether a plan refers to columns of an outer query.
 fn of_another(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply(|node| {
@@ -85,7 +85,8 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             let e = &list.expr;
             if differs_in_depth(e, &list.list, schema) {
                 return plan_err!(
-                    "IN tests a scalar, but {e} is a list; ragged_isin({e}, [1, 2]) returns the mask of its values, array_has_any({e}, [1, 2]) whether any of them is in the list"
+                    "IN tests a scalar, but {e} is a list; ragged_isin({e}, [1, 2]) returns the mask of \
+                     its values, array_has_any({e}, [1, 2]) whether one of its values is 1 or 2"
                 );
             }
         }
@@ -116,7 +117,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             {
                 return plan_err!("{said}");
             }
-            // Lists would be cast to strings for these functions, which is never intended.
+            // DataFusion would cast a list to a string for these functions, which is never intended.
             let of_text = ["character_length", "octet_length", "bit_length"];
             if of_text.contains(&call.name())
                 && let [e] = call.args.as_slice()
@@ -153,7 +154,9 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 && let [e] = call.params.args.as_slice()
                 && let Ok(t @ (DataType::Map(..) | DataType::Union(..))) = e.get_type(schema)
             {
-                return plan_err!("{name} compares values, but {e} is {t}, which has no order");
+                return plan_err!(
+                    "{name} compares values, but {e} has the type {t}, which has no order"
+                );
             }
             if let Some(filter) = &call.params.filter {
                 one_truth("FILTER (WHERE ..)", filter, schema)?;
@@ -179,10 +182,9 @@ fn cast_of_list(what: &str, expr: &Expr, to: &DataType, schema: &DFSchema) -> Re
     )
 }
 
-/// A hint how a mask becomes a condition.
 const AS_A_WHOLE: &str = " (for one boolean per row: ragged_any(..) or ragged_all(..))";
 
-/// Whether an expression is a list and something it is compared with is not.
+/// Whether an expression is a list and one of the others is a scalar.
 fn differs_in_depth<'a>(
     expr: &Expr,
     others: impl IntoIterator<Item = &'a Expr>,
@@ -205,10 +207,8 @@ fn one_truth(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
     }
 }
 
-/// Rewrites an error of DataFusion's planner about a list in terms of [`check`]; other errors are
-/// unchanged.
-///
-/// `conditions` are those of the original statement.
+/// Rewords an error of DataFusion's planner about a list in the terms of [`check`]. Other errors are
+/// unchanged. `conditions` are the conditions in the original statement.
 pub(in crate::sql) fn explained(e: DataFusionError, conditions: &[String]) -> DataFusionError {
     match e {
         DataFusionError::Diagnostic(diagnostic, inner) => {
@@ -241,7 +241,6 @@ fn without_calls(error: SchemaError) -> SchemaError {
     }
 }
 
-/// Returns the conditions of WHERE, HAVING and QUALIFY.
 pub(in crate::sql) fn conditions(statement: &Statement) -> Vec<String> {
     struct Conditions(Vec<String>);
     impl Visitor for Conditions {
@@ -283,7 +282,7 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
     if let Some(rest) = message.strip_prefix("Cannot create filter with non-boolean predicate '") {
         let (predicate, found) = rest.rsplit_once("' returning ")?;
         return is_list(found).then(|| {
-            // The planner's message shows the functions that operators stand for.
+            // The planner's message shows functions in place of the operators of the statement.
             let written = match conditions {
                 [one] => one.as_str(),
                 _ => predicate,
@@ -307,8 +306,8 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
         .then(|| format!("{message}; ragged_neg(..) negates each value of a list"))
 }
 
-/// Functions of scalars, or aggregates, and our functions that do the same for the values of lists,
-/// if the names differ.
+/// Functions of scalars, or aggregates, and the functions of Serrate that do the same for the values of
+/// lists, if the names differ.
 const OURS: [(&str, &str); 31] = [
     ("avg", "ragged_mean"),
     ("mean", "ragged_mean"),
@@ -343,8 +342,7 @@ const OURS: [(&str, &str); 31] = [
     ("approx_percentile_cont", "ragged_quantile"),
 ];
 
-/// Returns our function that does for the values of a list what a scalar function or an aggregate
-/// does.
+/// Returns the function of Serrate that corresponds to a scalar or aggregate function.
 pub(in crate::sql) fn ours(name: &str) -> Option<String> {
     let alike = format!("ragged_{name}");
     let known = |name: &str| crate::functions::all_scalar().iter().any(|f| f.name() == name);
@@ -372,7 +370,6 @@ fn top_level(types: &str) -> Vec<&str> {
     parts
 }
 
-/// Explains a call of a scalar function with a list.
 fn about_call(message: &str) -> Option<String> {
     let Some((_, call)) =
         message.split_once("No function matches the given name and argument types '")
@@ -398,7 +395,7 @@ fn about_call(message: &str) -> Option<String> {
     })
 }
 
-/// Explains arguments of incompatible types in DataFusion's other message.
+/// Explains arguments of incompatible types in DataFusion's message on coercion.
 fn about_coercion(message: &str) -> Option<String> {
     let (_, call) = message.split_once("to satisfy a call to '")?;
     let (name, rest) = call.split_once("' function: coercion from ")?;
@@ -406,7 +403,7 @@ fn about_coercion(message: &str) -> Option<String> {
     about_element(name, types)
 }
 
-/// Explains a list of lists with one of its values where a list is needed.
+/// Explains a call that passes a list of lists and a scalar.
 fn about_element(name: &str, types: &str) -> Option<String> {
     let types = top_level(types);
     let depth = |t: &&str| t.matches("List(").count();
@@ -435,7 +432,6 @@ fn about_element(name: &str, types: &str) -> Option<String> {
     })
 }
 
-/// Explains a bitwise operator on a list.
 fn about_bits(message: &str) -> Option<String> {
     let types = message.strip_prefix("Cannot infer common type for bitwise operation ")?;
     let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));

@@ -1,11 +1,11 @@
 //! Columns that USING and NATURAL merge.
 //!
-//! Such a column is the left one of an inner or left join, the right one of a right join, and the
-//! first that is not NULL in a full join. DataFusion chooses by qualified name for `*` (the smaller
-//! one), and by position for an unqualified name (the first one), whatever the join: it is NULL in
-//! rows without a partner, also in groups and later joins. A SELECT over such joins is therefore
-//! expanded before it is planned: `*` table by table, with the merged column at the position of the
-//! left one, and unqualified names as the merged expressions.
+//! The merged column is the left one in an inner or left join, the right one in a right join, and the
+//! first that is not NULL in a full join. DataFusion chooses the column with the smaller qualified name
+//! for `*` and the first by position for an unqualified name, whatever the join, so it is NULL in rows
+//! without a partner, also in groups and later joins. A SELECT over such joins is therefore expanded
+//! before it is planned: `*` table by table, with the merged column in place of the left one, and
+//! unqualified names to the merged expressions.
 
 use std::ops::ControlFlow;
 
@@ -25,7 +25,6 @@ use datafusion::sql::parser::Statement;
 use crate::sql::statement::positions::position;
 use crate::sql::statement::scopes::Scopes;
 
-/// Expands the merged columns of a statement.
 pub(in crate::sql) async fn write_out<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -53,14 +52,14 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     Ok(())
 }
 
-/// The names of the columns of a query.
+/// Plans a query and returns the names of its columns.
 pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
     let plan = state.statement_to_plan(statement).await.ok()?;
     Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
 }
 
-/// A query of its own with the queries of WITH that are in sight.
+/// Adds the CTEs that are visible at its position to a query, so that it can be planned alone.
 pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Query {
     let mut ctes: Vec<Cte> = Vec::new();
     for cte in scopes.in_sight() {
@@ -75,7 +74,7 @@ pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Qu
     query
 }
 
-/// Whether there is a NATURAL join: without one, nothing is copied.
+/// Whether a statement has a NATURAL join. Without one, nothing is copied.
 struct AnyNatural(bool);
 
 impl AnyNatural {
@@ -103,10 +102,10 @@ impl VisitorMut for AnyNatural {
     }
 }
 
-/// NATURAL joins, which one pass collects and another rewrites with USING.
+/// Visitor of NATURAL joins: collects them in one pass and rewrites them with USING in another.
 struct Natural {
     scopes: Scopes<Cte>,
-    /// Both sides of each join as queries of their own.
+    /// Both sides of each join as separate queries.
     found: Vec<[Query; 2]>,
     /// The common columns of both sides, join by join.
     known: Option<std::vec::IntoIter<Option<Vec<String>>>>,
@@ -180,14 +179,14 @@ impl VisitorMut for Natural {
     }
 }
 
-/// A table in FROM: the qualifier of its columns.
+/// A table in FROM, by the qualifier of its columns.
 struct Table {
     name: ObjectName,
     /// Merged columns at a position of this table, with their expressions.
     own: Vec<(Ident, Expr)>,
-    /// Merged columns that are at a position of an earlier table.
+    /// Columns of this table that are merged into an earlier table.
     merged: Vec<ObjectName>,
-    /// Those of `own` that several joins merge: their unqualified name is ambiguous to the planner.
+    /// Columns of `own` that several joins merge. Their unqualified names are ambiguous to the planner.
     repeated: Vec<Ident>,
 }
 
@@ -206,8 +205,7 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // The SELECT of a query is already expanded, and has neither a plain star nor such names
-        // any more.
+        // Changes nothing in the SELECT of a query, which `pre_visit_query` has already expanded.
         merge(select, None);
         ControlFlow::Continue(())
     }
@@ -219,8 +217,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     }
     let mut unnamed = 0;
     let mut tables = Vec::new();
-    // `* EXCLUDE (..)` excludes a column of USING once, and one of an ON condition from both
-    // tables.
+    // `* EXCLUDE (..)` excludes the one column of USING, but both columns of an ON condition.
     let by_conditions = select.projection.iter().all(|item| match item {
         SelectItem::Wildcard(options) => is_bare(options),
         _ => true,
@@ -237,8 +234,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     let is_plain = |table: &Table, name: &Ident, expr: &Expr| {
         *expr == qualify(&table.name, name) && !table.repeated.iter().any(|n| same_name(n, name))
     };
-    // Unqualified names of columns that are not the first of their name, or that are ambiguous to
-    // the planner.
+    // Merged columns that are not the first of their name, or whose name is ambiguous to the planner.
     let others: Vec<(Ident, Expr)> = tables
         .iter()
         .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
@@ -269,8 +265,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
                     let replaced = options
                         .opt_replace
                         .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
-                    // For `*`, DataFusion takes a merged column from the table with the smaller
-                    // name.
+                    // For `*`, DataFusion takes a merged column from the table with the smaller name.
                     let is_merged = |name: &Ident| {
                         let mut merged = tables.iter().flat_map(|table| &table.merged);
                         merged.any(|m| last_ident(m).is_some_and(|m| same_name(&m, name)))
@@ -327,16 +322,15 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
         }
     }
     if let Some(order) = order {
-        // A name of the result refers to the result, which is the merged column. The left one is
-        // qualified, because the planner takes its unqualified name for ambiguous after a
-        // condition.
+        // A name of a result column refers to the result, which is merged already. The left column gets a
+        // qualifier, because the planner considers its unqualified name ambiguous after an ON condition.
         let others =
             others.iter().filter(|(name, _)| !has_star && !output.contains(&fold_name(name)));
         let plain = plain.iter().filter(|(name, _)| !aliased.contains(&fold_name(name)));
         let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
         let _ = order.visit(&mut BareNames { names: &names, queries: 0, parameters: Vec::new() });
     }
-    // Those of conditions are ambiguous to it as well.
+    // Unqualified names in conditions are ambiguous to the planner, too.
     let all: Vec<(Ident, Expr)> = others.iter().chain(&plain).cloned().collect();
     let mut bare = BareNames { names: &all, queries: 0, parameters: Vec::new() };
     let _ = select.selection.visit(&mut bare);
@@ -348,7 +342,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) {
     let _ = select.group_by.visit(&mut bare);
 }
 
-/// Whether USING stands in a FROM, in joins in parentheses too.
+/// Whether a FROM contains USING, also in joins in parentheses.
 fn has_using(from: &TableWithJoins) -> bool {
     let within = |factor: &TableFactor| match factor {
         TableFactor::NestedJoin { table_with_joins, .. } => has_using(table_with_joins),
@@ -358,7 +352,6 @@ fn has_using(from: &TableWithJoins) -> bool {
     within(&from.relation) || from.joins.iter().any(of_join)
 }
 
-/// Whether a `*` has no options.
 fn is_bare(options: &WildcardAdditionalOptions) -> bool {
     options.opt_ilike.is_none()
         && options.opt_except.is_none()
@@ -371,7 +364,7 @@ fn replacement(name: &Ident, expr: &Expr) -> ReplaceSelectElement {
     ReplaceSelectElement { expr: expr.clone(), column_name: name.clone(), as_keyword: true }
 }
 
-/// Returns the tables of a FROM with the columns that USING merges; `None` if a side has no name.
+/// Collects the tables of a FROM with the columns that USING merges. `None` if a side has no name.
 fn merge_tables(
     from: &mut TableWithJoins,
     by_conditions: bool,
@@ -406,8 +399,7 @@ fn merge_tables(
                 by_position = true;
                 continue;
             }
-            // The column is at the position of an earlier table: one that merges it already, or the
-            // only one.
+            // The column belongs to an earlier table that merges it already, or to the only table.
             let merges = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, &name));
             let right_at = match out[before..].iter().position(merges) {
                 Some(at) => before + at,
@@ -416,14 +408,14 @@ fn merge_tables(
             };
             let right_table = &mut out[right_at];
             let plain = qualify(&right_table.name, &name);
-            // A column that joins in parentheses merge goes into the column of this join.
+            // If joins in parentheses merged the column, their expression becomes the right side.
             let own = right_table.own.iter().position(|(own, _)| same_name(own, &name));
             let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
             changed |= right != plain;
             let holder = match out[first..before].iter().position(merges) {
                 Some(at) => first + at,
                 None if before - first == 1 => first,
-                // Only a plan knows which of them has the column.
+                // Only a plan shows which of several tables has the column.
                 None => return None,
             };
             let left_table = &out[holder];
@@ -453,7 +445,7 @@ fn merge_tables(
             match known {
                 Some(at) => {
                     holder.own[at].1 = merged;
-                    // The planner resolves a column of USING between two tables, not among three.
+                    // The planner resolves a column of USING between two tables, not between three.
                     changed |= by_conditions && holder.repeated.iter().any(|n| same_name(n, &name));
                     holder.repeated.push(name.clone());
                 }
@@ -511,8 +503,7 @@ fn add(
     Some(())
 }
 
-/// Replaces unqualified names of merged columns with their expressions. Subqueries have tables of
-/// their own.
+/// Replaces unqualified names of merged columns with their expressions, except in subqueries.
 struct BareNames<'a> {
     names: &'a [(Ident, Expr)],
     queries: usize,
@@ -580,7 +571,7 @@ fn qualify(table: &ObjectName, column: &Ident) -> Expr {
     Expr::CompoundIdentifier(parts.chain([column]).collect())
 }
 
-/// Returns a name in the form in which tables are looked up by it.
+/// Folds a name to the form in which tables are looked up.
 fn fold_name(name: &Ident) -> String {
     match name.quote_style {
         Some(_) => name.value.clone(),

@@ -73,39 +73,38 @@ use crate::sql::statement::unnest_names::separate_names;
 use crate::sql::statement::windows::write_out_windows;
 use crate::sql::statement::written::rewrite_expr;
 
-/// Runs one SQL statement. This function, and [`parse`] with [`plan`] or [`execute`], is the entry
-/// to use. `ctx.sql` on the same session is DataFusion's own, which plans the statement as its
-/// parser returns it: it uses the functions, operators, formats and rules of the session, but lacks
-/// the following, which rewrite the statement before it is planned:
+/// Runs one SQL statement.
 ///
-/// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares with `b AND
-///   c`;
-/// * `TIMESTAMP` is in microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in
-///   2262;
-/// * columns that USING and NATURAL merge take the value of the side that has one;
-/// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists;
-/// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other names of DuckDB are accepted;
-/// * `ragged_mean(x) FILTER (WHERE x > 3)`, and likewise any reduction of a list, reduces the
-///   values for which the mask is true;
-/// * clauses that DataFusion's planner ignores (TABLESAMPLE, `upper(x) FILTER (..)`, FOR UPDATE and
-///   others) are refused by name;
-/// * `FROM t` alone selects all columns wherever a query is allowed (`ctx.sql` accepts it at the
-///   top and in parentheses, not in WITH);
-/// * `x = ANY(list)` is NULL if a NULL among the elements may equal `x`;
-/// * `f(a = 5)` compares, and does not name an argument; `len(x)` and `length(x)` return the number
-///   of elements of lists;
-/// * lambdas may contain list literals: `lambda v: [v, 1]`;
-/// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them, and `*`
-///   does not include them;
+/// This function, or [`parse`] with [`plan`] or [`execute`], is the entry point. DataFusion's `ctx.sql`
+/// on the same session uses the session's functions, operators, formats and rules, but plans the
+/// statement as its parser returns it. It lacks the following, which need a rewrite before planning:
+///
+/// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares with `b AND c`.
+/// * `TIMESTAMP` is in microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in 2262.
+/// * Columns that USING and NATURAL merge take the value of the side that has one.
+/// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists.
+/// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other names of DuckDB are accepted.
+/// * `ragged_mean(x) FILTER (WHERE x > 3)`, and likewise any reduction of a list, reduces the values for
+///   which the mask is true.
+/// * Clauses that DataFusion's planner ignores (TABLESAMPLE, `upper(x) FILTER (..)`, FOR UPDATE and
+///   others) are refused by name.
+/// * `FROM t` alone selects all columns wherever a query is allowed (`ctx.sql` accepts it at the top and
+///   in parentheses, not in WITH).
+/// * `x = ANY(list)` is NULL if a NULL among the elements may equal `x`.
+/// * `f(a = 5)` compares, and does not name an argument; `len(x)` and `length(x)` return the number of
+///   elements of lists.
+/// * Lambdas may contain list literals: `lambda v: [v, 1]`.
+/// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them; `*` does not
+///   include them.
 /// * `SUMMARIZE t` returns a row per column; `FROM ragged_nest('t', 'key')`, `ragged_explode` and
-///   `ragged_axes` accept a query, a table or a file; `read_parquet('file')` and similar functions
-///   read files of a format;
-/// * `x[2:]` and `x[:2]` are slices of lists with one bound, with DuckDB's positions: from 1, the
-///   end included;
-/// * `ragged_lookup` and `ragged_bin` read tables, views and files of any format;
-/// * `STORED AS BATCHES (batch 64, ..)` works without the word OPTIONS;
-/// * an unknown format after `STORED AS` is refused with the list of formats (DataFusion's COPY
-///   falls back to the file's extension).
+///   `ragged_axes` accept a query, a table or a file; `read_parquet('file')` and similar functions read
+///   files of a format.
+/// * `x[2:]` and `x[:2]` are slices of lists with one bound, with DuckDB's positions, which start at 1
+///   and include the end.
+/// * `ragged_lookup` and `ragged_bin` read tables, views and files of any format.
+/// * `STORED AS BATCHES (batch 64, ..)` works without the word OPTIONS.
+/// * An unknown format after `STORED AS` is refused with the list of formats (DataFusion's COPY falls
+///   back to the extension of the file).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -122,9 +121,9 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
     let mut statements = parse(ctx, text)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(statement), true) => execute(ctx, statement).await,
-        (None, _) => plan_err!("the text has no statement"),
+        (None, _) => plan_err!("the SQL text has no statement; pass exactly one"),
         (Some(_), false) => plan_err!(
-            "the text has {} statements; exactly one is expected",
+            "the text has {} statements, but this function runs one; split them with parse",
             statements.len().saturating_add(1)
         ),
     }
@@ -135,12 +134,15 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
 /// # Errors
 /// When the text is not valid SQL, or names an unknown format.
 pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
-    // The state is read in place, because a copy would contain the names of all functions.
+    // Copying the state would copy the names of all functions.
     let state = ctx.state_ref();
     let state = state.read();
     let options = &state.config_options().sql_parser;
     let Some(dialect) = parser_dialect(options.dialect) else {
-        return plan_err!("there is no SQL dialect {}", options.dialect);
+        return plan_err!(
+            "there is no SQL dialect {}; set datafusion.sql_parser.dialect to a known one",
+            options.dialect
+        );
     };
     let text = batches_options(text, dialect.as_ref());
     let text = known_forms(&state, &text, dialect.as_ref())?;
@@ -149,8 +151,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let parse = || {
         let parsed = DFParserBuilder::new(text.as_ref())
             .with_dialect(dialect.as_ref())
-            // Levels that passed the check of depth are parsed, whatever their number in the
-            // parser's terms.
+            // The parser counts several levels where `check_depth` counts one.
             .with_recursion_limit(options.recursion_limit.get().saturating_mul(4))
             .build()?
             .parse_statements();
@@ -165,14 +166,14 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     deep(parse)
 }
 
-/// Extends an error of the parser with what to write instead of other engines' options of COPY.
+/// Extends an error of the parser about options of COPY in another engine's syntax with a suggestion.
 fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
     let message = match e.find_root() {
         DataFusionError::SQL(e, _) => e.to_string(),
         _ => return e,
     };
     let copies = text.split_whitespace().any(|word| word.eq_ignore_ascii_case("COPY"));
-    // `(FORMAT csv, HEADER)`, and `WITH (HEADER)`.
+    // Matches `(FORMAT csv, HEADER)` and `WITH (HEADER)`.
     if !copies || !message.contains("found: (") {
         return e;
     }
@@ -182,12 +183,12 @@ fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
     )
 }
 
-/// Plans a statement of [`parse`]; statements that define something take effect.
+/// Plans a statement of [`parse`], and executes it if it defines something.
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
     let (plan, state) = plan_with_state(ctx, statement).await?;
     match plan {
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
-        // The context does the same with another copy of its state.
+        // `execute_logical_plan` would do the same with another copy of the state.
         plan => Ok(DataFrame::new(state, plan)),
     }
 }
@@ -202,8 +203,8 @@ pub async fn plan(ctx: &SessionContext, statement: Statement) -> Result<LogicalP
 
 /// Returns the plan of a statement, and the session state with which it was planned.
 ///
-/// DataFusion's planner recurses as deep as a statement is, and converts names without a check of
-/// its stack: if little stack remains, each of its steps runs on a stack of its own.
+/// DataFusion's planner recurses once per level of the statement and does not check its stack in all
+/// places, so each step runs on a new stack if little remains.
 async fn plan_with_state(
     ctx: &SessionContext,
     statement: Statement,
@@ -256,7 +257,7 @@ fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Resul
     }
 }
 
-/// Rewrites predicates and casts for which planners have no hook to operators, for which they do.
+/// Rewrites predicates and casts, which have no planning hook, to operators, which have one.
 fn as_operators(state: &SessionState, mut statement: &mut Statement) {
     loop {
         match statement {
@@ -284,7 +285,6 @@ fn as_operators(state: &SessionState, mut statement: &mut Statement) {
     }
 }
 
-/// Expands columns that USING and NATURAL merge.
 async fn write_out_merged(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
     loop {
         match statement {
@@ -301,7 +301,7 @@ async fn write_out_merged(state: &SessionState, mut statement: &mut Statement) -
     }
 }
 
-/// Columns of one name behind `*`, under names of their own.
+/// Gives columns that share a name with a column of `*` different names.
 async fn name_stars_apart(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
     loop {
         match statement {
@@ -355,14 +355,17 @@ fn prepare(state: &SessionState, statement: &mut Statement) -> Result<()> {
         }
         Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
         Statement::Explain(explain) => {
-            // Tables in memory change when such a plan is created, even by EXPLAIN.
+            // Creating such a plan already changes tables in memory, so EXPLAIN would change them.
             if let Statement::Statement(inner) = explain.statement.as_ref()
                 && matches!(
                     inner.as_ref(),
                     SqlStatement::Delete(_) | SqlStatement::Update(_) | SqlStatement::Truncate(_)
                 )
             {
-                return plan_err!("EXPLAIN does not support statements that delete or update rows");
+                return plan_err!(
+                    "EXPLAIN does not support statements that delete or update rows; run \
+                 the statement without EXPLAIN"
+                );
             }
             prepare(state, &mut explain.statement)?;
         }
@@ -382,21 +385,21 @@ fn is_careful(state: &SessionState, format: &str) -> bool {
         || factory.is::<WholeFileFormatFactory>()
 }
 
-/// Refuses to replace a file in another format of DataFusion unless `OPTIONS (overwrite true)` is
-/// given, and removes that option, which these formats do not know.
+/// Refuses to replace an existing file in a format that DataFusion writes, unless `OPTIONS (overwrite
+/// true)` is given. Removes that option, which these formats do not accept.
 fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()> {
     let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
     let path = std::path::Path::new(path);
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
     if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
-        // A name with a trailing slash is a folder.
+        // The name is a folder, even without a trailing slash.
         return Ok(());
     }
     let format = copy.stored_as.clone().or(extension).unwrap_or_default().to_ascii_lowercase();
     let is_ours = |key: &str| {
         key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
     };
-    // Parquet with options of DataFusion's writer is written by DataFusion.
+    // DataFusion writes Parquet if the statement has options of its writer.
     let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
     if is_careful(state, &format) && !path.is_dir() && !stock {
         return Ok(());
@@ -467,9 +470,9 @@ fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> 
     Cow::Owned(out)
 }
 
-/// Rewrites `FROM t` to `SELECT * FROM t`, and forms that the parser or planner lacks to ones that
-/// they have: `unnest(..)` in FROM, functions over queries, files by a function, slices with one
-/// bound, look-ups in tables.
+/// Rewrites `FROM t` to `SELECT * FROM t`, and forms that the parser or planner lacks to forms that they
+/// have: `unnest(..)` in FROM, functions over queries and files, slices with one bound, look-ups in
+/// tables.
 struct Rewrite;
 
 impl VisitorMut for Rewrite {
@@ -552,15 +555,14 @@ fn rewrite_statement<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
     }
 }
 
-/// Like [`Rewrite`], for a query that a relation planner receives.
+/// Applies [`Rewrite`] to a query that a relation planner receives.
 pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
     rewrite_statement(query)
 }
 
-/// Analyzer rule for text that came through `ctx.sql`: `FROM t` selects all columns.
+/// Analyzer rule for statements that came through `ctx.sql`: makes `FROM t` select all columns.
 ///
-/// The planner turns it into a projection without expressions, which has no other cause in this
-/// dialect.
+/// The planner turns it into a projection without expressions, which has no other cause in this dialect.
 #[derive(Debug)]
 pub(in crate::sql) struct FromAlone;
 

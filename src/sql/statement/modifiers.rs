@@ -1,5 +1,4 @@
-//! DISTINCT, IGNORE NULLS and similar modifiers of aggregates and window functions that ignore
-//! them.
+//! Refuses DISTINCT, IGNORE NULLS and similar modifiers that an aggregate or window function ignores.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -8,8 +7,7 @@ use datafusion::logical_expr::{Expr, WindowFunctionDefinition};
 
 /// Aggregates of DataFusion whose accumulators ignore DISTINCT although it would change the result.
 ///
-/// `distinct_aggregates_are_what_they_say` in the SQL tests checks all aggregates of a session, and
-/// fails for one that is missing here as well as for one that should be removed.
+/// `distinct_aggregates_are_what_they_say` in the SQL tests checks this list.
 const ALL_ROWS: [&str; 16] = [
     "approx_percentile_cont",
     "corr",
@@ -50,7 +48,8 @@ pub(in crate::sql) fn check_window(call: &WindowFunction) -> Result<()> {
             }
             if params.null_treatment.is_some() && !aggregate.supports_null_handling_clause() {
                 return plan_err!(
-                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} has only one treatment of NULL; first_value, last_value, nth_value, lag and lead support it"
+                    "{name}(..) IGNORE NULLS or RESPECT NULLS is not supported, because {name} treats \
+                     NULL in one way only; first_value, last_value, nth_value, lag and lead support it"
                 );
             }
         }

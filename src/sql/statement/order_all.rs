@@ -6,8 +6,8 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value, VisitMut, VisitorMut,
 };
 
-/// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`, which DataFusion plans for expressions, too.
-/// It stays unchanged for `*`, whose columns are not known here.
+/// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`, which DataFusion also plans for expressions. It stays
+/// unchanged for `*`, whose columns are not known yet.
 pub(in crate::sql) fn write_out<S: VisitMut>(statement: &mut S) {
     struct OrderAll;
     impl VisitorMut for OrderAll {

@@ -1,9 +1,9 @@
 //! `_file` and `_row`: columns that exist if a statement names them.
 //!
-//! DataFusion has no columns that `*` omits. A statement that names one of these is therefore
-//! rewritten before it is planned: among the tables that the name may belong to, those of `.nrt`
-//! files are marked, `*` gets an EXCLUDE (and is expanded table by table if there are several), and
-//! a relation planner adds the columns to marked tables.
+//! DataFusion has no columns that `*` omits. A statement that names one of these is therefore rewritten
+//! before planning: tables of `.nrt` files that the name may refer to are marked, `*` gets an EXCLUDE
+//! (and is expanded table by table if there are several), and a relation planner adds the columns to
+//! marked tables.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -27,11 +27,9 @@ use crate::sql::sources::nrt::positions::{FILE, ROW};
 use crate::sql::statement::merged::{constraint, using};
 use crate::sql::statement::scopes::Scopes;
 
-/// Marks a table that needs position columns: a partition of this name, which no other syntax
-/// creates.
+/// Marks a table that needs position columns: the name of a partition that no user would write.
 const MARK: &str = "serrate positions";
 
-/// Whether the partitions of a table are the mark of this module.
 pub(in crate::sql) fn is_marked(partitions: &[Ident]) -> bool {
     partitions.first().is_some_and(|mark| mark.value == MARK)
 }
@@ -91,7 +89,7 @@ fn reference(name: &ObjectName) -> Option<TableReference> {
     }
 }
 
-/// The position columns that are named, each with its qualifier.
+/// The position columns that a statement names, each with its qualifier.
 #[derive(Default)]
 struct Named(Vec<(Option<String>, &'static str)>);
 
@@ -119,8 +117,7 @@ impl Visitor for Named {
     }
 }
 
-/// Returns the position columns that a SELECT itself names, without those in subqueries of its
-/// FROM.
+/// Returns the position columns that a SELECT itself names, outside subqueries of its FROM.
 fn named_positions(select: &Select, order: Option<&OrderBy>) -> Named {
     let mut named = Named::default();
     let _ = select.projection.visit(&mut named);
@@ -148,7 +145,7 @@ fn column(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(|part| part.as_ident())
 }
 
-/// Expands `*` of a FROM table by table, without the columns of USING that earlier tables have;
+/// Expands `*` of a FROM table by table, without the columns of USING that earlier tables have. Returns
 /// `None` if a table has no name or a join returns only one of its sides.
 fn expand_star(
     from: &[TableWithJoins],
@@ -194,7 +191,7 @@ fn expand_star(
     Some(())
 }
 
-/// Collects the tables of a FROM: their qualifiers and their names.
+/// Collects the qualifier and the name of each table of a FROM.
 fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)>) {
     for item in from {
         let factors = std::iter::once(&item.relation).chain(item.joins.iter().map(|j| &j.relation));
@@ -250,7 +247,6 @@ fn is_cte(name: &ObjectName, scopes: &Scopes<String>) -> bool {
     }))
 }
 
-/// Enters a query with the names of its CTEs.
 fn enter_query(scopes: &mut Scopes<String>, query: &Query) {
     let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
     let names = ctes.map(|cte: &Cte| cte.alias.name.value.to_lowercase()).collect();
@@ -298,7 +294,7 @@ impl Visitor for Found {
     }
 }
 
-/// Second pass: marks the tables, and keeps the meaning of `*`.
+/// Second pass: marks the tables and excludes the new columns from `*`.
 struct Marker<'a> {
     offered: &'a HashMap<ObjectName, Vec<&'static str>>,
     scopes: Scopes<String>,
@@ -358,8 +354,7 @@ impl Marker<'_> {
     }
 }
 
-/// Expands every plain `*` over several tables table by table, if that means the same: an EXCLUDE
-/// of `*` cannot name the table.
+/// Expands `*` over several tables table by table, because an EXCLUDE of `*` cannot name the table.
 fn say_by_table(select: &mut Select) {
     let mut tables = Vec::new();
     if expand_star(&select.from, &mut tables).is_none() || tables.len() < 2 {

@@ -1,9 +1,8 @@
 //! Precedence of `IS DISTINCT FROM` over AND and OR.
 //!
-//! The parser reads everything after `a IS DISTINCT FROM` as its right side: `a IS DISTINCT FROM b
-//! AND c` becomes `a IS DISTINCT FROM (b AND c)` in sqlparser 0.62. Parentheses in the text are a
-//! node of their own, so the operators can be identified and regrouped;
-//! `the_parser_still_reads_too_much` fails once this can be removed.
+//! sqlparser 0.62 reads everything after `a IS DISTINCT FROM` as its right side: `a IS DISTINCT FROM b
+//! AND c` becomes `a IS DISTINCT FROM (b AND c)`. Parentheses of the text are separate nodes, so such
+//! operators can be recognized and regrouped. Remove once `the_parser_still_reads_too_much` fails.
 
 use datafusion::logical_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
@@ -23,8 +22,7 @@ fn is_logic(expr: &Expr) -> bool {
     matches!(expr, Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. })
 }
 
-/// Whether a right side contains AND or OR without parentheses, also in operands of AND, OR and
-/// NOT.
+/// Whether a right side contains AND or OR without parentheses, also in operands of AND, OR and NOT.
 fn takes_too_much(expr: &Expr) -> bool {
     let mut open = vec![expr];
     while let Some(expr) = open.pop() {
@@ -52,7 +50,7 @@ struct Chain {
 
 impl Chain {
     fn flatten(&mut self, mut expr: Expr) {
-        // The left side is as deep as the chain is long.
+        // The left side is as deep as the chain is long, so it is not visited recursively.
         let mut rest = Vec::new();
         loop {
             match expr {
@@ -91,7 +89,7 @@ impl Chain {
         }
     }
 
-    /// Adds the operands of an expression; the first one becomes an operand of another operator.
+    /// Adds the operands of an expression, and wraps the first one with `within`.
     fn flatten_first(&mut self, expr: Expr, within: impl FnOnce(Box<Expr>) -> Expr) {
         let first = self.operands.len();
         self.flatten(expr);
@@ -101,7 +99,7 @@ impl Chain {
         }
     }
 
-    /// Combines AND before OR, each from the left.
+    /// Combines the operands, AND before OR, each from the left.
     fn build(self) -> Option<Expr> {
         let join = |left: Option<Expr>, op: BinaryOperator, right: Expr| match left {
             Some(left) => Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) },
@@ -136,7 +134,6 @@ mod tests {
         Parser::new(&DuckDbDialect {}).try_with_sql(text).unwrap().parse_expr().unwrap()
     }
 
-    /// Removes the parentheses around an expression.
     fn bare(expr: Expr) -> Expr {
         match expr {
             Expr::Nested(inner) => bare(*inner),

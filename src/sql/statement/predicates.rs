@@ -1,9 +1,9 @@
-//! LIKE, ILIKE, IN and functions of scalars on lists, FILTER on reductions of lists, and unary minus
-//! of unsigned integers.
+//! LIKE, ILIKE, IN and functions of scalars on lists, FILTER on reductions of lists, and unary minus of
+//! unsigned integers.
 //!
-//! DataFusion plans them without calling a planner, with the fixed result type boolean. Statements
-//! are therefore rewritten to operators, for which planners are called; if the left side is not a
-//! list, ours returns what DataFusion plans.
+//! DataFusion plans these without a hook and with the fixed result type boolean. Statements are therefore
+//! rewritten to operators, which have a hook. If the left side is not a list, the planner in
+//! `functions::planner` returns what DataFusion would plan.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -32,7 +32,7 @@ struct Predicates<'a> {
 }
 
 impl Predicates<'_> {
-    /// Whether a call is of a function of single values, which may stand for one over the values of lists.
+    /// Whether a call is of a scalar function that may be applied to the values of lists.
     fn is_of_values(&self, call: &Function) -> bool {
         let [name] = call.name.0.as_slice() else { return false };
         let Some(name) = name.as_ident() else { return false };
@@ -76,7 +76,7 @@ impl VisitorMut for Predicates<'_> {
             | Expr::Floor { .. } => (ON_LISTS, false),
             _ => return ControlFlow::Continue(()),
         };
-        // A placeholder while the expression is taken apart.
+        // A temporary value, so that the expression can be moved.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
             Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => (expr, pattern),
@@ -99,33 +99,30 @@ impl VisitorMut for Predicates<'_> {
     }
 }
 
-/// Whether a call is `len(x)` or `length(x)`.
 fn is_length(call: &Function) -> bool {
     let [name] = call.name.0.as_slice() else { return false };
     let name = name.as_ident().map(|name| name.value.as_str()).unwrap_or_default();
     ["len", "length"].iter().any(|length| length.eq_ignore_ascii_case(name))
 }
 
-/// Whether a call is `ragged_mean(x) FILTER (WHERE mask)`, or another reduction of a list with
-/// FILTER.
+/// Whether a call is a reduction of a list with FILTER, such as `ragged_mean(x) FILTER (WHERE mask)`.
 fn is_filtered(call: &Function) -> bool {
     let [name] = call.name.0.as_slice() else { return false };
     call.filter.is_some()
         && name.as_ident().is_some_and(|name| is_reduction(&name.value.to_lowercase()))
 }
 
-/// Returns the call and its mask as operands: the meaning depends on the type of the mask.
+/// Returns an operator over the call and its mask, because the meaning depends on the type of the mask.
 fn filter_operator(call: Function, mask: Box<Expr>) -> Expr {
     let left = Box::new(Expr::Function(call));
     Expr::BinaryOp { left, op: BinaryOperator::Custom(FILTER.to_owned()), right: mask }
 }
 
-/// Returns `make_array(item, ..)`, which carries several expressions as one operand.
+/// Returns `make_array(item, ..)`, which passes several expressions as one operand.
 pub(in crate::sql) fn make_array(items: Vec<Expr>) -> Expr {
     call_function("make_array", items)
 }
 
-/// Returns `name(arg, ..)`.
 pub(in crate::sql) fn call_function(name: &str, args: Vec<Expr>) -> Expr {
     let args = args.into_iter().map(|e| FunctionArg::Unnamed(FunctionArgExpr::Expr(e)));
     Expr::Function(Function {

@@ -1,9 +1,9 @@
 //! `x = ANY(list)` is NULL where SQL requires it.
 //!
-//! DataFusion 55 plans ANY over a list as `array_has` and as comparisons with the smallest and the
-//! largest element, which ignore NULL elements: `7 = ANY([3, NULL])` is false. ALL is planned with
-//! NULL, and ANY is its negation. `stock_any_is_still_two_valued` in `tests/sql/quantified.rs`
-//! fails once this file can be removed.
+//! DataFusion 55 plans ANY over a list as `array_has`, and as comparisons with the smallest and the
+//! largest element, which ignore NULL elements: `7 = ANY([3, NULL])` is false. It plans ALL correctly,
+//! and ANY is a negation of ALL. Remove once `stock_any_is_still_two_valued` in `tests/sql/quantified.rs`
+//! fails.
 
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Expr, Ident, SelectItem, UnaryOperator, Value,
@@ -11,7 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::statement::predicates::call_function;
 
-/// Rewrites `x op ANY(list)` to the negation of ALL; other expressions are unchanged.
+/// Rewrites `x op ANY(list)` to the negation of ALL. Other expressions are unchanged.
 pub(in crate::sql) fn negate_all(expr: &mut Expr) {
     let Some((left, op, right)) = take_any(expr, |op| negate_comparison(op).is_some()) else {
         return;
@@ -21,7 +21,7 @@ pub(in crate::sql) fn negate_all(expr: &mut Expr) {
     *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(all))) };
 }
 
-/// Names a column `x op ANY(list)` as it is written, before it is rewritten.
+/// Names a column `x op ANY(list)` as written, before the expression is rewritten.
 pub(in crate::sql) fn name_any(item: &mut SelectItem) {
     if let SelectItem::UnnamedExpr(expr @ Expr::AnyOp { .. }) = item {
         let alias = Ident::with_quote('"', expr.to_string());
@@ -30,8 +30,7 @@ pub(in crate::sql) fn name_any(item: &mut SelectItem) {
     }
 }
 
-/// Rewrites `x = ANY(list)` in WHERE, where FALSE and NULL are the same, to a call of `array_has`,
-/// which can be pushed into file scans.
+/// Rewrites `x = ANY(list)` in WHERE, where FALSE equals NULL, to `array_has`, which scans can evaluate.
 pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     let mut open = vec![condition];
     while let Some(expr) = open.pop() {
@@ -49,7 +48,7 @@ pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     }
 }
 
-/// Splits `x op ANY(list)`, but not ANY over a query, if the operator is requested.
+/// Splits `x op ANY(list)` if the operator is wanted. ANY over a query is left unchanged.
 fn take_any(
     expr: &mut Expr,
     wanted: impl Fn(&BinaryOperator) -> bool,

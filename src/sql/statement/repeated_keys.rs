@@ -1,8 +1,8 @@
 //! Removes redundant keys of ORDER BY.
 //!
-//! `DISTINCT ON (v) .. ORDER BY v, v` and `array_agg(x ORDER BY v, v)` panic in DataFusion 55,
-//! whose aggregates expect each key once; `stock_repeated_keys_still_panic` in
-//! `tests/sql/limits.rs` fails once this is fixed upstream.
+//! `DISTINCT ON (v) .. ORDER BY v, v` and `array_agg(x ORDER BY v, v)` panic in DataFusion 55, whose
+//! aggregates expect each key once. Remove once `stock_repeated_keys_still_panic` in
+//! `tests/sql/limits.rs` fails.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,6 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, FunctionArgumentClause, FunctionArguments, OrderByExpr, OrderByKind, Query, WindowType,
 };
 
-/// Removes repeated keys from the ORDER BY of a query.
 pub(in crate::sql) fn drop_in_query(query: &mut Query) {
     if let Some(order) = &mut query.order_by
         && let OrderByKind::Expressions(keys) = &mut order.kind
@@ -19,7 +18,7 @@ pub(in crate::sql) fn drop_in_query(query: &mut Query) {
     }
 }
 
-/// Removes repeated keys from the ORDER BY within a call and its window.
+/// Removes repeated keys from the ORDER BY of a call and of its window.
 pub(in crate::sql) fn drop_in_call(expr: &mut Expr) {
     let Expr::Function(call) = expr else { return };
     if let FunctionArguments::List(list) = &mut call.args {

@@ -1,15 +1,14 @@
 //! The CTEs that are visible at a position of a statement.
 
-/// The definitions of the WITH clauses around a position: `T` for each CTE.
+/// The WITH clauses around a position, with a `T` for each CTE.
 ///
-/// A visitor of a syntax tree visits the CTEs of a query before the rest, in their order. Each CTE
-/// sees those before it, and itself if WITH is RECURSIVE; the query itself sees all.
+/// A visitor of a syntax tree visits the CTEs of a query in order before the other parts. Each CTE sees
+/// earlier ones, and itself if WITH is RECURSIVE; the query itself sees all.
 pub(in crate::sql) struct Scopes<T>(Vec<Scope<T>>);
 
 struct Scope<T> {
     defined: Vec<T>,
     recursive: bool,
-    /// Number of CTEs already visited.
     done: usize,
 }
 
@@ -20,7 +19,6 @@ impl<T> Default for Scopes<T> {
 }
 
 impl<T> Scopes<T> {
-    /// Enters a query that defines these CTEs.
     pub(in crate::sql) fn enter(&mut self, defined: Vec<T>, recursive: bool) {
         self.0.push(Scope { defined, recursive, done: 0 });
     }
@@ -32,7 +30,7 @@ impl<T> Scopes<T> {
         }
     }
 
-    /// Returns what is visible here, the outermost first.
+    /// Returns the visible CTEs, the outermost first.
     pub(in crate::sql) fn in_sight(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flat_map(|scope| {
             let own = usize::from(scope.recursive);

@@ -7,10 +7,10 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr, Ident, Select, SelectItem, SetExpr, visit_expressions,
 };
 
-/// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and
-/// INTERSECT, because DataFusion looks their columns up by name, although set operations match
-/// columns by position. `stock_set_operations_by_name_still_fail` in `tests/sql/set_operations.rs`
-/// fails once this can be removed.
+/// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and INTERSECT.
+///
+/// Set operations match columns by position, but DataFusion looks them up by name. Remove once
+/// `stock_set_operations_by_name_still_fail` in `tests/sql/set_operations.rs` fails.
 pub(in crate::sql) fn name_apart(body: &mut SetExpr) {
     if let SetExpr::SetOperation { left, right, .. } = body {
         name_input(left);
@@ -22,7 +22,7 @@ fn name_input(input: &mut SetExpr) {
     match input {
         SetExpr::Select(select) => name_columns(select),
         SetExpr::Query(query) => name_input(query.body.as_mut()),
-        // Its inputs are renamed when it is visited itself.
+        // The visitor renames the inputs of nested set operations when it reaches them.
         _ => {}
     }
 }
@@ -35,7 +35,7 @@ fn find_aliases(select: &Select) -> HashSet<String> {
     aliases.collect()
 }
 
-/// A name that is not used yet: the given one, or else with a number behind.
+/// Returns a name that is not used yet: the given one, or that name with a number appended.
 pub(in crate::sql) fn unused_name(name: &str, used: &mut HashSet<String>) -> String {
     let mut number = 1usize;
     let mut other = name.to_owned();
@@ -46,12 +46,12 @@ pub(in crate::sql) fn unused_name(name: &str, used: &mut HashSet<String>) -> Str
     other
 }
 
-/// Names the columns of a SELECT that DataFusion would give one name and refuse: those that are written
-/// alike, the second as `x_1`, and those with queries, which it calls `<subquery>` whatever they are.
+/// Names the columns of a SELECT to which DataFusion would give one name, which it refuses: equal
+/// expressions (the second becomes `x_1`), and queries (DataFusion names each `<subquery>`).
 pub(in crate::sql) fn name_repeated(select: &mut Select) {
     let is_query = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(e) if has_query(e));
     let several_queries = select.projection.iter().filter(|item| is_query(item)).count() > 1;
-    // Over one table a bare name and one with the table are one column.
+    // Over one table, `x` and `t.x` are the same column.
     let one_table = matches!(select.from.as_slice(), [from] if from.joins.is_empty());
     let plain = |name: &Ident| match name.quote_style {
         Some(_) => name.value.clone(),
@@ -62,7 +62,7 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
         Expr::CompoundIdentifier(parts) if one_table && parts.len() == 2 => {
             parts.last().map(plain).unwrap_or_default()
         }
-        // Both are planned as one operator.
+        // Both division operators are planned as one.
         other => other.to_string().replace(" // ", " / "),
     };
     let mut seen: HashSet<String> = HashSet::new();
@@ -95,7 +95,6 @@ pub(in crate::sql) fn name_repeated(select: &mut Select) {
     }
 }
 
-/// Whether there is a query in an expression.
 fn has_query(expr: &Expr) -> bool {
     let mut found = false;
     let _ = visit_expressions(expr, |e| {
@@ -108,7 +107,7 @@ fn has_query(expr: &Expr) -> bool {
     found
 }
 
-/// The name of a column that none is given to.
+/// Returns the name of a column without an alias.
 fn name_of(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(name) => name.value.clone(),

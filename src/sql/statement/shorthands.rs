@@ -1,4 +1,4 @@
-//! Functions of DuckDB that are combinations of functions that exist: `year(t)` is `date_part('year', t)`.
+//! Functions of DuckDB that expand to existing functions, such as `year(t)` to `date_part('year', t)`.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -13,8 +13,7 @@ use datafusion::logical_expr::sqlparser::parser::Parser;
 
 use crate::sql::sources::from::one_name;
 
-/// Names with what they stand for; `$1` is the first argument. The number of arguments is that of the
-/// last one.
+/// Names with their expansions. `$1` is the first argument; the highest number is the arity.
 const SHORTHANDS: &[(&str, &str)] = &[
     ("year", "date_part('year', $1)"),
     ("quarter", "date_part('quarter', $1)"),
@@ -52,7 +51,7 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("list_last", "array_element($1, -1)"),
     ("count_if", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
     ("countif", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
-    // The order by the result makes it the same for any order of the rows.
+    // The second key, the result itself, makes the choice independent of the order of the rows.
     (
         "arg_max",
         "first_value($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)",
@@ -70,8 +69,8 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("argmin", "first_value($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
 ];
 
-/// `time_bucket` without an origin: buckets begin at a Monday, and those of months in January, as in DuckDB.
-/// The names are no names of functions in SQL.
+/// Expansions of `time_bucket` without an origin, as in DuckDB: buckets begin on a Monday, and buckets of
+/// months in January. Statements cannot use these names, because they contain blanks.
 const BUCKETS_OF_DAYS: &str = "time_bucket of days";
 const BUCKETS_OF_MONTHS: &str = "time_bucket of months";
 
@@ -86,7 +85,7 @@ static EXPANSIONS: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
     expansions.collect()
 });
 
-/// Puts what it stands for in the place of a call; other expressions stay.
+/// Replaces a call with its expansion. Other expressions are unchanged.
 pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     let Expr::Function(call) = expr else { return };
     let Some(name) = shorthand_name(call) else { return };
@@ -109,7 +108,7 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     *expr = expansion;
 }
 
-/// Names columns after the calls that they are written as, and orders a query by these columns.
+/// Names columns after the original calls, and makes ORDER BY refer to these columns.
 pub(in crate::sql) fn name_shorthands(query: &mut Query) {
     let mut names = Vec::new();
     let mut bodies = vec![query.body.as_mut()];
@@ -144,8 +143,8 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
     }
 }
 
-/// The name of a call that may be a shorthand. One that is over a window, or has clauses of its own, is one
-/// only where what it stands for takes them.
+/// Returns the name of a call that may be a shorthand. A call with OVER or FILTER is one only if its
+/// expansion accepts that clause.
 fn shorthand_name(call: &Function) -> Option<&'static str> {
     let name = one_name(&call.name)?;
     let (name, expansion) = SHORTHANDS.iter().find(|(shorthand, _)| *shorthand == name)?;
@@ -160,7 +159,7 @@ fn is_aggregate(expansion: &str) -> bool {
     expansion.starts_with("sum(") || expansion.starts_with("first_value(")
 }
 
-/// The arguments, if they are expressions and there is nothing beside them.
+/// Returns the arguments if all are unnamed expressions without further clauses.
 fn plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     let FunctionArguments::List(list) = &call.args else { return None };
     if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {
@@ -173,7 +172,6 @@ fn plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     args.collect()
 }
 
-/// Whether an interval that is written out is of months or years.
 fn is_of_months(interval: &Expr) -> bool {
     let text = interval.to_string().to_ascii_lowercase();
     ["month", "year", "quarter", "decade", "centur"].iter().any(|unit| text.contains(unit))
@@ -197,7 +195,7 @@ struct Arguments<'a> {
 impl VisitorMut for Arguments<'_> {
     type Break = ();
 
-    // After its children: what an argument holds is its own.
+    // Runs after the children, so that `$1` within an argument is not replaced.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::Value(value) = expr
             && let Value::Placeholder(place) = &value.value

@@ -1,9 +1,9 @@
-//! `*` that gives two columns one name, where DataFusion finds columns by name.
+//! Gives columns of `*` different names where DataFusion looks columns up by name.
 //!
-//! The inputs of UNION, EXCEPT and INTERSECT correspond by place, and DataFusion gives the columns of all
-//! inputs the names of the first: two of one name are refused. `SELECT *, x` names a column of the star once
-//! more. The names behind a star are known once a query is planned, so such queries are planned on their own.
-//! `stock_set_operations_by_name_still_fail` in `tests/sql/set_operations.rs` fails once this file can go.
+//! The inputs of UNION, EXCEPT and INTERSECT correspond by position, but DataFusion gives the columns of
+//! all inputs the names of the first, and refuses two columns of one name. `SELECT *, x` repeats a name
+//! of the star. The names of a star are known only after planning, so such queries are first planned
+//! alone. Remove once `stock_set_operations_by_name_still_fail` in `tests/sql/set_operations.rs` fails.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ use crate::sql::statement::merged::{names, with_queries};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::unused_name;
 
-/// Names the columns of a statement apart that stars give one name.
+/// Gives columns of one name in `*` different names.
 pub(in crate::sql) async fn name_apart<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -35,7 +35,7 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
         known.push(match place {
             Place::Input(query) => Known::Input(repeated_names(state, query).await),
             Place::Columns(query, renamed) => {
-                // A statement that is planned as it is stays so.
+                // A statement that DataFusion can plan is left unchanged.
                 let fails = names(state, query).await.is_none();
                 Known::Columns(fails && names(state, renamed).await.is_some())
             }
@@ -47,7 +47,7 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
     Ok(())
 }
 
-/// The names of a query's columns, each once, if two of them are one.
+/// Returns unique names for the columns of a query, if two of its columns share a name.
 async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let names = names(state, query).await?;
     let mut used = HashSet::new();
@@ -55,21 +55,21 @@ async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String
     (apart != names).then_some(apart)
 }
 
-/// A query that is planned to know its names.
+/// A query that must be planned to know its names.
 enum Place {
     /// An input of a set operation.
     Input(Query),
-    /// A SELECT with a star and columns beside it, as it is and with other names for those.
+    /// A SELECT with a star and other columns: as it is, and with other names for those columns.
     Columns(Query, Query),
 }
 
 enum Known {
     Input(Option<Vec<String>>),
-    /// Whether the columns beside a star need other names.
+    /// Whether the columns next to a star need other names.
     Columns(bool),
 }
 
-/// Queries with stars, found in one pass and written in another.
+/// Visitor of queries with stars: collects them in one pass and renames columns in another.
 struct Stars {
     scopes: Scopes<Cte>,
     places: Vec<Place>,
@@ -122,7 +122,7 @@ impl Stars {
         }
     }
 
-    /// A query of its own, with the names of WITH in sight.
+    /// Returns a SELECT or set operation as a query with the visible CTEs.
     fn build_query(&self, body: SetExpr) -> Option<Query> {
         let mut query = parse_query("SELECT 1").ok()?;
         *query.body = body;
@@ -141,7 +141,7 @@ impl VisitorMut for Stars {
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // The queries within have been written by now, and those of WITH are in sight.
+        // Inner queries are already rewritten, and the CTEs are visible.
         if matches!(*query.body, SetExpr::SetOperation { .. }) {
             self.name_inputs(&mut query.body);
         }
@@ -171,7 +171,7 @@ fn last_name(expr: &Expr) -> Option<&Ident> {
     }
 }
 
-/// `SELECT * FROM (input) AS i (names)`.
+/// Wraps an input in `SELECT * FROM (input) AS i (names)`.
 fn name_input(input: &mut SetExpr, names: Vec<String>) {
     let Ok(mut around) = parse_query("SELECT * FROM (SELECT 1) AS __serrate_input (x)") else {
         return;

@@ -11,11 +11,11 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::mends::rows_in::ROW_FIELD;
 use crate::sql::statement::predicates::call_function;
 
-/// Rewrites compared tuples to structs, and a tuple before IN (query) to a test of rows.
+/// Rewrites compared tuples to structs, and a tuple in front of IN (query) to a test of rows.
 ///
-/// DataFusion plans only tuples of names and literals, and none before IN (query). Structs are
-/// equal field by field, with NULL equal to NULL, as in DuckDB; a row of a query is equal if the
-/// conjunction over its columns is.
+/// DataFusion plans only tuples of names and literals, and no tuple in front of IN (query). Structs are
+/// equal field by field, with NULL equal to NULL, as in DuckDB. A row of a query is equal if the
+/// conjunction over its columns is true.
 pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, right, .. } => {
@@ -38,8 +38,7 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Like [`rewrite_tuples`], for conjuncts of WHERE: FALSE and NULL are the same, so a join
-/// suffices.
+/// Like [`rewrite_tuples`], for conjuncts of WHERE: FALSE and NULL are equivalent, so a join suffices.
 pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
@@ -66,11 +65,11 @@ fn values_of(expr: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Rewrites a tuple and the columns of the query after IN to structs, which a rule of the plan
-/// takes apart ([`RowsIn`](crate::sql::mends::rows_in::RowsIn)): the query may be correlated.
+/// Rewrites a tuple and the columns of the query after IN to structs, so that the query may be
+/// correlated. [`RowsIn`](crate::sql::mends::rows_in::RowsIn) splits the structs in the plan.
 ///
-/// Returns whether it could: the columns of a star, of a set operation and of VALUES are unknown
-/// here, and the query itself may use the aliases of its columns.
+/// Returns whether it could. It cannot if the columns are unknown before planning (a star, a set
+/// operation or VALUES), or if the query may refer to aliases of its columns.
 fn compare_structs(values: &[Expr], tuple: &mut Expr, query: &mut Query) -> bool {
     let is_ordered = query.order_by.is_some();
     let SetExpr::Select(select) = query.body.as_mut() else { return false };
@@ -92,7 +91,7 @@ fn compare_structs(values: &[Expr], tuple: &mut Expr, query: &mut Query) -> bool
     true
 }
 
-/// `named_struct('__serrate_row_0', value, ..)`.
+/// Returns `named_struct('__serrate_row_0', value, ..)`.
 fn row_of(values: Vec<Expr>) -> Expr {
     let args = values.into_iter().enumerate().flat_map(|(at, value)| {
         [Expr::value(Value::SingleQuotedString(format!("{ROW_FIELD}{at}"))), value]
@@ -122,7 +121,7 @@ fn as_struct(expr: &mut Expr) {
     }
 }
 
-/// `CASE WHEN EXISTS (equal) THEN true WHEN EXISTS (not unequal) THEN NULL ELSE false END`.
+/// Returns `CASE WHEN EXISTS (equal) THEN true WHEN EXISTS (not unequal) THEN NULL ELSE false END`.
 fn test_rows(values: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
     let truth = |of| Expr::value(Value::Boolean(of));
     let equal = rows_where(values, query, |equal| equal)?;
@@ -139,7 +138,7 @@ fn test_rows(values: &[Expr], query: &Query, negated: bool) -> Result<Expr> {
     })
 }
 
-/// `EXISTS (SELECT 1 FROM (query) AS rows (c0, c1) WHERE c0 = value AND ..)`.
+/// Returns `EXISTS (SELECT 1 FROM (query) AS rows (c0, c1) WHERE c0 = value AND ..)`.
 fn rows_where(values: &[Expr], query: &Query, test: impl FnOnce(Expr) -> Expr) -> Result<Expr> {
     let names: Vec<String> = (0..values.len()).map(|at| format!("__serrate_tuple_{at}")).collect();
     let text = format!("SELECT 1 FROM (SELECT 1) AS __serrate_tuples ({})", names.join(", "));

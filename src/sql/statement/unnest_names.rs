@@ -1,10 +1,9 @@
 //! Names of columns next to `unnest`.
 //!
-//! DataFusion 55 plans `SELECT r.d + 1 AS d, unnest(r.x) AS u FROM r` as a projection of `r.d`,
-//! `r.d + 1 AS d` and `r.x` below the `Unnest`, where `r.d` and `d` are refused as ambiguous. Such
-//! a SELECT therefore gets generated column names, within another SELECT that restores the original
-//! ones. `stock_names_beside_unnest_still_clash` in `tests/sql/unnest.rs` fails once this file can
-//! be removed.
+//! DataFusion 55 plans `SELECT r.d + 1 AS d, unnest(r.x) AS u FROM r` as a projection of `r.d`, `r.d + 1
+//! AS d` and `r.x` below the `Unnest`, and refuses `r.d` and `d` there as ambiguous. Such a SELECT
+//! therefore gets generated column names, within another SELECT that restores the original names. Remove
+//! once `stock_names_beside_unnest_still_clash` in `tests/sql/unnest.rs` fails.
 
 use std::ops::ControlFlow;
 
@@ -15,8 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::sources::from::parse_query;
 
-/// Wraps a SELECT with `unnest` in another one if one of its aliases is the name of a column that
-/// it uses.
+/// Wraps a SELECT with `unnest` in another one if an alias is the name of a column that it uses.
 pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
     if matches!(select.distinct, Some(Distinct::On(_))) || !has_clash(&select.projection) {
         return Ok(());
@@ -42,7 +40,7 @@ pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
                 let written = Ident::with_quote('"', expr.to_string());
                 (expr.clone(), name.unwrap_or(written))
             }
-            // All columns have their names.
+            // Items without an alias, such as `*`, cannot be renamed.
             _ => return Ok(()),
         };
         let name = Ident::new(format!("__serrate_column_{number}"));
@@ -55,7 +53,7 @@ pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Whether a projection with `unnest` has an alias that is the name of a column in its expressions.
+/// Whether an alias in a projection with `unnest` is the name of a column in its expressions.
 fn has_clash(projection: &[SelectItem]) -> bool {
     let mut used = UsedColumns::default();
     let mut named = Vec::new();
@@ -75,7 +73,7 @@ fn has_clash(projection: &[SelectItem]) -> bool {
     used.unnests && named.iter().any(|name| used.names.iter().any(|used| is_same_name(name, used)))
 }
 
-/// The columns of expressions outside `unnest(..)`.
+/// The columns in expressions outside `unnest(..)`.
 #[derive(Default)]
 struct UsedColumns {
     names: Vec<Ident>,

@@ -1,7 +1,7 @@
 //! Replaces references to named windows with their definitions.
 //!
-//! DataFusion resolves named windows only in SELECT: in ORDER BY and QUALIFY `sum(x) OVER w` is an
-//! aggregate, and `OVER (w ROWS ..)` ignores the definition of `w`.
+//! DataFusion resolves named windows only in SELECT. In ORDER BY and QUALIFY, it plans `sum(x) OVER w` as
+//! an aggregate, and `OVER (w ROWS ..)` ignores the definition of `w`.
 
 use std::ops::ControlFlow;
 
@@ -12,9 +12,9 @@ use datafusion::logical_expr::sqlparser::ast::{
     visit_expressions_mut,
 };
 
-/// Replaces the named windows of the SELECT of a query wherever it refers to them.
+/// Replaces the named windows of a query's SELECT wherever the query refers to them.
 ///
-/// Inner queries come first, so that a name refers to the innermost SELECT that defines it.
+/// The visitor rewrites inner queries first, so a name refers to the innermost SELECT that defines it.
 ///
 /// # Errors
 /// When a window is not defined, or a reference overrides a part of its definition.
@@ -36,8 +36,7 @@ pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
 
 type Windows = Vec<(String, WindowSpec)>;
 
-/// Returns the definitions of a WINDOW clause, each with the window that it extends, which must be
-/// defined before it.
+/// Returns the definitions of a WINDOW clause. A window may extend one that is defined before it.
 fn define_windows(clause: &[NamedWindowDefinition]) -> Result<Windows> {
     let mut windows: Windows = Vec::with_capacity(clause.len());
     for NamedWindowDefinition(name, window) in clause {
@@ -53,7 +52,10 @@ fn define_windows(clause: &[NamedWindowDefinition]) -> Result<Windows> {
 fn find_window<'a>(windows: &'a Windows, name: &str) -> Result<&'a WindowSpec> {
     let known = windows.iter().find(|(window, _)| window.eq_ignore_ascii_case(name));
     known.map(|(_, spec)| spec).ok_or_else(|| {
-        plan_datafusion_err!("the WINDOW clause does not define {name}, or defines it later")
+        plan_datafusion_err!(
+            "the WINDOW clause does not define {name} before its use; define it earlier \
+         in the clause"
+        )
     })
 }
 

@@ -1,5 +1,5 @@
-//! Rewrites expressions to forms that the planner knows: slices with one bound, comparisons as
-//! arguments, aggregates by other names, and calls that read a table.
+//! Rewrites expressions to forms that the planner knows: slices with one bound, comparisons as arguments,
+//! DuckDB's names of aggregates, and calls that read a table.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::functions::{BIN_COLUMNS, PAIR, TABLES};
 use crate::sql::sources::from::{one_name, query_text, text};
 
-/// Rewrites one expression; most are unchanged.
+/// Rewrites one expression. Most are unchanged.
 ///
 /// # Errors
 /// When the table that a call reads does not exist.
@@ -41,8 +41,8 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
     }
 }
 
-/// `x[a:]` ends with the last element, `x[:b]` begins with the first; for negative steps it is the
-/// other way round.
+/// Adds the missing bound of a slice: `x[a:]` ends with the last element and `x[:b]` begins with the
+/// first. A negative step swaps the two.
 fn add_bounds(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&Expr>) {
     let number = |n: u8| Expr::value(Value::Number(n.to_string(), false));
     let first = || number(1);
@@ -52,7 +52,7 @@ fn add_bounds(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option
     upper.get_or_insert_with(|| if back { first() } else { last() });
 }
 
-/// `f(a = 5)` compares, as in DuckDB: the parser reads it as an argument named `a`.
+/// Reads `f(a = 5)` as a comparison, as in DuckDB. The parser reads an argument named `a`.
 fn read_comparisons(call: &mut Function) {
     let FunctionArguments::List(list) = &mut call.args else { return };
     for arg in &mut list.args {
@@ -73,11 +73,10 @@ fn read_comparisons(call: &mut Function) {
     }
 }
 
-/// DuckDB's names of aggregates, with DataFusion's.
+/// DuckDB's names of aggregates, each with DataFusion's name.
 const AGGREGATES: [(&str, &str); 3] =
     [("list", "array_agg"), ("first", "first_value"), ("last", "last_value")];
 
-/// Renames an aggregate to its name in DataFusion.
 fn as_called_here(call: &mut Function) {
     let Some(name) = one_name(&call.name) else { return };
     if let Some((_, here)) = AGGREGATES.iter().find(|(theirs, _)| *theirs == name) {
@@ -85,8 +84,8 @@ fn as_called_here(call: &mut Function) {
     }
 }
 
-/// Returns the left side of `=` in an argument as an expression. The parser reads a string there,
-/// as in `f('a' = x)`, as a name.
+/// Returns the left side of `=` in an argument. The parser reads a string there, as in `f('a' = x)`, as a
+/// name.
 fn read_name(name: Ident) -> Expr {
     match name.quote_style {
         Some('\'') => Expr::value(Value::SingleQuotedString(name.value)),
@@ -94,13 +93,12 @@ fn read_name(name: Ident) -> Expr {
     }
 }
 
-/// Returns `left = right`, where `right` was parsed without its left side: operators that bind no
-/// tighter than `=` enclose the comparison.
+/// Returns `left = right`, where `right` was parsed without its left side. Operators that bind no tighter
+/// than `=` enclose the comparison.
 fn equate(left: Expr, mut right: Expr) -> Expr {
     let mut first = &mut right;
     loop {
-        // The operand is looked up twice, because the borrow checker rejects a borrow that is
-        // returned on one branch only.
+        // The operand is looked up twice, because a borrow that only one branch returns is rejected.
         if weak_operand(first).is_none() {
             break;
         }
@@ -115,8 +113,7 @@ fn equate(left: Expr, mut right: Expr) -> Expr {
     right
 }
 
-/// Returns the left operand of an operator that binds no tighter than `=`, by the parser's
-/// precedences.
+/// Returns the left operand of an operator that binds no tighter than `=` in the parser's precedences.
 fn weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::BinaryOp { left, op, .. } => (!binds_stronger(op)).then_some(left.as_mut()),
@@ -146,7 +143,6 @@ fn weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
     }
 }
 
-/// Whether an operator binds tighter than `=`.
 fn binds_stronger(op: &BinaryOperator) -> bool {
     use BinaryOperator as Op;
     matches!(
@@ -172,9 +168,8 @@ fn binds_stronger(op: &BinaryOperator) -> bool {
     )
 }
 
-/// Appends the pairs of the two columns to `ragged_lookup(x, 't', 'key', 'column')`, because a
-/// function cannot access the tables of a session. Parquet files are left to the function, which
-/// reads and caches them.
+/// Appends the pairs of the two columns to `ragged_lookup(x, 't', 'key', 'column')`, because a function
+/// cannot access the tables of a session. The function reads and caches Parquet files itself.
 fn with_table(call: &mut Function) -> Result<()> {
     let Some(name) = one_name(&call.name) else { return Ok(()) };
     let Some((function, before)) = TABLES.iter().find(|(function, _)| *function == name) else {

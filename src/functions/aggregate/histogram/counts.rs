@@ -1,10 +1,9 @@
-//! Counts of numbers.
+//! Counts of values, by the numbers that `values` assigns to them.
 
 use std::collections::HashMap;
 
 use serrate_core::internal::Seeded;
 
-/// The number of occurrences of each number.
 #[derive(Debug, Default)]
 pub(super) struct ValueCounts(HashMap<u64, u64, Seeded>);
 

@@ -1,5 +1,4 @@
-//! Maps values to numbers: integers map to themselves, other values are numbered in order of
-//! appearance.
+//! Maps values to numbers: integers to themselves, other values in order of appearance.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -36,7 +35,7 @@ enum Numbering {
     Numbered(Numbered),
 }
 
-/// Values in the order in which they were first seen.
+/// Values in order of first appearance.
 #[derive(Debug)]
 struct Numbered {
     converter: RowConverter,
@@ -46,7 +45,7 @@ struct Numbered {
     bytes: usize,
 }
 
-/// The numbers of a batch of values.
+/// The numbers of the values in a batch.
 pub(super) enum Ids<'a> {
     Nothing,
     I8(&'a PrimitiveArray<Int8Type>),
@@ -113,7 +112,7 @@ impl ValueNumbers {
         })
     }
 
-    /// Returns the number of each value; `None` for NULL.
+    /// Returns the number of each value, or `None` for NULL.
     fn number_values(&mut self, values: &ArrayRef) -> Result<Vec<Option<u64>>> {
         let nulls = values.logical_nulls();
         let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
@@ -144,7 +143,6 @@ impl ValueNumbers {
         Ok((0..rows.num_rows()).map(|i| valid(i).then(|| number(i))).collect())
     }
 
-    /// Compares the values with the numbers `a` and `b`.
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
     pub(super) fn compare(&self, a: u64, b: u64) -> Ordering {
         match &self.kind {
@@ -176,7 +174,6 @@ impl ValueNumbers {
         if *all.data_type() == self.data_type { Ok(all) } else { Ok(cast(&all, &self.data_type)?) }
     }
 
-    /// Returns the number of bytes in use.
     pub(super) fn size(&self) -> usize {
         match &self.kind {
             Numbering::Numbered(seen) => seen.bytes + seen.rows.capacity() * 64,
@@ -208,12 +205,10 @@ fn plain_floats(values: &ArrayRef) -> ArrayRef {
         .unwrap_or_else(|| Arc::clone(values))
 }
 
-/// From this number of values on, scanning a table of 2^16 counts is faster than recording which
-/// are new.
+/// Minimum number of values for which scanning all 2^16 counts beats recording the non-zero ones.
 const MANY: usize = 1 << 15;
 
 impl Ids<'_> {
-    /// Returns the number of one value; `None` for NULL.
     pub(super) fn at(&self, i: usize) -> Option<u64> {
         fn of<T: ArrowPrimitiveType<Native: Bits>>(a: &PrimitiveArray<T>, i: usize) -> Option<u64> {
             a.is_valid(i).then(|| a.value(i).to_bits())
@@ -278,8 +273,7 @@ impl Ids<'_> {
     }
 }
 
-/// Returns the number of the 8-bit value that is counted at `place` of a table: the value itself,
-/// sign-extended.
+/// Returns the number of the 8-bit value with index `place` in a table of counts, sign-extended.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
 fn byte_value(place: usize) -> u64 {
@@ -293,7 +287,7 @@ fn short_value(place: usize) -> u64 {
     i64::from((place as u16).cast_signed()) as u64
 }
 
-/// Counts values of few bits in a table.
+/// Counts values of at most 16 bits in a table.
 fn count_small<T: ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
     range: Range<usize>,
@@ -304,7 +298,7 @@ fn count_small<T: ArrowPrimitiveType>(
 ) {
     table.resize(table.len().max(1 << 16), 0);
     let values = &array.values()[range.clone()];
-    // A batch has fewer values than fit a 32-bit count.
+    // A batch has fewer values than a 32-bit count can hold.
     if array.null_count() == 0 && values.len() >= MANY {
         for v in values {
             table[place(*v)] += 1;
@@ -329,7 +323,6 @@ fn count_small<T: ArrowPrimitiveType>(
     }
 }
 
-/// Converts an integer to the bits of a 64-bit integer.
 trait Bits: Copy {
     fn to_bits(self) -> u64;
 }

@@ -1,4 +1,4 @@
-//! Conditions that are not moved.
+//! Held conditions: conditions that optimizer rules do not move.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,8 +17,7 @@ use datafusion::logical_expr::{
 
 use crate::functions::cannot_fail;
 
-/// Function that returns its argument. It is volatile, so that no rule moves the condition that it
-/// wraps.
+/// Returns its first argument. It is volatile, so that no rule moves the condition that it wraps.
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere::default())));
 
@@ -49,12 +48,14 @@ impl ScalarUDFImpl for EvaluatedHere {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
         value.ok_or_else(|| {
-            internal_datafusion_err!("the function needs a condition as its argument")
+            internal_datafusion_err!(
+                "evaluated_here needs a condition as its argument, but has none"
+            )
         })
     }
 }
 
-/// The function around a constant that is not to be known before the query runs.
+/// Returns its argument. It is volatile, so that no rule evaluates the constant before the query runs.
 static LATER: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedLater::default())));
 
@@ -79,26 +80,29 @@ impl ScalarUDFImpl for EvaluatedLater {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        types.first().cloned().ok_or_else(|| internal_datafusion_err!("no constant"))
+        types
+            .first()
+            .cloned()
+            .ok_or_else(|| internal_datafusion_err!("evaluated_later takes one argument"))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
-        value.ok_or_else(|| internal_datafusion_err!("no constant"))
+        value.ok_or_else(|| internal_datafusion_err!("evaluated_later takes one argument"))
     }
 }
 
-/// A constant that no rule folds.
+/// Wraps a constant so that no rule folds it.
 pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
 
-/// The conditions of a filter, or of a join in addition to its keys, in order.
+/// The conditions of a filter, or the conditions of a join beyond its keys, in order.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
-    /// Conditions that may be evaluated anywhere, for any row.
+    /// Conditions that may be evaluated for any row, at any place in the plan.
     pub(super) free: Vec<Expr>,
-    /// Conditions that can fail on a value, or that differ between evaluations.
+    /// Conditions that can fail, or that are volatile.
     pub(super) held: Vec<Expr>,
 }
 
@@ -119,8 +123,9 @@ impl Conditions {
     }
 }
 
-/// Whether a condition may be evaluated anywhere, for any row. A condition with a subquery that
-/// becomes a join must stay visible to the rules that create the join.
+/// Whether a condition may be evaluated for any row, at any place in the plan.
+///
+/// A condition whose subquery becomes a join is free, because the rules that create the join must see it.
 pub(super) fn is_free(condition: &Expr, schema: &DFSchema) -> bool {
     let joins = condition
         .exists(|e| Ok(matches!(e, Expr::Exists(_) | Expr::InSubquery(_) | Expr::SetComparison(_))))
@@ -132,23 +137,22 @@ pub(super) fn is_held(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func == *HERE)
 }
 
-/// Returns one held condition that is the conjunction of several, each evaluated only where those
-/// before it are true.
+/// Returns the held conjunction of conditions, each evaluated only where those before it are true.
 pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);
     Some(Expr::ScalarFunction(call))
 }
 
-/// Returns one held condition of a row of a subquery. It moves with the conditions that correlate
-/// the subquery, because rows without a match in the outer query must not be evaluated.
+/// Wraps a condition of a subquery together with the condition that correlates the subquery.
+///
+/// They move together, because rows without a match in the outer query must not be evaluated.
 fn hold_beside(condition: Expr, outer: Expr) -> Expr {
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![condition, outer]);
     Expr::ScalarFunction(call)
 }
 
-/// Rewrites a query within EXISTS or IN so that its conditions that can fail move into the join
-/// that replaces it.
+/// Moves conditions of a query in EXISTS or IN that can fail into the join that replaces the query.
 pub(super) fn correlate_held(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     match plan {
         LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
@@ -183,7 +187,6 @@ pub(super) fn correlate_held(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> 
     }
 }
 
-/// Returns the conditions that were held together.
 fn conjuncts_of(held: Expr) -> Vec<Expr> {
     let mut found = Vec::new();
     let mut rest = match held {
@@ -206,13 +209,13 @@ fn conjuncts_of(held: Expr) -> Vec<Expr> {
 
 /// Returns a conjunction whose second condition is evaluated only where the first is true.
 ///
-/// DataFusion evaluates the right side of AND for all rows unless few rows of the batch remain. It
-/// turns `CASE WHEN a THEN b ELSE false END` into AND again, but not a CASE over an operand.
+/// DataFusion evaluates the right side of AND for all rows of a batch unless the left side drops most of
+/// them. It turns `CASE WHEN a THEN b ELSE false END` into AND, but leaves a CASE with an operand.
 pub(super) fn and_then(first: Expr, then: Expr) -> Expr {
     case_of(first, vec![(lit(true), then)], lit(false))
 }
 
-/// Splits the result of [`and_then`], or returns the expression itself as an error.
+/// Splits the result of [`and_then`]. Any other expression is returned as `Err`.
 fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
     match e {
         Expr::Case(Case { expr: Some(first), mut when_then_expr, else_expr: Some(other) })
@@ -233,7 +236,7 @@ pub(super) fn case_of(of: Expr, arms: Vec<(Expr, Expr)>, other: Expr) -> Expr {
     Expr::Case(Case::new(Some(Box::new(of)), arms, Some(Box::new(other))))
 }
 
-/// Returns the predicate of a filter: free conditions, then the held ones.
+/// Returns the predicate of a filter: the free conditions, then the held ones.
 pub(super) fn join_conditions(free: Vec<Expr>, held: Vec<Expr>) -> Option<Expr> {
     conjunction(free.into_iter().chain(hold_together(held)))
 }

@@ -1,5 +1,4 @@
-//! [`LazyConditions`]: AND, OR and CASE evaluate an operand that can fail only where its value is
-//! needed.
+//! [`LazyConditions`]: evaluates operands of AND, OR and CASE that can fail only for rows that need them.
 
 use std::sync::Arc;
 
@@ -25,14 +24,14 @@ use super::held::{
 };
 use crate::functions::cannot_fail;
 
-/// Logical optimizer rule, before all others: the right side of AND and OR is evaluated only where
-/// the left side does not decide, and the branches of CASE only where they are taken. Conditions of
-/// WHERE that can fail are held above those that cannot.
+/// Logical optimizer rule, before all others: the right side of AND and OR is evaluated only for rows
+/// that the left side does not decide, and a branch of CASE only for rows that take it. Conditions of
+/// WHERE that can fail are held in a filter above the others.
 ///
-/// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side
-/// decides four in five, so whether a batch fails depends on its other rows. It also turns a CASE
-/// with boolean results into AND and OR. Later rules see a CASE over an operand, which they do not
-/// change, and conditions that [`PushDownFree`](super::PushDownFree) keeps in place.
+/// DataFusion evaluates both sides of AND and OR for all rows of a batch unless the left side decides 80%
+/// of them, so whether a batch fails depends on its other rows. It also turns a CASE with boolean
+/// results into AND and OR. This rule writes a CASE with an operand, which later rules do not change, and
+/// held conditions, which [`PushDownFree`](super::PushDownFree) keeps in place.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LazyConditions;
 
@@ -51,7 +50,7 @@ impl OptimizerRule for LazyConditions {
         _config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         if plan.inputs().is_empty() {
-            // VALUES, for one: there is no row that a condition could leave out.
+            // A node without inputs, such as VALUES, has no rows that a condition could exclude.
             return plan.map_expressions(|e| defer_failures(e, false));
         }
         let schema = merge_schema(&plan.inputs());
@@ -69,7 +68,7 @@ impl OptimizerRule for LazyConditions {
     }
 }
 
-/// Rewrites a predicate that selects rows; its conjuncts stay separate.
+/// Makes each conjunct of a predicate lazy and keeps the conjuncts separate.
 fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut changed = false;
     let conjuncts = split_conjunction_owned(predicate);
@@ -87,8 +86,7 @@ fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr
     Ok(Transformed::new_transformed(conjunction(made).unwrap_or_else(|| lit(true)), changed))
 }
 
-/// Rewrites a condition so that its subqueries are evaluated only for the rows that they are
-/// correlated with.
+/// Makes subqueries evaluate conditions that can fail only for rows that match the outer query.
 fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
     e.transform_down(|e| {
         let (Expr::Exists(Exists { subquery, .. })
@@ -112,12 +110,12 @@ fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = filter.input.schema();
     let mut conditions = Conditions::default();
     conditions.add(filter.predicate.clone(), schema);
-    // Join keys are found among the conditions.
+    // Join keys stay below, because DataFusion looks for them in the filter above a join.
     let (keys, held): (Vec<_>, Vec<_>) =
         conditions.held.into_iter().partition(|e| is_key(e, &filter.input));
     conditions.free.extend(keys);
     let is_done = is_held(&filter.predicate)
-        // The condition is evaluated for every row anyway.
+        // A single condition on a scan is evaluated for every row in any case.
         || held.len() == 1 && matches!(*filter.input, LogicalPlan::TableScan(_));
     if held.is_empty() || (conditions.free.is_empty() && is_done) {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));
@@ -149,8 +147,7 @@ fn is_key(condition: &Expr, input: &LogicalPlan) -> bool {
     }
 }
 
-/// Rewrites an expression, including lambdas, so that operands are evaluated only where they are
-/// needed.
+/// Makes operands in an expression, also in lambdas, evaluated only for the rows that need them.
 fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     e.transform_down(|e| match e {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right })
@@ -175,11 +172,11 @@ fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// An expression in which casts of constants that fail, and that may not be asked for, are left to the run.
+/// Defers casts of constants that fail until the query runs, if the query may not need them.
 ///
-/// DataFusion works casts of literals out while it plans, wherever they stand, and a statement with `CASE WHEN
-/// false THEN CAST('a' AS BIGINT) ELSE 1 END` fails. `stock_constants_fail_where_nothing_asks` in
-/// `tests/sql/conditions.rs` fails once that is mended.
+/// DataFusion evaluates casts of literals at planning, so `CASE WHEN false THEN CAST('a' AS BIGINT) ELSE
+/// 1 END` fails. Remove once `stock_constants_fail_where_nothing_asks` in `tests/sql/conditions.rs`
+/// fails.
 fn defer_failures(e: Expr, conditional: bool) -> Result<Transformed<Expr>> {
     if conditional {
         return e.transform_down(|e| Ok(defer_cast(e)));
@@ -193,7 +190,7 @@ fn defer_failures(e: Expr, conditional: bool) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Whether an expression may leave an operand out.
+/// Whether an expression may skip the evaluation of an operand.
 fn is_conditional(e: &Expr) -> bool {
     match e {
         Expr::Case(_) => true,
@@ -203,7 +200,7 @@ fn is_conditional(e: &Expr) -> bool {
     }
 }
 
-/// A cast that fails, over an operand that is not known before the query runs.
+/// Hides the operand of a constant cast that fails, so that the cast fails only if it is evaluated.
 fn defer_cast(e: Expr) -> Transformed<Expr> {
     let Expr::Cast(cast) = e else { return Transformed::no(e) };
     let is_constant = cast.expr.column_refs().is_empty()
@@ -234,7 +231,7 @@ fn are_whole(arms: &Arms, other: Option<&Expr>, schema: &DFSchema) -> bool {
         && other.is_none_or(|e| is_whole(e, schema))
 }
 
-/// Whether an expression has a value for every row.
+/// Whether an expression can be evaluated for every row without an error.
 fn is_whole(e: &Expr, schema: &DFSchema) -> bool {
     is_free(e, schema) || cannot_fail(e, schema).unwrap_or(false)
 }

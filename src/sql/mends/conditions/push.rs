@@ -1,4 +1,4 @@
-//! [`PushDownFree`]: DataFusion's `PushDownFilter` for conditions that may be evaluated anywhere.
+//! [`PushDownFree`]: applies DataFusion's `PushDownFilter` to free conditions only.
 
 use std::sync::Arc;
 
@@ -14,22 +14,21 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use super::held::{Conditions, is_free, is_held, join_conditions};
 use crate::sql::rules::LogicalRule;
 
-/// DataFusion's `PushDownFilter`, which moves conditions that cannot fail as usual, and the others
-/// only as far as they are evaluated for the same rows.
+/// DataFusion's `PushDownFilter`, which moves free conditions as usual, and held ones only past nodes
+/// where they are evaluated for the same rows.
 ///
-/// DataFusion moves every condition below joins and into scans, and puts cheap ones before
-/// expensive ones. A condition that can fail is then evaluated for rows that a join or another
-/// condition drops, and a volatile one once per row of a side. It also moves conditions without
-/// columns, such as `HAVING random() > 2`, below an aggregate without keys, which then returns a
-/// row where it should return none. `stock_conditions_still_move` in `tests/sql/conditions.rs`
-/// fails once this is fixed upstream.
+/// DataFusion moves every condition below joins and into scans, and evaluates cheap ones before expensive
+/// ones. A condition that can fail is then evaluated for rows that a join or another condition drops, and
+/// a volatile one once per row of one join input. DataFusion also moves conditions without columns, such
+/// as `HAVING random() > 2`, below an aggregate without keys, which then returns a row where it should
+/// return none. Remove once `stock_conditions_still_move` in `tests/sql/conditions.rs` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct PushDownFree {
     stock: LogicalRule,
 }
 
 impl PushDownFree {
-    /// Wraps DataFusion's rule; any other rule is unchanged.
+    /// Wraps `push_down_filter`; returns any other rule unchanged.
     pub(in crate::sql) fn around(rule: LogicalRule) -> LogicalRule {
         match rule.name() {
             "push_down_filter" => Arc::new(Self { stock: rule }),
@@ -48,7 +47,8 @@ impl PushDownFree {
         };
         match Arc::unwrap_or_clone(input) {
             LogicalPlan::Join(join) => self.push_over(Some(free), join, config),
-            // Without keys there is one row whatever the input; a grouping set may have no keys.
+            // An aggregate without keys, or with an empty grouping set, returns a row for an empty input
+            // too, so the filter must stay above it.
             LogicalPlan::Aggregate(aggregate) if may_group_nothing(&aggregate) => {
                 Ok(Transformed::no(filter(free, LogicalPlan::Aggregate(aggregate))?))
             }
@@ -56,7 +56,7 @@ impl PushDownFree {
         }
     }
 
-    /// Pushes the conditions above a join that may move into it, if there are any.
+    /// Pushes conditions from above a join into it where they may move.
     fn push_over(
         &self,
         above: Option<Expr>,
@@ -110,7 +110,7 @@ impl PushDownFree {
                 && !filters[1].predicate.exists(|e| Ok(is_held(e)))?;
         match input {
             LogicalPlan::TableScan(_) if free.is_empty() && held.len() == 1 => {
-                // The condition is evaluated for every row anyway.
+                // A single condition on a scan is evaluated for every row in any case.
                 let [only] = &held[..] else { return Ok(Transformed::no(plan)) };
                 if only.is_volatile() {
                     return Ok(Transformed::no(plan));
@@ -121,7 +121,7 @@ impl PushDownFree {
                 Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
             }
             LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
-                // Pairs are dropped before their rows are copied.
+                // The join evaluates conditions before it copies the columns of a pair of rows.
                 let mut join = join.clone();
                 let all = join.filter.take().into_iter().chain(join_conditions(Vec::new(), held));
                 join.filter = conjunction(all);
@@ -190,8 +190,8 @@ fn stacked_filters(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
     (filters, plan)
 }
 
-/// Whether conditions below a node, where DataFusion moves them, are evaluated for the same rows as
-/// above it; for groups and windows, for some row of each.
+/// Whether conditions that DataFusion moves below a node are evaluated for the same rows as above it.
+/// Below groups and windows, they must be evaluated for at least one row of each.
 fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
     let stable = || conditions.iter().all(|e| !e.is_volatile() && !e.column_refs().is_empty());
     match node {
@@ -206,12 +206,12 @@ fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
     }
 }
 
-/// Whether an aggregate may return a row without any row of its input.
+/// Whether an aggregate may return a row for an empty input.
 fn may_group_nothing(aggregate: &Aggregate) -> bool {
     aggregate.group_expr.iter().all(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Moves held conditions that a rule has left among others above them.
+/// Moves held conditions that a rule has merged into a filter back into a filter above it.
 fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
     let mut conditions = Conditions::default();
@@ -226,7 +226,7 @@ fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// Takes the keys of a join that can fail, if there is one that cannot.
+/// Removes the keys that can fail from a join that has a key that cannot, and returns them as conditions.
 fn take_keys(join: &mut Join) -> Vec<Expr> {
     let (l, r) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
     let is_whole = |(left, right): &(Expr, Expr)| is_free(left, &l) && is_free(right, &r);
@@ -245,8 +245,7 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Returns the filter of a join: conditions that become keys, and the rest in evaluation order,
-/// those that can fail last.
+/// Returns the filter of a join: conditions that become keys, other free conditions, held conditions.
 fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = Conditions::default();
@@ -269,7 +268,7 @@ fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     join_conditions(keys, ordered)
 }
 
-/// Changes the join of a plan, which is the top node or below filters.
+/// Changes the join at the top of a plan or below its filters.
 fn with_join(plan: LogicalPlan, change: impl FnOnce(&mut Join)) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Join(mut join) => {
@@ -281,6 +280,9 @@ fn with_join(plan: LogicalPlan, change: impl FnOnce(&mut Join)) -> Result<Logica
             found.input = Arc::new(input);
             Ok(LogicalPlan::Filter(found))
         }
-        plan => internal_err!("internal error: there is no join under {}", plan.display()),
+        plan => internal_err!(
+            "internal error: a filter of a join is over {} instead of a join",
+            plan.display()
+        ),
     }
 }

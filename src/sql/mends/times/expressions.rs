@@ -27,7 +27,7 @@ const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 /// Functions that compare their arguments and return one.
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
-/// Functions that order the values of lists, or search for equal ones.
+/// Functions that order the elements of lists, or search for equal ones.
 const OF_LISTS: [&str; 32] = [
     "ragged_argmax",
     "ragged_argmin",
@@ -67,7 +67,7 @@ const OF_LISTS: [&str; 32] = [
 const COMPARE: [&str; 6] =
     ["min", "max", "median", "ragged_histogram_agg", "ragged_max_agg", "ragged_min_agg"];
 
-/// Rewrites one expression whose parts are already rewritten.
+/// Rewrites one expression whose operands are already rewritten.
 pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::BinaryExpr(binary) => of_binary(binary, schema),
@@ -77,7 +77,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             let done = unify_compared(&parts, schema)?;
             let (changed, parts) = (done.is_some(), done.unwrap_or(parts.to_vec()));
             let Ok([expr, low, high]) = <[Expr; 3]>::try_from(parts) else {
-                return plan_err!("BETWEEN without its bounds");
+                return plan_err!("BETWEEN needs a value and two bounds");
             };
             let between = Between::new(Box::new(expr), negated, Box::new(low), Box::new(high));
             Ok(Transformed::new_transformed(Expr::Between(between), changed))
@@ -153,7 +153,7 @@ fn of_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>>
     Ok(Transformed::new_transformed(binary, changed))
 }
 
-/// Refuses to compare lists or structs that contain intervals as a whole.
+/// Refuses to compare lists or structs that contain intervals.
 fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> Result<()> {
     let nested = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_nested() && holds_interval(&t));
     match nested(left) && nested(right) {
@@ -164,7 +164,7 @@ fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> 
     }
 }
 
-/// A date plus hours is a timestamp: Arrow would return a date and drop the hours.
+/// Casts a date to a timestamp if hours are added to it. Arrow would return a date and drop the hours.
 fn with_hours(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let is_date = |e: &Expr| {
         e.get_type(schema).is_ok_and(|t| matches!(t, DataType::Date32 | DataType::Date64))
@@ -221,7 +221,7 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     let intervals = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     let durations =
         |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
-    // Intervals that are searched among durations become durations.
+    // A search for intervals among durations is supported: the intervals become durations.
     if OF_LISTS.contains(&name)
         && call.args.iter().any(intervals)
         && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
@@ -261,7 +261,7 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     Ok(Transformed::new_transformed(Expr::ScalarFunction(call), changed))
 }
 
-/// Lists the intervals among some values as written in SQL.
+/// Lists the intervals among some values in SQL syntax.
 fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
     let intervals = values.iter().filter(|e| e.get_type(schema).is_ok_and(|t| holds_interval(&t)));
     let named = intervals.map(|e| match e {
@@ -274,8 +274,7 @@ fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Normalizes the intervals in the arguments of an aggregate that compares them. Returns whether
-/// there are any.
+/// Normalizes the intervals in the arguments of an aggregate that compares them. Returns whether it did.
 fn equal_args(name: &str, distinct: bool, args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
     let mut changed = false;
     if distinct || ["min", "max"].contains(&name) {
@@ -307,7 +306,7 @@ fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema)
     Ok(())
 }
 
-/// Unifies a value and the rows of a subquery that it is compared with.
+/// Unifies a value with the rows of a subquery that it is compared with.
 fn with_subquery(
     expr: Expr,
     subquery: Subquery,

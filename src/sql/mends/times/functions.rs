@@ -1,4 +1,4 @@
-//! Functions that convert times, durations and intervals to a form in which they compare.
+//! Functions that convert times, durations and intervals to a comparable form.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use crate::kernels::times::{
     EXACT_SECONDS, INTERVAL_NANOSECONDS, exact_seconds, interval_nanoseconds,
 };
 
-/// A form in which times compare.
+/// A comparable form of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Form {
-    /// Exact seconds: instants and durations of all units.
+    /// Exact seconds as a decimal, for instants and durations of all units.
     ExactSeconds,
-    /// Nanoseconds of intervals, with months of 30 days.
+    /// Nanoseconds of an interval, with months of 30 days.
     IntervalNanoseconds,
-    /// Normalized intervals, with months of 30 days of 24 hours: equal intervals have equal fields,
-    /// and sort by their fields.
+    /// An interval with months of 30 days and days of 24 hours, normalized so that equal intervals have
+    /// equal fields and sort by their fields.
     EqualInterval,
 }
 
@@ -37,7 +37,6 @@ impl Form {
         }
     }
 
-    /// Converts a value to this form.
     pub(super) fn call(self, value: Expr) -> Expr {
         let form = InForm { form: self, signature: Signature::any(1, Volatility::Immutable) };
         ScalarUDF::new_from_impl(form).call(vec![value])
@@ -69,7 +68,7 @@ impl ScalarUDFImpl for InForm {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let Some(value) = args.args.first() else {
-            return exec_err!("{} needs one argument", self.name());
+            return exec_err!("{} takes 1 argument; none given", self.name());
         };
         let one = matches!(value, ColumnarValue::Scalar(_));
         let values = value.to_array(if one { 1 } else { args.number_rows })?;
@@ -94,7 +93,7 @@ const DAYS_PER_MONTH: i128 = 30;
 fn equal_intervals(values: &ArrayRef) -> Result<ArrayRef> {
     let lengths = interval_nanoseconds(values)?;
     let lengths = lengths.as_primitive::<Decimal128Type>();
-    let out_of_range = || exec_datafusion_err!("an interval has more months than 32 bits hold");
+    let out_of_range = || exec_datafusion_err!("an interval has more months than fit 32 bits");
     let equal = lengths.try_unary::<_, IntervalMonthDayNanoType, _>(|length| {
         let (days, rest) = (length / NANOSECONDS_PER_DAY, length % NANOSECONDS_PER_DAY);
         let months = i32::try_from(days / DAYS_PER_MONTH).map_err(|_| out_of_range())?;

@@ -28,16 +28,18 @@ use unify::{compared_over, interval_key};
 pub(in crate::sql) use wide::register_wide;
 pub(in crate::sql) use written::{columns_in_microseconds, in_microseconds};
 
-/// Analyzer rule, before DataFusion's type coercion, which converts durations to intervals and
-/// compares those field by field (60 days as hours are less than 30 days), and converts all
-/// timestamps to nanoseconds, which cannot represent the year 2999.
+/// Analyzer rule, before DataFusion's type coercion: compares times, durations and intervals exactly.
 ///
-/// * A duration and an interval compare as durations, without months; two intervals compare as
-///   lengths of time with months of 30 days, as in DuckDB.
-/// * Timestamps, dates and strings compare in the unit of the columns; if the columns have several
-///   units, or a literal does not fit theirs, they compare as exact decimals.
-/// * Intervals are grouped, counted and compared by aggregates in a normalized form. Within lists
-///   and structs, which would compare field by field, this is refused.
+/// Type coercion converts durations to intervals and compares those field by field, so that 60 days in
+/// hours are less than 30 days. It converts all timestamps to nanoseconds, which cannot represent the
+/// year 2999.
+///
+/// * A duration and an interval compare as durations, without months; two intervals compare as lengths of
+///   time with months of 30 days, as in DuckDB.
+/// * Timestamps, dates and strings compare in the unit of the columns. If the columns have several units,
+///   or a literal does not fit their unit, they compare as exact decimals.
+/// * Intervals are grouped, counted and compared by aggregates in a normalized form. Within lists and
+///   structs, which would compare field by field, this is refused.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ExactTimes;
 
@@ -54,7 +56,8 @@ impl AnalyzerRule for ExactTimes {
 /// Rewrites one node of a plan whose inputs are already rewritten.
 fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // Inserted values were cast to the types of the table at planning.
+        // The planner cast inserted values to the types of the table, but a rewrite below may have changed
+        // them.
         let target = dml.target.schema();
         let same = |t: &DFSchema| {
             let given = t.fields().iter().map(|f| f.data_type());
@@ -115,7 +118,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             let more = dates_as_timestamps(&mut union)? | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
         }
-        // Keeps the planned types.
+        // The rewritten values keep the types that the planner chose.
         LogicalPlan::Values(mut values) => {
             for row in &mut values.values {
                 for (value, field) in row.iter_mut().zip(values.schema.fields()) {
@@ -129,12 +132,11 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         plan => (plan, false),
     };
-    // Types below may have changed although nothing did here.
+    // The inputs may have new types even if the expressions of this node did not change.
     Ok(Transformed::new_transformed(plan.recompute_schema()?, changed || more))
 }
 
-/// Converts dates of one branch to timestamps if other branches have timestamps, because
-/// nanoseconds may not represent them.
+/// Casts dates of a branch to timestamps if other branches have some. Nanoseconds may not represent dates.
 fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
     let columns = union.schema.fields().len();
     let mut changed = false;
@@ -171,8 +173,9 @@ fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Gives a union the times of its branches where none of them has the type any more that was planned: a
-/// date with hours added is a timestamp by now, and type coercion would make nanoseconds of both.
+/// Gives a union the time types of its branches if no branch has the planned type any more.
+///
+/// A date plus hours is now a timestamp, and type coercion would cast both to nanoseconds.
 fn take_branch_types(union: &mut Union) -> Result<bool> {
     let is_time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
@@ -203,7 +206,7 @@ fn take_branch_types(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Whether a node may contain a time, duration or interval at all. Most plans of numbers end here.
+/// Whether a node may contain a time, duration or interval. A cheap test that excludes most plans.
 fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     fn of_time(t: &DataType) -> bool {
         t.is_temporal() || t.is_nested() || holds_interval(t)
@@ -230,7 +233,7 @@ fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
         || plan.expressions().iter().any(has)
 }
 
-/// Groups and distinct rows use normalized intervals. Returns whether there were any.
+/// Groups by, and removes duplicates by, normalized intervals. Returns whether there were any.
 fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
     let is_interval = |e: &Expr, schema: &DFSchema| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
     match plan {
@@ -296,7 +299,7 @@ fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
-/// Refuses to group intervals by their fields.
+/// Refuses to group by lists and structs of intervals, which would compare field by field.
 fn refuse_groups(plan: &LogicalPlan, schema: &DFSchema) -> Result<()> {
     let of = |e: &Expr| e.get_type(schema).is_ok_and(|t| t != INTERVAL && holds_interval(&t));
     let (what, found) = match plan {

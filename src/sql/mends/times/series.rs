@@ -1,9 +1,9 @@
 //! `generate_series` and `range` of timestamps of all years, as lists and in FROM.
 //!
-//! DataFusion's own work in nanoseconds, whatever the unit of their arguments: for the year 2999
-//! the list is NULL, and the table an error. Here times keep their unit, at least microseconds; in
-//! FROM, dates become timestamps, as in DataFusion. `stock_series_still_are_nanoseconds` in
-//! `tests/sql/times.rs` fails once these can be removed.
+//! DataFusion's functions work in nanoseconds whatever the unit of their arguments: for the year 2999 the
+//! list is NULL, and the table an error. Here times keep their unit, but at least microseconds; in FROM,
+//! dates become timestamps, as in DataFusion. Remove once `stock_series_still_are_nanoseconds` in
+//! `tests/sql/times.rs` fails.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -157,7 +157,7 @@ fn too_many<T>(name: &str) -> Result<T> {
     )
 }
 
-/// Returns the element type of a series between two values.
+/// Returns the element type of a series between values of two types.
 fn element_type(start: &DataType, stop: &DataType) -> DataType {
     let is_nanos = |t: &DataType| matches!(t, DataType::Timestamp(TimeUnit::Nanosecond, _));
     let unit = match is_nanos(start) || is_nanos(stop) {
@@ -172,7 +172,9 @@ fn element_type(start: &DataType, stop: &DataType) -> DataType {
 
 fn unit_and_zone(element: &DataType) -> Result<(TimeUnit, Tz)> {
     let DataType::Timestamp(unit, zone) = element else {
-        return exec_err!("internal error: a series of {element} instead of timestamps");
+        return exec_err!(
+            "internal error: a series has elements of type {element} instead of timestamps"
+        );
     };
     Ok((*unit, Tz::from_str(zone.as_deref().unwrap_or("+00:00"))?))
 }
@@ -195,7 +197,7 @@ struct Bounds {
     closed: bool,
 }
 
-/// Timestamps from a start on, as numbers of their unit.
+/// Iterator over the timestamps of a series, as numbers of their unit.
 #[derive(Clone, Debug)]
 struct Series {
     name: &'static str,
@@ -223,7 +225,7 @@ impl Series {
         }
         let (months, days) = (i128::from(step.months), i128::from(step.days));
         let (least, most) = {
-            // A month has 28 to 31 days.
+            // A month has 28 to 31 days; the bounds decide whether the step always has one sign.
             let rest = days * NANOSECONDS_PER_DAY + i128::from(step.nanoseconds);
             let (a, b) =
                 (months * 28 * NANOSECONDS_PER_DAY, months * DAYS_PER_MONTH * NANOSECONDS_PER_DAY);
@@ -231,7 +233,8 @@ impl Series {
         };
         if least <= 0 && most >= 0 {
             return exec_err!(
-                "{name}: a step of {} months, {} days and {} ns does not always move in the same direction",
+                "{name}: a step of {} months, {} days and {} ns does not always move in the same \
+                 direction; use fields of one sign, not all 0",
                 step.months,
                 step.days,
                 step.nanoseconds
@@ -251,7 +254,7 @@ impl Series {
         }
     }
 
-    /// Returns a lower bound of the number of elements, except for one.
+    /// Returns a lower bound of the number of elements, with months of 31 days.
     fn min_elements(&self) -> u128 {
         if self.is_past(self.bounds.start) {
             return 0;
@@ -284,9 +287,12 @@ impl Iterator for Series {
         self.next = match self.step_after(time) {
             Some(next) if (next > time) == self.ascending && next != time => Some(next),
             Some(_) => {
-                return Some(exec_err!("{}: the step does not move on from {time}", self.name));
+                return Some(exec_err!(
+                    "{}: the step does not change the time {time}; write a longer step",
+                    self.name
+                ));
             }
-            // A time that nanoseconds cannot represent is after any stop that they can.
+            // A time that nanoseconds cannot represent is past every stop that they can represent.
             None if self.unit == TimeUnit::Nanosecond => None,
             None => {
                 let stop = self.bounds.stop;
@@ -296,7 +302,8 @@ impl Iterator for Series {
                     true => None,
                     false => {
                         return Some(Err(exec_datafusion_err!(
-                            "{}: {time} or {stop} microseconds since 1970 is beyond the years of the calendar",
+                            "{}: the calendar does not reach {time} or {stop} microseconds since 1970; \
+                             use times of earlier years",
                             self.name
                         )));
                     }

@@ -1,5 +1,4 @@
-//! Casts values that are compared, or of which one is chosen, to one type that represents them
-//! exactly.
+//! Casts values that are compared, or chosen from, to one type that represents them exactly.
 
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -15,14 +14,14 @@ use crate::kernels::times::{in_unit, is_instant_or_span};
 struct Value {
     expr: Expr,
     data_type: DataType,
-    /// Its value, if it is a literal.
+    /// The literal, if the expression is one.
     constant: Option<ScalarValue>,
 }
 
 /// The replacement of a value; `None` if any type is accepted.
 type Changed = Option<Expr>;
 
-/// Unifies values that are compared with each other; `None` if nothing has to change.
+/// Unifies values that are compared with each other. Returns `None` if nothing has to change.
 pub(super) fn unify_compared(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     compared_over(&with_schema(values, schema))
 }
@@ -31,7 +30,7 @@ fn with_schema<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &
     values.iter().map(|e| (e, schema)).collect()
 }
 
-/// Like [`unify_compared`], with a schema per value.
+/// Like [`unify_compared`], with one schema per value.
 pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<Expr>>> {
     let Some(values) = typed_values(values) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
@@ -54,7 +53,7 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
     let alike: Vec<Value> = values
         .into_iter()
         .map(|v| match (&v.data_type, &zone) {
-            // Values without a time zone get that of the others.
+            // Values without a time zone get the zone of the others.
             (DataType::Timestamp(unit, None), Some(_)) => {
                 let to = DataType::Timestamp(*unit, zone.clone());
                 cast_value(v, to)
@@ -69,8 +68,7 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
     Ok(Some(apply_form(&alike, Form::ExactSeconds)))
 }
 
-/// Unifies values of which one is chosen. Their types may remain different, as DataFusion finds a
-/// common one.
+/// Unifies values of which one is chosen, as in CASE, except for types that DataFusion unifies.
 pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let Some(values) = typed_values(&with_schema(values, schema)) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
@@ -83,7 +81,7 @@ pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<V
     if foreign || !(durations || of(is_timestamp)) {
         return Ok(None);
     }
-    // An interval with months next to durations turns all of them into intervals.
+    // An interval with months turns durations next to it into intervals, which DataFusion does.
     let changed = in_one_type(&values).unwrap_or_default();
     Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
@@ -109,7 +107,7 @@ pub(super) fn interval_key(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     interval.then(|| Form::IntervalNanoseconds.call(expr.clone()))
 }
 
-/// Returns values with their types; `None` if none is a time, or one has no type.
+/// Returns values with their types, or `None` if no value is a time or one has no type.
 fn typed_values(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
     let typed = values.iter().map(|&(expr, schema)| {
         let data_type = match expr.get_type(schema).ok()? {
@@ -132,8 +130,7 @@ fn typed_values(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
     Some(typed)
 }
 
-/// Returns replacements after which all values have one type and the same meaning; `None` if there
-/// is no such type.
+/// Returns replacements that have one type and represent all values exactly, or `None` if no type does.
 fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let zone = common_zone(values);
@@ -141,7 +138,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
         true => DataType::Duration(unit),
         false => DataType::Timestamp(unit, zone.clone()),
     };
-    // The unit of values that are not literals decides; for literals only, it is the finest.
+    // Columns decide the unit. Without columns, the finest unit of the literals does.
     let units = |literals: bool| {
         let of = move |v: &Value| match (v.constant.is_some() == literals, &v.data_type) {
             (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
@@ -156,7 +153,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
         (Some(_), Some(_)) => return refused_months(values).map(|()| None),
         _ => match units(true).max() {
             Some(unit) => unit,
-            // `now()` alone has a unit of its own.
+            // `now()` has microseconds, so nothing has to change.
             None => return Ok(None),
         },
     };
@@ -171,7 +168,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
     Ok(Some(changed))
 }
 
-/// Returns the replacement of a value in a time type; `None` if it cannot be represented exactly.
+/// Returns the replacement of a value in a time type, or `None` if the type cannot represent it exactly.
 fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Changed>> {
     let cast = |e: &Expr| Some(Expr::Cast(Cast::new(Box::new(e.clone()), to.clone())));
     let (t, zone) = (&value.data_type, matches!(to, DataType::Timestamp(_, Some(_))));
@@ -180,7 +177,7 @@ fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Change
     }
     if let Some(constant) = &value.constant {
         let Some(literal) = read(constant, to) else { return Ok(Some(cast(&value.expr))) };
-        // The zone decides which instant a time without a zone is.
+        // A time without a zone is read in the zone of the target.
         let naive = zone && !matches!(literal.data_type(), DataType::Timestamp(_, Some(_)));
         let literal = match (naive, literal.data_type(), to) {
             (true, DataType::Timestamp(u, _), DataType::Timestamp(_, zone)) => {
@@ -205,14 +202,14 @@ fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Change
         DataType::Timestamp(..) if is_now(&value.expr) => Some(cast(&value.expr)),
         // DataFusion adds the zone.
         DataType::Timestamp(u, _) if *u == unit => Some(None),
-        // Every calendar date fits microseconds, but not nanoseconds.
+        // Microseconds represent every calendar date, nanoseconds do not.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
         t if is_text(t) => Some(cast(&value.expr)),
         _ => None,
     })
 }
 
-/// Returns a literal as an array of one value; strings are parsed as times.
+/// Returns a literal as an array of one value. Strings are parsed as times.
 fn read(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
     let literal = constant.to_array().ok()?;
     let literal = match literal.data_type() {

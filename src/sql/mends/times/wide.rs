@@ -1,10 +1,10 @@
 //! `date_trunc`, `date_bin`, `to_timestamp` and `now` for all years.
 //!
-//! DataFusion's own convert to nanoseconds, whatever the unit of their arguments: for the year 2999
-//! in microseconds, `date_bin` returns NULL, `date_trunc` fails, and `to_timestamp(1e11)` is the
-//! year 2262. Values that nanoseconds can represent are still passed to them. These functions can
-//! be removed when DataFusion's accept other units, which
-//! `stock_functions_still_work_in_nanoseconds` checks.
+//! DataFusion's functions convert to nanoseconds whatever the unit of their arguments: for the year 2999
+//! in microseconds, `date_bin` returns NULL, `date_trunc` fails, and `to_timestamp(1e11)` is the year
+//! 2262. The functions here still call them for values that nanoseconds can represent.
+//! `stock_functions_still_work_in_nanoseconds` fails once DataFusion's accept other units and these can
+//! be removed.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
     }
 }
 
-/// Whether the session's table functions for series of times are those of this crate.
+/// Whether the session uses this crate's table functions for series.
 pub(super) fn has_wide_series(state: &SessionState) -> bool {
     SERIES.iter().all(|name| {
         state.table_functions().get(*name).is_some_and(|f| {
@@ -71,8 +71,8 @@ pub(super) fn has_wide_series(state: &SessionState) -> bool {
     })
 }
 
-/// Returns `date_part` for durations in place of DataFusion's own, because `extract(..)` is planned
-/// as that, whatever is registered.
+/// Returns `date_part` for durations in place of DataFusion's own. It must be replaced in the plan,
+/// because DataFusion plans `extract(..)` as its own function whatever is registered.
 pub(super) fn wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     let inner = datetime::date_part();
     (function == inner.as_ref())
@@ -88,7 +88,7 @@ enum What {
     Now,
 }
 
-/// A function of DataFusion, and its replacement for values that it does not accept.
+/// A function of DataFusion with a replacement for the values that it does not accept.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Wide {
     what: What,
@@ -115,7 +115,7 @@ impl ScalarUDFImpl for Wide {
         &self.signature
     }
 
-    /// Dates and texts as timestamps of all years, where DataFusion takes them in nanoseconds.
+    /// Dates and strings become timestamps in microseconds where DataFusion casts them to nanoseconds.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let coerced = |types: &[DataType]| -> Result<Vec<DataType>> {
             let fields: Vec<FieldRef> =
@@ -185,7 +185,10 @@ impl ScalarUDFImpl for Wide {
         Ok(match self.inner.simplify(args, info)? {
             ExprSimplifyResult::Simplified(Expr::Literal(now, metadata)) => {
                 let DataType::Timestamp(_, zone) = now.data_type() else {
-                    return exec_err!("internal error: now() is {}", now.data_type());
+                    return exec_err!(
+                        "internal error: now() has the type {} instead of a timestamp",
+                        now.data_type()
+                    );
                 };
                 let to = DataType::Timestamp(TimeUnit::Microsecond, zone);
                 ExprSimplifyResult::Simplified(Expr::Literal(now.cast_to(&to)?, metadata))
@@ -207,9 +210,11 @@ impl ScalarUDFImpl for Wide {
     }
 }
 
-/// Computes `date_part`. DataFusion 55 counts the seconds of durations in 32 bits: 68 years are
-/// NULL, and the milliseconds of a month overflow. `parts_of_long_durations_are_exact` of the SQL
-/// tests shows when this can be removed.
+/// Computes `date_part`.
+///
+/// DataFusion 55 counts the seconds of durations in 32 bits: durations over 68 years are NULL, and the
+/// milliseconds of a month overflow. `parts_of_long_durations_are_exact` of the SQL tests passes without
+/// this function once it can be removed.
 fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     let [ColumnarValue::Scalar(part), lengths] = args.args.as_slice() else {
         return function.invoke_with_args(args);
@@ -254,11 +259,11 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
 const CYCLE_DAYS: i128 = 146_097;
 const CYCLE_MONTHS: i32 = 4800;
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
-/// 1800-01-01, the start of a cycle that nanoseconds cover completely.
+/// 1800-01-01 in days since 1970, the start of a cycle that nanoseconds cover completely.
 const CYCLE_START_DAYS: i128 = -62_091;
 
-/// Returns the second argument if it has times that nanoseconds cannot represent and no zone, whose
-/// rules could only be guessed there.
+/// Returns the second argument if nanoseconds cannot represent some of its times and it is in UTC or has
+/// no zone. Daylight saving rules of other zones do not repeat with the calendar.
 fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
     let Some(times) = args.args.get(1) else { return Ok(None) };
     let unit = match times.data_type() {
@@ -271,7 +276,7 @@ fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, Arr
     let times = times.to_array(if one { 1 } else { args.number_rows })?;
     let counts = cast(&times, &DataType::Int64)?;
     let per = per_unit(unit);
-    // A cycle away from both ends, so that the times that bins and truncation use are in range.
+    // The ends of the range are not used, so that bins and truncated times are in range, too.
     let inside = |t: i64| {
         let days = i128::from(t) * per / NANOSECONDS_PER_DAY;
         (CYCLE_START_DAYS..CYCLE_START_DAYS + CYCLE_DAYS).contains(&days)
@@ -280,7 +285,7 @@ fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, Arr
     Ok(if all { None } else { Some((unit, counts)) })
 }
 
-/// Calls the function on times moved by whole cycles, and moves the results back.
+/// Calls the function on times moved by whole 400-year cycles, and moves the results back.
 fn call_shifted(
     function: &ScalarUDF,
     mut args: ScalarFunctionArgs,
@@ -294,7 +299,7 @@ fn call_shifted(
     let near = |t: i64| (i128::from(t) - start).rem_euclid(cycle) + start;
     let moved: Int64Array = counts.unary_opt::<_, Int64Type>(|t| i64::try_from(near(t)).ok());
     let Some(given) = args.args.get_mut(1) else {
-        return exec_err!("internal error: there is no time argument");
+        return exec_err!("internal error: the second argument is missing; it must be a time");
     };
     let (one, to) = (matches!(given, ColumnarValue::Scalar(_)), given.data_type());
     let moved = cast(&moved, &to)?;
@@ -320,8 +325,7 @@ fn call_shifted(
     given_as(cast(&back, &to)?, one)
 }
 
-/// Computes `date_bin`: strides of fixed length by arithmetic, strides of months by calendar
-/// cycles.
+/// Computes `date_bin`: strides of fixed length by arithmetic, strides of months by calendar cycles.
 fn bin_dates(
     function: &ScalarUDF,
     args: ScalarFunctionArgs,
@@ -331,7 +335,7 @@ fn bin_dates(
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let strides = match args.args.first() {
         Some(ColumnarValue::Scalar(stride)) => stride.to_array()?,
-        _ => return exec_err!("date_bin: the stride must be a single literal interval"),
+        _ => return exec_err!("date_bin: the stride must be one literal interval"),
     };
     let strides = cast_with_options(&strides, &interval, &CastOptions::default())?;
     let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
@@ -364,7 +368,7 @@ fn bin_dates(
                 None => return function.invoke_with_args(args),
             }
         }
-        Some(_) => return exec_err!("date_bin: the origin must be a single literal timestamp"),
+        Some(_) => return exec_err!("date_bin: the origin must be one literal timestamp"),
     };
     let per = per_unit(unit);
     let bins = counts.as_primitive::<Int64Type>().iter().map(|t| {
@@ -390,7 +394,7 @@ fn given_as(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
     })
 }
 
-/// Returns the unit of a parsed string: microseconds, unless it is a literal with more digits.
+/// Returns the unit of a parsed string: microseconds, or nanoseconds for a literal with more digits.
 fn parsed_unit(literal: Option<&ScalarValue>) -> TimeUnit {
     let text = literal.and_then(|v| v.try_as_str().flatten());
     text.map_or(TimeUnit::Microsecond, unit_of_text)
@@ -438,7 +442,7 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             cast_with_options(&values, &DataType::Timestamp(*unit, zone.clone()), &strict)?
         }
         _ => {
-            // Strings with explicit formats, and decimals.
+            // Decimals, and strings with explicit formats.
             let nanos = DataType::Timestamp(TimeUnit::Nanosecond, zone.clone());
             let field = args.return_field.as_ref().clone().with_data_type(nanos);
             let rows = if one { 1 } else { args.number_rows };

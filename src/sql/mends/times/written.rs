@@ -11,8 +11,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use super::wide::has_wide_series;
 use crate::functions::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, plans_predicates};
 
-/// Replaces casts to timestamps with operators, in sessions whose planners know these, and declares
-/// columns of such a type in microseconds.
+/// Replaces casts to TIMESTAMP with operators that cast to microseconds, and declares columns of that
+/// type in microseconds. The session's planners must know these operators.
 pub(in crate::sql) fn in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
         let _ = statement.visit(&mut Timestamps { wide: has_wide_series(state), in_series: 0 });
@@ -29,7 +29,7 @@ pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mu
 }
 
 struct Timestamps {
-    /// Whether functions in FROM accept microseconds.
+    /// Whether table functions for series accept microseconds.
     wide: bool,
     /// Number of enclosing calls of functions that require nanoseconds.
     in_series: usize,
@@ -89,7 +89,7 @@ impl VisitorMut for Timestamps {
             }
             _ => return ControlFlow::Continue(()),
         };
-        // A placeholder while the expression is taken apart.
+        // A temporary value, so that the expression can be moved.
         let taken = std::mem::replace(expr, Expr::Identifier(Ident::new("")));
         let (left, right) = match taken {
             Expr::Cast { expr, data_type, .. } => (expr, null_of(data_type)),
@@ -107,7 +107,6 @@ impl VisitorMut for Timestamps {
     }
 }
 
-/// Returns `CAST(NULL AS type)`.
 fn null_of(mut data_type: DataType) -> Box<Expr> {
     set_microseconds(&mut data_type);
     Box::new(Expr::Cast {

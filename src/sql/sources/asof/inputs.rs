@@ -1,4 +1,4 @@
-//! [`Inputs`]: what expressions need of a row, reduced as far as ranges allow.
+//! [`Inputs`]: the data of a row that expressions need, reduced as far as ranges allow.
 
 use std::sync::Arc;
 
@@ -19,9 +19,8 @@ use serrate_core::internal::meds::{Ranges, Step, View};
 /// One column over which expressions are evaluated.
 #[derive(Clone, Debug, PartialEq)]
 enum Input {
-    /// A column of the labels.
     Label(usize),
-    /// Lists after slicing, with their type.
+    /// Lists after slicing, and their type.
     Lists(View, DataType),
     /// Lengths on axis 1.
     Lengths(View),
@@ -38,7 +37,6 @@ impl Input {
     }
 }
 
-/// The columns over which expressions are evaluated.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inputs {
     inputs: Vec<Input>,
@@ -46,8 +44,8 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Adds what an expression over the table needs, and returns the expression over the columns of
-    /// these inputs. The first `labels` columns of the table are those of the labels.
+    /// Adds the data that an expression over the table needs, and returns the expression over the columns
+    /// of these inputs. The first `labels` columns of the table come from the labels.
     pub(super) fn add(
         &mut self,
         expression: &Arc<dyn PhysicalExpr>,
@@ -75,7 +73,8 @@ impl Inputs {
         Arc::new(Column::new(self.fields[index].name(), index))
     }
 
-    /// An access to one element needs only the end of the list from which it is counted.
+    /// Slices a list to the part that an access to one element needs: the elements from the end of the
+    /// list from which the index counts.
     fn slice_to_element(
         &mut self,
         node: Arc<dyn PhysicalExpr>,
@@ -118,13 +117,12 @@ impl Inputs {
         self.inputs.iter().any(|i| i.view().is_some())
     }
 
-    /// Returns the names of the required list columns, with whether they belong to the table of
-    /// events or to that of static facts.
+    /// Returns the names of the required list columns, and whether each is a static fact.
     pub(super) fn columns(&self) -> impl Iterator<Item = (bool, &str)> {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }
 
-    /// Returns the lists whose leaves will be copied.
+    /// Returns the lists whose leaves the scan copies.
     pub(super) fn copied<'a>(&'a self, rows: &'a AsOf) -> crate::Result<Vec<Ranges<'a>>> {
         self.inputs
             .iter()
@@ -135,7 +133,6 @@ impl Inputs {
             .collect()
     }
 
-    /// Returns the columns of some rows.
     pub(super) fn batch(&self, rows: &AsOf, labels: &[usize]) -> Result<RecordBatch> {
         let positions: UInt64Array = labels.iter().map(|l| *l as u64).collect();
         let whole = rows.labels().to_batch()?;
@@ -159,7 +156,7 @@ impl Inputs {
     }
 }
 
-/// Returns values of a column of the labels, shared if they are contiguous.
+/// Returns the values of a column of the labels, without a copy if the rows are contiguous.
 fn take_label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> Result<ArrayRef> {
     match labels {
         [first, .., last] if last - first + 1 == labels.len() => {
@@ -200,7 +197,7 @@ fn find_input(
     Ok((*field.data_type() == DataType::Int64).then(|| (input(view), field)))
 }
 
-/// Returns a list column, or one after functions that only move the start and end of lists.
+/// Returns a list column, also after functions that only move the start and end of its lists.
 fn view(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
@@ -225,8 +222,7 @@ fn view(
     Ok(Some((view.then(step), node.return_field(table)?)))
 }
 
-/// Returns the effect of a function on ranges; `None` if it reads values, or if the effect depends
-/// on the row.
+/// Returns the effect of a function on ranges, or `None` if it reads values or depends on the row.
 fn range_step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<Step> {
     let outermost = |axis: &Arc<dyn PhysicalExpr>| literal_integer(axis) == Some(Some(1));
     match (name, rest) {
@@ -251,7 +247,7 @@ fn head_step(n: Option<i64>) -> Step {
 
 fn tail_step(n: Option<i64>) -> Step {
     match n {
-        // `tail(0)` is empty; `-0` cannot express that, so start past the end.
+        // `tail(0)` is empty. `-0` is 0, so the slice starts past the end instead.
         Some(0) => Step::Slice(Some(i64::MAX), None),
         n => Step::Slice(n.map(i64::saturating_neg), None),
     }

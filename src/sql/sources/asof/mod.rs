@@ -28,17 +28,17 @@ pub use self::source::{label_tasks, unknown_labels};
 
 /// Table function `meds_asof('DIR', 'LABELS')`.
 ///
-/// It returns one row per label, in the order of the labels: `subject_id`, `prediction_time` and
-/// the existing values (`boolean_value`, ..), then the columns of `meds('DIR')`. Lists of events
-/// and measurements end at `prediction_time` (included), so that no query sees later data; static
-/// facts are complete. A label without earlier data has empty lists. Labels of subjects that are
-/// not in the data have no row; [`unknown_labels`] counts them. Labels of several tasks in one
-/// folder are concatenated; [`label_tasks`] names them.
+/// It returns one row per label, in the order of the labels: `subject_id`, `prediction_time` and the
+/// existing values (`boolean_value`, ..), then the columns of `meds('DIR')`. Lists of events and
+/// measurements end at `prediction_time` (included), so that no query sees later data; static facts are
+/// complete. A label without earlier data has empty lists. Labels of subjects that are not in the data
+/// have no row; [`unknown_labels`] counts them. Labels of several tasks in one folder are concatenated;
+/// [`label_tasks`] names them.
 ///
-/// Rows are ranges of the subject's lists, which are in memory once, however many labels there are.
-/// `ragged_head`, `ragged_tail`, `ragged_slice`, `ragged_flatten`, `ragged_at`, `ragged_lengths`
-/// and `ragged_count` are applied to the ranges as far as possible; then the values of the
-/// requested columns are copied, batch by batch.
+/// A row is a range of its subject's lists, which are in memory once, however many labels there are.
+/// `ragged_head`, `ragged_tail`, `ragged_slice`, `ragged_flatten`, `ragged_at`, `ragged_lengths` and
+/// `ragged_count` are applied to the ranges as far as possible. Then the scan copies the values of the
+/// requested columns, batch by batch.
 #[derive(Debug, Default)]
 pub(crate) struct MedsAsOfFunction;
 
@@ -64,14 +64,14 @@ impl TableFunctionImpl for MedsAsOfFunction {
     }
 }
 
-/// A table of labels with the histories before them, see [`MedsAsOfFunction`].
+/// A table of labels with the histories up to their times, see [`MedsAsOfFunction`].
 #[derive(Debug)]
 pub(crate) struct MedsAsOfTable {
     folder: MedsFolder,
     labels: Arc<Labels>,
-    /// The tasks of the labels if there are several.
+    /// The tasks of the labels, if there are several.
     tasks: Arc<[String]>,
-    /// Columns of the labels, then those of the data.
+    /// Columns of the labels, followed by columns of the data.
     schema: SchemaRef,
 }
 
@@ -170,7 +170,7 @@ impl TableProvider for MedsAsOfTable {
     }
 }
 
-/// Whether an expression is more than a function of a row.
+/// Whether an expression depends on more than the row, such as a subquery.
 fn needs_more(e: &Expr) -> bool {
     matches!(
         e,

@@ -18,11 +18,10 @@ use datafusion::physical_plan::{
 
 use super::source::AsOfSource;
 
-/// Physical optimizer rule, before those of DataFusion: pushes projections into scans of
-/// `meds_asof`.
+/// Physical optimizer rule, before DataFusion's rules: pushes projections into scans of `meds_asof`.
 ///
-/// DataFusion's own rule does so only after it has inserted partitions between them, which lose the
-/// order of the labels and copy whole lists.
+/// DataFusion pushes them only after it has inserted a repartitioning in between, which loses the order
+/// of the labels and copies whole lists.
 #[derive(Debug, Default)]
 pub(crate) struct AsOfProjections;
 
@@ -53,7 +52,7 @@ impl PhysicalOptimizerRule for AsOfProjections {
     }
 }
 
-/// Pushes a projection into the scan that `input` is, also through limits.
+/// Pushes a projection into `input` if it is a scan of `meds_asof`, or into the scan below its limits.
 fn into_scan(
     projection: &ProjectionExec,
     input: &Arc<dyn ExecutionPlan>,
@@ -78,9 +77,8 @@ fn as_of(plan: &Arc<dyn ExecutionPlan>) -> Option<&DataSourceExec> {
     plan.downcast_ref::<DataSourceExec>().filter(|scan| scan.data_source().is::<AsOfSource>())
 }
 
-/// Physical optimizer rule, after those of DataFusion: removes repartitioning of the rows of
-/// `meds_asof`, after which they would be merged in any order. The scan itself already uses all
-/// cores.
+/// Physical optimizer rule, after DataFusion's rules: removes repartitioning of the rows of `meds_asof`,
+/// because a merge of the partitions would not keep their order. The scan itself already uses all cores.
 #[derive(Debug, Default)]
 pub(crate) struct AsOfOrder;
 

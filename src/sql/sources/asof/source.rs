@@ -33,20 +33,20 @@ use serrate_core::internal::meds::{Needed, stretches};
 /// Name of the metric that counts labels without a subject.
 const UNKNOWN: &str = "labels_of_unknown_subjects";
 
-/// A source of the rows of labels. It has one partition, so that the order is that of the labels
-/// whatever is above, and computes several batches at the same time.
+/// A source with one row per label. It has one partition, so that nodes above cannot change the order of
+/// the labels, and computes several batches concurrently.
 #[derive(Clone)]
 pub(super) struct AsOfSource {
     folder: MedsFolder,
     labels: Arc<Labels>,
     tasks: Arc<[String]>,
-    /// All columns of the table, those of the labels first.
+    /// All columns of the table, first the columns of the labels.
     table: SchemaRef,
     projection: ProjectionExprs,
     filters: Vec<Arc<dyn PhysicalExpr>>,
     limit: Option<usize>,
     schema: SchemaRef,
-    /// Number of batches that are computed at the same time.
+    /// Number of batches that are computed concurrently.
     at_once: usize,
     rows: Arc<OnceCell<Arc<AsOf>>>,
     metrics: ExecutionPlanMetricsSet,
@@ -86,7 +86,7 @@ impl AsOfSource {
         same && self.folder.root() == other.folder.root()
     }
 
-    /// Returns the rule for making rows, which determines the data to read.
+    /// Returns the rule for building rows, which determines the data to read.
     fn rule(&self) -> Result<Rule> {
         let labels = self.labels.schema().fields().len();
         let add =
@@ -112,7 +112,6 @@ impl AsOfSource {
         Ok(Rule { filters, inputs, projector, schema: Arc::clone(&self.schema) })
     }
 
-    /// Reads the columns that a rule needs.
     fn read(&self, rule: &Rule) -> crate::Result<AsOf> {
         let all = rule.filters.iter().map(|(_, inputs)| inputs).chain([&rule.inputs]);
         let mut wanted: Vec<(bool, &str)> = all.flat_map(Inputs::columns).collect();
@@ -121,8 +120,7 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsOptions {
             columns: Some(further(&self.table, names)),
-            // A subject's history cannot be in two shards. It is read here, and refused with all
-            // shards at hand.
+            // Shards are read concurrently, so a subject in two shards is refused only once all are read.
             shared_subjects: true,
             ..MedsOptions::default()
         };
@@ -135,7 +133,7 @@ impl AsOfSource {
     }
 }
 
-/// Conditions and columns of a query, over the inputs that they need of a row.
+/// The conditions and columns of a query, each with its inputs.
 struct Rule {
     filters: Vec<(Arc<dyn PhysicalExpr>, Inputs)>,
     inputs: Inputs,
@@ -174,7 +172,7 @@ impl Rule {
             labels = kept.map(|(label, _)| *label).collect();
         }
         let batch = self.projector.project_batch(&self.inputs.batch(rows, &labels)?)?;
-        // Keeps the planned names and nullability.
+        // The schema keeps the planned names and nullability.
         let options =
             arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(
@@ -207,7 +205,8 @@ impl DataSource for AsOfSource {
     ) -> Result<SendableRecordBatchStream> {
         if partition != 0 {
             return exec_err!(
-                "internal error: partition {partition} was requested, but the rows of labels have only partition 0"
+                "internal error: partition {partition} was requested, but the scan of labels has only \
+                 partition 0"
             );
         }
         let leaves = SerrateOptions::of(context.session_config().options()).leaf_batch_size;
@@ -221,7 +220,7 @@ impl DataSource for AsOfSource {
             let cell = Arc::clone(&source.rows);
             let read = async move {
                 let rows = run_blocking(move || Ok(Arc::new(source.read(&of)?))).await?;
-                // Counts once, however often the rows are read.
+                // The labels are counted once, however often the rows are read.
                 unknown.add(rows.unknown());
                 Ok::<_, DataFusionError>(rows)
             };
@@ -295,7 +294,7 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // An expression that was computed once is not computed again.
+        // Merging would compute an expression again for each use.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }
@@ -315,8 +314,8 @@ impl DataSource for AsOfSource {
     }
 }
 
-/// Returns the number of labels that had no row in an executed plan, because their subjects are not
-/// in the data. Labels that several scans of the plan read in the same data count once.
+/// Returns the number of labels without a row in an executed plan, because their subjects are not in the
+/// data. Labels that several scans of the plan read from the same data count once.
 pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let mut sources = Vec::new();
     collect_sources(plan, &mut sources);
@@ -332,8 +331,8 @@ pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
     unknown
 }
 
-/// Returns the tasks whose labels `meds_asof` concatenates in a plan, because one folder has them
-/// all; empty for labels of one task.
+/// Returns the tasks whose labels `meds_asof` concatenates in a plan because one folder contains them
+/// all. Empty for labels of one task.
 pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
     let mut sources = Vec::new();
     collect_sources(plan, &mut sources);
@@ -346,7 +345,6 @@ pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
     tasks
 }
 
-/// Collects the scans of labels in a plan.
 fn collect_sources(plan: &Arc<dyn ExecutionPlan>, sources: &mut Vec<AsOfSource>) {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>()
         && let Some(source) = scan.data_source().downcast_ref::<AsOfSource>()

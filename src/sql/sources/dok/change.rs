@@ -1,4 +1,4 @@
-//! Statements that change entries: each writes a new file or leaves the old one unchanged.
+//! Statements that change entries. Each writes a new file or leaves the old one unchanged.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,7 +21,6 @@ use crate::dok::Duplicates;
 use crate::sql::sources::output::write_unless_cancelled;
 use serrate_core::internal::keyed::{self, Contents, Latest};
 
-/// The change that a statement makes to a file.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Insert {
@@ -31,7 +30,7 @@ pub(super) enum Change {
     Delete {
         filters: Vec<Arc<dyn PhysicalExpr>>,
     },
-    /// Column indices with the new values.
+    /// Column indices with their new values.
     Update {
         set: Vec<(usize, Arc<dyn PhysicalExpr>)>,
         filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -39,18 +38,16 @@ pub(super) enum Change {
     Truncate,
 }
 
-/// A sink that changes the file when it runs.
 #[derive(Debug)]
 pub(super) struct ChangeSink {
     pub(super) path: PathBuf,
     pub(super) schema: SchemaRef,
     pub(super) change: Change,
-    /// The version that the table caches.
+    /// The version of the file that the table caches.
     pub(super) latest: Latest,
 }
 
 impl ChangeSink {
-    /// Returns the plan of a change that needs no rows.
     pub(super) fn plan(self) -> Arc<dyn ExecutionPlan> {
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&self.schema)));
         Arc::new(DataSinkExec::new(nothing, Arc::new(self), None))
@@ -105,7 +102,7 @@ impl DataSink for ChangeSink {
     }
 }
 
-/// Declares the columns of unchecked rows nullable, so that NULL is refused here, with its row.
+/// Declares the columns nullable, so that a NULL is refused here with its row number.
 pub(super) fn nullable_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
@@ -165,7 +162,7 @@ fn apply_change(
             }
             let mut out = columns;
             for (at, value) in set {
-                // New values are computed for the selected rows only; they may fail for others.
+                // New values may fail for rows that are not selected.
                 let new = value.evaluate_selection(&entries, &chosen)?;
                 let new = new.into_array(entries.num_rows())?;
                 if let Some(column) = out.get_mut(*at) {
@@ -178,13 +175,15 @@ fn apply_change(
     }
 }
 
-/// Returns the rows for which all conditions are true, and not NULL.
+/// Returns a mask of the rows for which all conditions are true.
 fn select_rows(entries: &RecordBatch, filters: &[Arc<dyn PhysicalExpr>]) -> Result<BooleanArray> {
     let mut all = BooleanArray::from(vec![true; entries.num_rows()]);
     for condition in filters {
         let mask = condition.evaluate(entries)?.into_array(entries.num_rows())?;
         let mask = mask.as_boolean_opt().ok_or_else(|| {
-            DataFusionError::Internal(format!("{condition} is not a boolean condition"))
+            DataFusionError::Internal(format!(
+                "internal error: the condition {condition} is not boolean"
+            ))
         })?;
         let mask = if mask.null_count() > 0 { prep_null_mask_filter(mask) } else { mask.clone() };
         all = BooleanArray::new(all.values() & mask.values(), None);

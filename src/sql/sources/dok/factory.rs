@@ -20,11 +20,11 @@ use serrate_core::internal::keyed::{self, Contents, Version, key_type};
 
 /// Creates tables of type [`DokTable`].
 ///
-/// An existing file determines the contents; declared columns rename its columns and must otherwise
-/// match. A missing file is created empty from declared columns, the last of which is the value,
-/// and either `OPTIONS (shape '1000, 50')` for a tensor or `OPTIONS (keys 'subject_id, code')` for
-/// a dictionary. `OPTIONS (duplicates ..)` determines what INSERT does with existing keys: `'last'`
-/// (the default), `'sum'` or `'error'`.
+/// An existing file determines the contents. Declared columns rename its columns and must otherwise
+/// match. A missing file is created empty from declared columns, the last of which is the value, and
+/// either `OPTIONS (shape '1000, 50')` for a tensor or `OPTIONS (keys 'subject_id, code')` for a
+/// dictionary. `OPTIONS (duplicates ..)` determines what INSERT does with existing keys: `'last'` (the
+/// default), `'sum'` or `'error'`.
 #[derive(Debug, Default)]
 pub(crate) struct DokTableFactory;
 
@@ -43,10 +43,10 @@ impl TableProviderFactory for DokTableFactory {
             ("a default value", !command.column_defaults.is_empty()),
         ];
         if let Some((what, _)) = refused.iter().find(|(_, given)| *given) {
-            return plan_err!("{what} is not supported for tables STORED AS DOK");
+            return plan_err!("{what} is not supported for tables STORED AS DOK; remove it");
         }
         let [location] = command.locations.as_slice() else {
-            return plan_err!("a table STORED AS DOK needs a LOCATION that is one file");
+            return plan_err!("a table STORED AS DOK needs one LOCATION, which is a file");
         };
         let path = local_file(location)?;
         let declared: SchemaRef = Arc::new(command.schema.as_arrow().clone());
@@ -72,7 +72,6 @@ pub(super) fn local_file(location: &str) -> Result<PathBuf> {
     }
 }
 
-/// Returns the columns of a table and its contents.
 fn open_or_create(
     path: &Path,
     declared: &SchemaRef,
@@ -95,7 +94,7 @@ fn open_or_create(
     match (&version.contents, &options.shape, &options.keys) {
         (Contents::Tensor(tensor), Some(shape), _) if tensor.shape() != shape => {
             return Err(wrong(format!(
-                "the file has the shape {:?}, not {shape:?}",
+                "the file has the shape {:?}, but the option shape is {shape:?}; omit the option",
                 tensor.shape()
             )));
         }
@@ -116,14 +115,17 @@ fn open_or_create(
     if let Some(keys) = &options.keys
         && *keys != own_keys
     {
-        return Err(wrong(format!("the file has the keys ({})", own_keys.join(", "))));
+        return Err(wrong(format!(
+            "the file has other keys than the option keys: ({}); omit the option",
+            own_keys.join(", ")
+        )));
     }
     if declared.is_empty() {
         return Ok((own, version));
     }
     let fits = declared.len() == own.fields().len()
         && declared.iter().zip(own.fields()).enumerate().all(|(at, (given, own))| {
-            // Axes are int64, whatever width is declared.
+            // Axes are int64, whatever integer type is declared.
             let axis = matches!(version.contents, Contents::Tensor(_)) && at < value;
             key_type(given.data_type()) == *own.data_type()
                 || (axis && given.data_type().is_integer())
@@ -134,7 +136,8 @@ fn open_or_create(
             each.collect::<Vec<_>>().join(", ")
         };
         return Err(wrong(format!(
-            "the file has the columns ({}), not ({})",
+            "the file has the columns ({}), but the statement declares ({}); omit the declarations or \
+             match the types",
             shown(own.fields()),
             shown(&declared.into())
         )));
@@ -144,7 +147,6 @@ fn open_or_create(
     Ok((Arc::new(Schema::new(named.collect::<Vec<_>>())), version))
 }
 
-/// Returns the contents of a new file.
 fn empty(
     path: &Path,
     declared: &[arrow::datatypes::FieldRef],
@@ -154,7 +156,8 @@ fn empty(
     let names: Vec<String> = declared.iter().map(|f| f.name().clone()).collect();
     let Some((value, axes)) = declared.split_last().filter(|(_, axes)| !axes.is_empty()) else {
         return Err(wrong(
-            "the file does not exist; to create it, declare its columns, the value last: CREATE EXTERNAL TABLE m (i BIGINT, j BIGINT, v DOUBLE) .. OPTIONS (shape '1000, 50')".into(),
+            "the file does not exist; to create it, declare its columns, the value last: CREATE EXTERNAL \
+             TABLE m (i BIGINT, j BIGINT, v DOUBLE) .. OPTIONS (shape '1000, 50')".into(),
         ));
     };
     let none = |of: &DataType| new_empty_array(of);
@@ -165,7 +168,8 @@ fn empty(
         (Some(shape), _) => {
             if shape.len() != axes.len() {
                 return Err(wrong(format!(
-                    "there are {} columns before the value, but the shape {shape:?} has {} axes",
+                    "{} columns precede the value, but the shape {shape:?} has {} axes; declare one \
+                     column per axis",
                     axes.len(),
                     shape.len()
                 )));
@@ -178,7 +182,8 @@ fn empty(
             let own = names.get(..axes.len()).unwrap_or_default();
             if keys != own {
                 return Err(wrong(format!(
-                    "the keys ({}) must be the columns before the value, ({})",
+                    "the option keys is ({}), but the columns before the value are ({}); they must be \
+                     equal",
                     keys.join(", "),
                     own.join(", ")
                 )));

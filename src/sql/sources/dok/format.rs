@@ -58,18 +58,18 @@ impl FileFormatFactory for DokFormatFactory {
 
 /// Sparse tensors and dictionaries as a target of COPY.
 ///
-/// Without `keys`, all columns but the last are axes of a tensor, with integers from 0, and the
-/// last is the value. The names of columns are stored. Options:
+/// Without `keys`, all columns but the last are axes of a tensor, with integers from 0, and the last is
+/// the value. The names of columns are stored. Options:
 ///
 /// | option | |
 /// |---|---|
-/// | `shape` | size of every axis, such as `'1000, 50'`; as large as the indices need if not given |
-/// | `keys` | columns of keys, such as `'subject_id, code'`, of whatever type; the one column left is the value |
+/// | `shape` | size of every axis, such as `'1000, 50'`; by default, as large as the indices require |
+/// | `keys` | columns of keys, such as `'subject_id, code'`, of any type; the one other column is the value |
 /// | `duplicates` | rows with the same keys: `'error'` (the default), `'last'` or `'sum'` |
-/// | `overwrite` | whether a file that exists is replaced |
+/// | `overwrite` | whether an existing file is replaced |
 ///
-/// An index that is negative or outside the shape, and NULL in any column, is an error that names
-/// the row. A zero value is not an entry of a tensor.
+/// An index that is negative or outside the shape, and NULL in any column, is an error that names the
+/// row. A zero value is not an entry of a tensor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DokFormat {
     options: DokOptions,
@@ -83,7 +83,7 @@ impl FileFormat for DokFormat {
 
     fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
         if compression.is_compressed() {
-            return plan_err!("safetensors files cannot be compressed");
+            return plan_err!("files STORED AS DOK cannot be compressed; remove the compression");
         }
         Ok(self.get_ext())
     }
@@ -135,12 +135,12 @@ impl FileFormat for DokFormat {
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        // Never opened, because a plan over such files is refused above.
+        // Never opened, because `create_physical_plan` refuses such files.
         crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
     }
 }
 
-/// Returns the columns in the order keys, value, after checking their types.
+/// Returns the indices of the columns in the order keys, value, after checking their types.
 fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Option<Vec<usize>>)> {
     let count = schema.fields().len();
     if let Some(keys) = &options.keys {
@@ -158,7 +158,8 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
         let rest: Vec<usize> = (0..count).filter(|at| !columns.contains(at)).collect();
         let [value] = rest.as_slice() else {
             return plan_err!(
-                "a dictionary needs one value column in addition to its keys ({}); the query has {} other columns",
+                "a dictionary needs one value column in addition to its keys ({}), but the query has {} \
+                 other columns",
                 keys.join(", "),
                 rest.len()
             );
@@ -168,7 +169,8 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
     }
     if count < 2 {
         return plan_err!(
-            "a sparse tensor needs one column per axis and then the value; the query has {count} column(s)"
+            "a sparse tensor needs one column per axis and then the value, but the query has {count} \
+             column(s)"
         );
     }
     if let Some(shape) = &options.shape
@@ -183,7 +185,8 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
     for field in schema.fields().iter().take(count - 1) {
         if !field.data_type().is_integer() {
             return plan_err!(
-                "the axis '{}' is {}; an axis must be an integer (for keys of other types, set OPTIONS (keys 'a, b'))",
+                "the axis '{}' has the type {}, but an axis must be an integer (for keys of other types, \
+                 set OPTIONS (keys 'a, b'))",
                 field.name(),
                 field.data_type()
             );
@@ -194,12 +197,11 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
     Ok(((0..count).collect(), options.shape.clone()))
 }
 
-/// Collects rows and writes one file.
 #[derive(Debug)]
 struct DokSink {
     target: PathBuf,
     schema: SchemaRef,
-    /// Indices of the keys, then of the value.
+    /// Indices of the key columns, then of the value.
     columns: Vec<usize>,
     options: DokOptions,
 }

@@ -47,9 +47,9 @@ use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 ///   then rename it; a statement that fails has changed nothing. Statements on one file, from any
 ///   table or process, wait for each other (this requires a file system with locks). If a program
 ///   that ignores the lock writes at the same time, the statement fails.
-/// * INSERT sets entries: of rows with one key the last counts, after those of the table. With
-///   `OPTIONS (duplicates 'error')` it refuses duplicates, with `'sum'` it adds them up. INSERT
-///   OVERWRITE replaces all entries.
+/// * INSERT sets entries: if several rows have one key, the last is used, and it replaces an entry of
+///   the table. With `OPTIONS (duplicates 'error')` duplicates are an error, with `'sum'` they are
+///   added up. INSERT OVERWRITE replaces all entries.
 /// * In a tensor, zero is not an entry: writing it removes the entry.
 ///
 /// ```
@@ -75,7 +75,7 @@ use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 pub(crate) struct DokTable {
     path: PathBuf,
     schema: SchemaRef,
-    /// The treatment of existing keys by INSERT.
+    /// How INSERT treats existing keys.
     duplicates: Option<Duplicates>,
     latest: Latest,
 }
@@ -105,8 +105,7 @@ impl DokTable {
         let duplicates = duplicates.unwrap_or(Some(Duplicates::Last));
         let latest = Latest::default();
         latest.set(version);
-        // The schema for INSERT declares NULL, although no entry has one, so that it can be refused
-        // by row.
+        // No entry has NULL, but the schema for INSERT allows it, so that a NULL is refused with its row.
         let schema = nullable_schema(&schema);
         Self { path, schema, duplicates, latest }
     }
@@ -229,7 +228,9 @@ impl TableProvider for DokTable {
         for (name, value) in assignments {
             match self.schema.index_of(&name) {
                 Ok(column) => columns.push(column),
-                Err(_) => return plan_err!("the table has no column {name}"),
+                Err(_) => {
+                    return plan_err!("the table has no column {name}; use one of its columns");
+                }
             }
             values.push(value);
         }
@@ -258,7 +259,6 @@ pub(in crate::sql) async fn at_path(url: &str) -> Result<Option<Arc<dyn TablePro
     .await
 }
 
-/// Runs blocking reads on a thread that may wait.
 async fn run_blocking<T: Send + 'static>(
     read: impl FnOnce() -> crate::Result<T> + Send + 'static,
 ) -> Result<T> {

@@ -13,10 +13,8 @@ use super::DokTable;
 use crate::functions::TableNames;
 use serrate_core::internal::keyed::Version;
 
-/// The catalogs, with the default catalog and schema.
 type Catalogs = (Arc<dyn CatalogProviderList>, String, String);
 
-/// The tables of a session.
 struct Tables(Arc<dyn Fn() -> Catalogs + Send + Sync>);
 
 impl fmt::Debug for Tables {
@@ -36,7 +34,7 @@ impl Tables {
             )
         }
         let first = catalogs(&ctx.state());
-        // Functions belong to the session and therefore hold only a weak reference to it.
+        // The session owns its functions, so they hold only a weak reference to it.
         let session = ctx.state_weak_ref();
         Self(Arc::new(move || match session.upgrade() {
             Some(state) => catalogs(&state.read()),
@@ -51,11 +49,11 @@ impl TableNames for Tables {
         let named = TableReference::parse_str(name).resolve(&catalog, &schema);
         let schema = catalogs.catalog(&named.catalog).and_then(|c| c.schema(&named.schema));
         let Some(schema) = schema else { return Ok(None) };
-        // A path is a table, too, but looking it up would have to wait for its folder.
+        // Listed names exclude paths: a path is a table, too, but its look-up would have to wait for I/O.
         if !schema.table_names().iter().any(|n| **n == *named.table) {
             return Ok(None);
         }
-        // Registered tables are available at once.
+        // Registered tables are available without waiting.
         let Some(table) = schema.table(&named.table).now_or_never() else { return Ok(None) };
         let Some(table) = table? else { return Ok(None) };
         let table: &dyn TableProvider = table.as_ref();
@@ -68,8 +66,8 @@ impl TableNames for Tables {
     }
 }
 
-/// Registers the names of the session's tables for `dok_get('m', ..)` and `dok_contains('m', ..)`;
-/// without it, these functions accept paths of files. [`session`](crate::sql::session()) calls it.
+/// Registers the names of the session's tables for `dok_get('m', ..)` and `dok_contains('m', ..)`.
+/// Without it, these functions accept only paths of files. [`session`](crate::sql::session()) calls it.
 ///
 /// Call it after [`register_functions`](crate::sql::register_functions).
 ///

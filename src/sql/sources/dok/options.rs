@@ -10,21 +10,19 @@ use serrate_core::internal::keyed::first_double;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DokOptions {
-    /// Size of every axis.
     pub(super) shape: Option<Vec<usize>>,
     pub(super) keys: Option<Vec<String>>,
-    /// The treatment of rows with the same keys, if specified; `Some(None)` is an error.
+    /// How rows with the same keys are treated, if specified. `Some(None)` makes them an error.
     pub(super) duplicates: Option<Option<Duplicates>>,
-    /// Whether an existing file is replaced.
     pub(super) overwrite: bool,
 }
 
 impl DokOptions {
-    /// Parses the options in `known`; any other is refused.
+    /// Parses the options in `known` and refuses others.
     pub(super) fn parse(options: &HashMap<String, String>, known: &[&str]) -> Result<Self> {
         let mut out = Self::default();
         for (key, value) in options {
-            // COPY and CREATE add the prefix to options.
+            // COPY and CREATE add this prefix to options.
             let name = key.strip_prefix("format.").unwrap_or(key).to_ascii_lowercase();
             if !known.contains(&name.as_str()) {
                 return plan_err!(
@@ -91,7 +89,7 @@ fn names(text: &str) -> Result<Vec<String>> {
     }
     match first_double(&names) {
         None => Ok(names),
-        Some(name) => plan_err!("option 'keys' has the column '{name}' twice"),
+        Some(name) => plan_err!("option 'keys' lists the column '{name}' twice; remove one"),
     }
 }
 

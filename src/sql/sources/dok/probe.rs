@@ -10,23 +10,21 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// Maximum number of keys to look up. A condition that allows more is checked entry by entry,
-/// unless the file has even more entries.
+/// Maximum number of keys to look up, unless the file has even more entries. For a condition that allows
+/// more keys, all entries are checked.
 const FEW: usize = 1 << 12;
-/// Maximum number of keys to look up, however many entries there are: they are created at planning,
-/// each some hundred bytes.
+/// Maximum number of keys to look up in any file. Planning creates keys of some hundred bytes each.
 const MOST: usize = 1 << 17;
 
-/// Maximum number of alternatives of a condition that are followed.
+/// Maximum number of alternatives of a condition that are expanded.
 const ALTERNATIVES: usize = 1 << 12;
 
-/// The values that each key column may have, in one alternative of a condition. `None` is any
-/// value.
+/// The values that each key column may have in one alternative of a condition. `None` means any value.
 type Values = Vec<Option<HashSet<ScalarValue>>>;
 
-/// Returns the keys for which all of `filters` may be true, one array per key column, if there are
-/// few of them: each alternative must list values for every column. The filters must still be
-/// checked on the entries found.
+/// Returns the keys for which all of `filters` may be true, one array per key column, if there are few
+/// and each alternative lists values for every column. The caller must still check the filters on the
+/// entries found.
 pub(super) fn keys(
     filters: &[Expr],
     schema: &SchemaRef,
@@ -63,7 +61,7 @@ pub(super) fn keys(
         rows.extend(partial);
     }
     let mut rows: Vec<Vec<ScalarValue>> = rows.into_iter().collect();
-    // The same statement returns the same rows in the same order.
+    // Sorted, so that a statement always returns rows in the same order.
     rows.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     let mut arrays = Vec::with_capacity(columns);
     for (at, field) in schema.fields().iter().take(columns).enumerate() {
@@ -76,9 +74,9 @@ pub(super) fn keys(
     Ok(Some(arrays))
 }
 
-/// Returns the alternatives of the conjunction of two conditions. If these are too many, or list
-/// too many values, it returns those of the first condition: both conditions are checked
-/// afterwards.
+/// Returns the alternatives of the conjunction of two conditions. If they are too many, or list too many
+/// values, returns the alternatives of the first condition, which is valid because both conditions are
+/// checked afterwards.
 fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
     let any = |values: &Values| values.iter().all(Option::is_none);
     if right.iter().any(any) {
@@ -100,7 +98,7 @@ fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> 
                 (None, None) => None,
             });
             let each: Values = each.collect();
-            // A set occurs in every alternative that uses it.
+            // A set counts once for every alternative that contains it.
             match room.checked_sub(each.iter().flatten().map(HashSet::len).sum()) {
                 Some(rest) => room = rest,
                 None => return left,
@@ -111,7 +109,7 @@ fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> 
     out
 }
 
-/// Returns the alternatives of a condition, which is false for every key outside them.
+/// Returns the alternatives of a condition. The condition is false for every key outside them.
 fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     let columns = schema.fields().len().saturating_sub(1);
     let any = || vec![vec![None; columns]];
@@ -130,7 +128,7 @@ fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
         }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Or, right }) => {
             let (mut left, right) = (alternatives_of(left, schema), alternatives_of(right, schema));
-            // Conditions on the same column are one alternative: `i = 1 OR i = 2`.
+            // Conditions on the same column become one alternative: `i = 1 OR i = 2`.
             if let ([a], [b]) = (left.as_mut_slice(), right.as_slice())
                 && let Some((at, _)) = single_column(a)
                 && single_column(b).is_some_and(|(other, _)| other == at)
@@ -179,7 +177,8 @@ fn single_column(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
     named.next().filter(|_| named.next().is_none())
 }
 
-/// Returns the key column that an expression is; a string in another encoding is the same string.
+/// Returns the index of the key column if the expression is one, also within a cast between string
+/// encodings.
 fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {
@@ -194,8 +193,7 @@ fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     }
 }
 
-/// Returns a literal in the type of the key column: `Some(None)` if it equals no key, `None` if
-/// that is unknown.
+/// Returns a literal in the key column's type: `Some(None)` if it equals no key, `None` if that is unknown.
 fn stored_literal(
     value: &ScalarValue,
     at: usize,
@@ -234,7 +232,7 @@ mod tests {
         in_list(col(name), (0..count).map(lit).collect(), false)
     }
 
-    /// The same form as in statements, whose long chains are balanced.
+    /// Builds a balanced tree, as statements do for long chains.
     fn either(all: &[Expr]) -> Expr {
         match all {
             [one] => one.clone(),
@@ -264,7 +262,7 @@ mod tests {
 
     #[test]
     fn alternatives_share_no_more_values_than_keys() {
-        // Columns alternate, so that no two conditions are one alternative.
+        // Columns alternate, so that no two conditions become one alternative.
         let by_turns = |n: i64| {
             let each = (0..n).map(|k| col(if k % 2 == 0 { "i" } else { "j" }).eq(lit(k)));
             either(&each.collect::<Vec<_>>())

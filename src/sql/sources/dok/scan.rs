@@ -1,4 +1,4 @@
-//! Reads the entries of a file: all of them, or those of some keys.
+//! Reads all entries of a file, or the entries of some keys.
 
 use std::fmt;
 use std::ops::Range;
@@ -26,7 +26,6 @@ use serrate_core::internal::own_extent;
 #[derive(Clone, Debug)]
 pub(super) struct DokSource {
     version: Arc<Version>,
-    /// All columns of the table.
     schema: SchemaRef,
     projection: Vec<usize>,
     projected: SchemaRef,
@@ -66,14 +65,16 @@ impl DokSource {
         Ok(Self { version, schema, projection, projected, filters, keys, partitions, limit })
     }
 
-    /// Returns rows of all columns in the requested projection.
+    /// Filters rows of all columns and returns them in the requested projection.
     fn project_rows(&self, columns: &[ArrayRef], rows: Range<usize>) -> Result<RecordBatch> {
         let columns = columns.iter().map(|c| own_extent(&c.slice(rows.start, rows.len())));
         let mut batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?;
         for filter in &self.filters {
             let mask = filter.evaluate(&batch)?.into_array(batch.num_rows())?;
             let mask = mask.as_boolean_opt().ok_or_else(|| {
-                DataFusionError::Internal(format!("{filter} is not a boolean condition"))
+                DataFusionError::Internal(format!(
+                    "internal error: the condition {filter} is not boolean"
+                ))
             })?;
             let mask =
                 if mask.null_count() > 0 { prep_null_mask_filter(mask) } else { mask.clone() };

@@ -1,6 +1,6 @@
-//! `ragged_axes('query')`: the axes of a table and the lists on them, planned as aggregates.
+//! `ragged_axes('query')`: describes the axes of a table and the lists on them.
 //!
-//! It reads only the lengths of lists, so that a scan of `.nrt` reads bounds and no values.
+//! Aggregates over the lengths of lists compute it, so a scan of `.nrt` reads bounds and no values.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::functions;
 
 const COLUMNS: [&str; 7] = ["axis", "columns", "elements", "shortest", "longest", "mean", "empty"];
 
-/// Plans one row per axis: its columns, its number of elements, and the lengths of its lists.
+/// Plans one row per axis with its columns, its number of elements, and the lengths of its lists.
 pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
     distinct_names("ragged_axes", input.schema())?;
     let mut on: BTreeMap<usize, Vec<String>> = BTreeMap::from([(0, vec![])]);
@@ -31,7 +31,7 @@ pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
         }
     }
     let Some((depth, column)) = deepest else {
-        return plan_err!("ragged_axes: the query has no columns");
+        return plan_err!("ragged_axes: the query has no columns; select at least one");
     };
     let list = Expr::Column(column);
     let mut aggregates = vec![count(lit(1)).alias("elements0")];
@@ -68,7 +68,7 @@ pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
     unpivot(plan, COLUMNS.into_iter().zip(cells))
 }
 
-/// Returns the aggregates over the lists of one axis; a NULL list is not counted.
+/// Returns the aggregates over the lists of one axis. NULL lists are not counted.
 fn of_axis(list: &Expr, axis: usize) -> Result<[Expr; 5]> {
     let number = lit(i64::try_from(axis).unwrap_or(i64::MAX));
     let lengths = call("ragged_lengths", vec![list.clone(), number])?;
@@ -103,7 +103,7 @@ pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     }
 }
 
-/// Turns one row with many cells into rows: each column consists of the expressions given for it.
+/// Turns one row with many cells into rows. Each column of the result consists of the given expressions.
 pub(super) fn unpivot<'a>(
     one_row: LogicalPlanBuilder,
     columns: impl IntoIterator<Item = (&'a str, Vec<Expr>)>,

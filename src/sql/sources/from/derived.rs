@@ -22,7 +22,6 @@ use super::nest::{NestExec, nest_batch};
 use crate::sql::mends::with_coerced_types;
 use crate::sql::order::{in_source_order, pin_sorts, pinned};
 
-/// The computation on the rows.
 #[derive(Clone, Debug)]
 pub(super) enum Derived {
     /// Groups rows into ragged rows by keys.
@@ -44,10 +43,9 @@ impl Derived {
     }
 }
 
-/// A query and a computation on its rows, as a table.
+/// A table that computes its rows from the rows of a query.
 ///
-/// Its own plan is created with that of the outer statement, from the columns and rows that the
-/// statement needs.
+/// The query is planned with the outer statement, for the columns and rows that the statement needs.
 #[derive(Debug)]
 pub(super) struct DerivedTable {
     query: LogicalPlan,
@@ -60,7 +58,7 @@ impl DerivedTable {
     /// When the columns of the query are not a ragged table, or lack a key.
     pub(super) fn try_new(query: LogicalPlan, how: Derived) -> Result<Self> {
         distinct_names(how.name(), query.schema())?;
-        // CASE and others get their types when types are coerced.
+        // CASE and other expressions get their types in type coercion.
         let coerced = with_coerced_types(query.clone())?;
         let none = RecordBatch::new_empty(Arc::new(coerced.schema().as_arrow().clone()));
         let schema = match &how {
@@ -83,13 +81,13 @@ impl DerivedTable {
         Ok(Self { query, how, schema })
     }
 
-    /// Returns the columns of the query that some columns of the table need.
+    /// Returns the columns of the query that the given columns of the table need.
     fn needed_columns(&self, columns: &[usize]) -> Result<Vec<Expr>> {
         let mut names: Vec<&str> =
             columns.iter().map(|c| self.schema.field(*c).name().as_str()).collect();
         match &self.how {
             Derived::Nest(keys) => names.extend(keys.iter().map(String::as_str)),
-            // The rows depend on all lists; the deepest column has the lengths of all.
+            // The rows depend on the lengths of all lists, which the deepest column has.
             Derived::Explode(_) => {
                 let fields = self.query.schema().fields();
                 let depth = |f: &arrow::datatypes::Field| crate::array::list_depth(f.data_type());
@@ -110,7 +108,6 @@ impl DerivedTable {
             .collect())
     }
 
-    /// Rewrites a condition on the table for the columns of the query.
     fn rewrite_condition(&self, condition: &Expr) -> Result<Expr> {
         let schema = self.query.schema();
         let moved = condition.clone().transform(|e| {
@@ -121,8 +118,7 @@ impl DerivedTable {
         Ok(moved.data)
     }
 
-    /// Whether a condition has the same value for a nested row as for each of the rows that form
-    /// it.
+    /// Whether a condition has the same value for a nested row and for each of the rows that form it.
     fn is_of_rows(&self, condition: &Expr) -> bool {
         let Derived::Nest(keys) = &self.how else { return false };
         let mut plain = !condition.is_volatile();
@@ -204,10 +200,9 @@ fn add_conditions(
     builder.build()
 }
 
-/// Returns the plan of a query as one partition of rows: in the order of its ORDER BY, or else of
-/// its source if that has an order.
+/// Plans a query as one partition of rows in the order of its ORDER BY, or else in source order.
 async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-    // DataFusion distributes the batches of its tables in memory by size.
+    // DataFusion repartitions tables in memory by the size of their batches, which loses the order.
     let partitions = has_memory(query)?.then_some(1);
     // The columns of the ORDER BY may be missing in the output of the plan.
     let plan = pin_sorts(plan_within(state, query, partitions).await?)?;
@@ -217,11 +212,10 @@ async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dy
     Ok(in_source_order(&plan).unwrap_or(plan))
 }
 
-/// Plans a query that becomes part of the plan of a statement, with a given number of partitions or
-/// that of the session.
+/// Plans a query that becomes part of a statement, with `partitions` partitions or the session's number.
 ///
-/// The optimizer runs again for the whole statement. Dynamic filters, which may be created only
-/// once (a join that has them refuses to swap its sides), are left to that run.
+/// The optimizer runs again for the whole statement. Dynamic filters are left to that run, because they
+/// can be created only once: a join that has them refuses to swap its sides.
 async fn plan_within(
     state: &dyn Session,
     query: &LogicalPlan,

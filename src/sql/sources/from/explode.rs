@@ -20,13 +20,11 @@ use crate::error::Error;
 use crate::sql::exec::one_input;
 use crate::table::{Column, LongOptions, RaggedTable};
 
-/// How a ragged table is converted to a long one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExplodeOptions {
-    /// Whether an element with an empty list has a row too, with NULL in the columns below it.
+    /// Whether an element with an empty list has a row, too, with NULL in the columns below it.
     pub keep_empty: bool,
-    /// Whether columns `axis1`, `axis2`, .. are added: the position of each element in its list,
-    /// from 0.
+    /// Whether to add columns `axis1`, `axis2`, .. with the index of each element in its list.
     pub positions: bool,
 }
 
@@ -51,14 +49,19 @@ pub(super) fn explode_batch(
             let name = format!("axis{axis}");
             if columns.iter().any(|c| c.name() == name) {
                 return Err(Error::invalid(format!(
-                    "ragged_explode: the name {name:?} of a column of positions is already taken; rename the column of the query"
+                    "ragged_explode: the column {name:?} of the query has the name of a column of \
+                     positions; rename the column of the query"
                 )));
             }
             let layout = table.layout(axis)?;
             let lists = (0..layout.lists()).map(|list| layout.length(list) as u64);
             let positions = lists.flat_map(|n| (0..n).map(i64::try_from)).collect::<Result<_, _>>();
-            let positions: Vec<i64> =
-                positions.map_err(|e| Error::invalid(format!("a list is too long: {e}")))?;
+            let positions: Vec<i64> = positions.map_err(|e| {
+                Error::invalid(format!(
+                    "a list is too long for positions in 64 \
+                 bits: {e}"
+                ))
+            })?;
             columns.push(Column::new(name, axis, Arc::new(Int64Array::from(positions))));
         }
         table = table.with_columns(columns)?;
@@ -67,7 +70,6 @@ pub(super) fn explode_batch(
 }
 
 impl ExplodeExec {
-    /// Creates a node over ragged columns; `schema` has the columns to return.
     pub(crate) fn new(
         input: Arc<dyn ExecutionPlan>,
         options: ExplodeOptions,
@@ -115,8 +117,7 @@ impl ExecutionPlan for ExplodeExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        // The rows keep their order, but an input sorted by a list column is not sorted by its
-        // elements.
+        // The rows keep their order, but an input sorted by a list column is not sorted by its elements.
         vec![false]
     }
 

@@ -1,10 +1,10 @@
-//! Table functions over queries (`ragged_nest`, `ragged_explode`, `ragged_axes`, `summarize`),
-//! `vocab`, and files of a named format (`read_parquet(..)`).
+//! Table functions over queries (`ragged_nest`, `ragged_explode`, `ragged_axes`, `summarize`), `vocab`,
+//! and files of a named format (`read_parquet(..)`).
 //!
-//! The first argument of the former is a query in parentheses, a query as a string, or the name of
-//! a table or file in either form. When a statement is parsed, [`rewrite`] turns each of these into
-//! a query in parentheses, so that its tables are resolved with those of the statement, CTEs
-//! included; the [`TableFunctionsPlanner`] plans it.
+//! The first argument of the functions over queries is a query in parentheses, a query as a string, or
+//! the name of a table or file in either form. When a statement is parsed, [`rewrite`] turns each form
+//! into a query in parentheses, so that its tables are resolved with the tables and CTEs of the
+//! statement. The [`TableFunctionsPlanner`] plans it.
 
 mod axes;
 mod derived;
@@ -50,7 +50,7 @@ impl RelationPlanner for TableFunctionsPlanner {
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // Text that came through `ctx.sql` has not been rewritten yet.
+        // Statements that came through `ctx.sql` are not rewritten yet.
         rewrite_factor(&mut relation)?;
         let TableFactor::Table { name, alias, args: Some(args), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
@@ -86,15 +86,14 @@ impl RelationPlanner for TableFunctionsPlanner {
     }
 }
 
-/// Returns the plan for a table function, under its name.
 fn scan(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
     LogicalPlanBuilder::scan(function, provider_as_source(Arc::new(table)), None)?.build()
 }
 
-/// Plans the query of a function with its ORDER BY, which planners of subqueries drop.
+/// Plans the query of a function with its ORDER BY, which DataFusion drops in subqueries.
 fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     let mut query = query.clone();
-    // A sort is kept if a limit needs it; this limit takes all rows, and is removed again.
+    // DataFusion keeps a sort that a limit needs. This limit returns all rows, and is removed again.
     let pinned = query.order_by.is_some() && query.limit_clause.is_none() && query.fetch.is_none();
     if pinned {
         query.limit_clause = rewrite::no_limit();
@@ -111,14 +110,13 @@ fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result
     }
 }
 
-/// The arguments after the query.
 struct Arguments<'a> {
     values: Vec<&'a SqlExpr>,
     options: Vec<(String, &'a SqlExpr)>,
 }
 
 impl<'a> Arguments<'a> {
-    /// Splits a call into the query and the other arguments.
+    /// Splits the arguments of a call into the query and the others.
     fn of(function: &str, args: &'a [FunctionArg]) -> Result<(&'a Query, Self)> {
         let mut rest = Self { values: Vec::new(), options: Vec::new() };
         for arg in args {
@@ -132,12 +130,17 @@ impl<'a> Arguments<'a> {
                     arg: FunctionArgExpr::Expr(value),
                     ..
                 } => rest.options.push((name.value.to_ascii_lowercase(), value)),
-                other => return plan_err!("{function}: {other} is not a valid argument"),
+                other => {
+                    return plan_err!(
+                        "{function}: {other} is not a valid argument; pass strings, or \
+                 options such as name => value"
+                    );
+                }
             }
         }
         if rest.values.is_empty() {
             return plan_err!(
-                "{function} needs a query or a table as its first argument: {}",
+                "{function} needs a query or a table as its first argument; write it as in {}",
                 example_call(function)
             );
         }
@@ -149,7 +152,8 @@ impl<'a> Arguments<'a> {
         match first {
             SqlExpr::Subquery(query) => Ok((query, rest)),
             other => plan_err!(
-                "{function}: the first argument must be a query or the name of a table or file, not {other}: {}",
+                "{function}: the first argument must be a query or the name of a table or file, not \
+                 {other}; write it as in {}",
                 example_call(function)
             ),
         }
@@ -167,7 +171,10 @@ impl<'a> Arguments<'a> {
         match self.options.first() {
             None => Ok(()),
             Some((name, _)) => {
-                plan_err!("{function} has no option {name}: {}", example_call(function))
+                plan_err!(
+                    "{function} has no option {name}; write it as in {}",
+                    example_call(function)
+                )
             }
         }
     }
@@ -183,7 +190,7 @@ impl<'a> Arguments<'a> {
                     Some(text) => Ok(text.to_owned()),
                     None => {
                         plan_err!(
-                            "{function}: {value} is not the name of a column: {}",
+                            "{function}: {value} is not the name of a column; write it as in {}",
                             example_call(function)
                         )
                     }
@@ -195,7 +202,10 @@ impl<'a> Arguments<'a> {
     fn explode_options(&self) -> Result<explode::ExplodeOptions> {
         let function = "ragged_explode";
         if let Some(more) = self.values.first() {
-            return plan_err!("{function}: unexpected argument {more}: {}", example_call(function));
+            return plan_err!(
+                "{function}: unexpected argument {more}; write it as in {}",
+                example_call(function)
+            );
         }
         let mut options = explode::ExplodeOptions::default();
         for (name, value) in &self.options {
@@ -214,7 +224,7 @@ impl<'a> Arguments<'a> {
                 "positions" => options.positions = on,
                 _ => {
                     return plan_err!(
-                        "{function} has no option {name}: {}",
+                        "{function} has no option {name}; write it as in {}",
                         example_call(function)
                     );
                 }
@@ -224,7 +234,6 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Returns an example of a call.
 fn example_call(function: &str) -> &'static str {
     match function {
         "ragged_nest" => {
@@ -238,7 +247,6 @@ fn example_call(function: &str) -> &'static str {
     }
 }
 
-/// Returns the value of a string literal.
 pub(in crate::sql) fn text(value: &SqlExpr) -> Option<&str> {
     match value {
         SqlExpr::Value(value) => match &value.value {
@@ -249,13 +257,13 @@ pub(in crate::sql) fn text(value: &SqlExpr) -> Option<&str> {
     }
 }
 
-/// Refuses columns of equal names, which only a plan can have.
+/// Refuses columns of equal names, which a plan may have but a table may not.
 fn distinct_names(function: &str, schema: &DFSchema) -> Result<()> {
     let mut seen = std::collections::HashSet::new();
     match schema.fields().iter().find(|f| !seen.insert(f.name())) {
         None => Ok(()),
         Some(twice) => plan_err!(
-            "{function}: the query has two columns {:?}; rename one of them with AS",
+            "{function}: the query has two columns named {:?}; rename one of them with AS",
             twice.name()
         ),
     }

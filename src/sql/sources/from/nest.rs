@@ -30,9 +30,9 @@ use crate::table::{NestOptions, RaggedTable, Unsorted};
 
 /// Groups the rows of a long table into ragged rows.
 ///
-/// If the input is sorted by the keys, each row is returned as soon as it is complete, and at most
-/// one row and a batch are in memory. Otherwise the whole input is collected and sorted with a
-/// stable sort.
+/// If the input is sorted by the keys, it returns each row as soon as the row is complete, and holds at
+/// most one row and one batch in memory. Otherwise it collects the whole input and sorts it with a stable
+/// sort.
 #[derive(Debug)]
 pub(crate) struct NestExec {
     input: Arc<dyn ExecutionPlan>,
@@ -48,10 +48,10 @@ pub(super) fn nest_batch(long: &RecordBatch, keys: &[String]) -> crate::Result<R
 }
 
 impl NestExec {
-    /// Creates a node over rows with the columns `keys`; `schema` has the columns to return.
+    /// Creates a node over rows with the columns `keys` that returns the columns of `schema`.
     ///
     /// # Errors
-    /// When the input lacks these columns.
+    /// When the input lacks a key.
     pub(crate) fn try_new(
         input: Arc<dyn ExecutionPlan>,
         keys: Vec<String>,
@@ -137,13 +137,14 @@ impl ExecutionPlan for NestExec {
         let partitions = self.input.output_partitioning().partition_count();
         if partition != 0 || partitions != 1 {
             return internal_err!(
-                "internal error: NestExec has one partition over one, not {partition} over {partitions}"
+                "internal error: NestExec has 1 partition over 1, but partition {partition} over \
+                 {partitions} was requested"
             );
         }
         let settings = SerrateOptions::of(context.session_config().options());
         let long = self.input.execute(0, Arc::clone(&context))?;
         let input = self.input.schema();
-        // Batches of one query agree in names and types, but not in all details of their schemas.
+        // Batches of one query agree in names and types, but not in all metadata of their schemas.
         let input: SchemaRef = Arc::new(Schema::new(input.fields().clone()));
         let held = MemoryConsumer::new("ragged_nest").register(context.memory_pool());
         let state = Rows {
@@ -228,7 +229,7 @@ impl Rows {
         self.pending.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// Whether the last row has another key than the first.
+    /// Whether the last row has a different key from the first.
     fn has_new_key(&self) -> Result<bool> {
         let (Some(first), Some(last)) = (self.pending.first(), self.pending.last()) else {
             return Ok(false);
@@ -239,13 +240,13 @@ impl Rows {
         Ok(compare(0, last.num_rows().saturating_sub(1)) != Ordering::Equal)
     }
 
-    /// Takes the rows before those of the last key, which may continue.
+    /// Removes and returns all rows before the last key, whose row may continue.
     fn take_complete(&mut self) -> Result<RecordBatch> {
         let all = concat_batches(&self.input, &std::mem::take(&mut self.pending))?;
         let runs = partition(&[canonical_floats(all.column(self.key))?])?.ranges();
         let cut = runs.last().map_or(0, |r| r.start);
         let rest = all.slice(cut, all.num_rows() - cut);
-        // Copies the rows instead of keeping a view of the whole batch.
+        // Copies the rows, because a view would keep the whole batch in memory.
         let options = RecordBatchOptions::new().with_row_count(Some(rest.num_rows()));
         let own = rest.columns().iter().map(serrate_core::internal::own_extent).collect();
         let rest = RecordBatch::try_new_with_options(rest.schema(), own, &options)?;

@@ -1,5 +1,4 @@
-//! `read_parquet('a.parquet')` and similar functions: files of a given format, whatever their
-//! names.
+//! `read_parquet('a.parquet')` and similar functions read files of a given format, whatever their names.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,7 +19,6 @@ use super::text;
 use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::listing::FilesTable;
 
-/// Extensions of data files.
 pub(super) const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
 
@@ -37,12 +35,12 @@ pub(super) fn format_of(function: &str) -> Option<&'static str> {
     })
 }
 
-/// A call encoded as the name of a table, which [`files`] parses again.
+/// A call that is encoded as the name of a table. [`files`] parses it again.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Call {
     function: String,
     paths: Vec<String>,
-    /// Options of the format, with its own names.
+    /// Options under the names that the format gives them.
     options: Vec<(String, String)>,
 }
 
@@ -63,7 +61,12 @@ impl Call {
                     arg: FunctionArgExpr::Expr(value),
                     ..
                 } => call.option(&name.value.to_ascii_lowercase(), value)?,
-                other => return plan_err!("{function}: {other} is not a valid argument"),
+                other => {
+                    return plan_err!(
+                        "{function}: {other} is not a valid argument; pass paths as \
+                 strings, then options as name => value"
+                    );
+                }
             }
         }
         if call.paths.is_empty() {
@@ -113,7 +116,7 @@ impl Call {
         Ok(())
     }
 
-    /// Parses an encoded call; `None` for any other name.
+    /// Parses an encoded call. Returns `None` for any other name.
     fn parse(name: &str) -> Option<Self> {
         let (function, rest) = name.split_once('(')?;
         format_of(function)?;
@@ -133,7 +136,7 @@ impl Call {
             let after = &from[end + 1..];
             rest = after.strip_prefix(", ").unwrap_or(after);
             if let Some(value) = rest.strip_prefix(" => ") {
-                // The name of an option is followed by its value.
+                // The name of an option precedes its value.
                 let name = texts.pop()?;
                 texts.push(format!("\0{name}"));
                 rest = value;
@@ -177,8 +180,7 @@ fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the table of a call that [`rewrite_factor`](super::rewrite_factor) encoded as a name;
-/// `None` for any other name.
+/// Returns the table of a call that [`rewrite_factor`](super::rewrite_factor) encoded, or `None`.
 pub(crate) async fn files(
     state: &SessionState,
     name: &str,
@@ -186,7 +188,7 @@ pub(crate) async fn files(
     let Some(call) = Call::parse(name) else { return Ok(None) };
     let ending = format_of(&call.function).unwrap_or_default();
     let Some(factory) = state.get_file_format_factory(ending) else {
-        return plan_err!("{name}: this session does not have the format {ending}");
+        return plan_err!("{name}: this session does not have the format {ending}; register it");
     };
     let options: HashMap<String, String> = call.options.iter().cloned().collect();
     let format = factory.create(state, &options)?;
@@ -194,8 +196,7 @@ pub(crate) async fn files(
     for url in &urls {
         refuse_empty(state, url, ending).await?;
     }
-    // A file that is named has the format whatever its name; in a folder, only files with its
-    // extension are read.
+    // A named file has the format whatever its extension; in a folder, the extension selects files.
     let folders = urls.iter().any(|u| u.is_collection() && u.get_glob().is_none());
     let extension = if folders { format!(".{ending}") } else { String::new() };
     let listing = ListingOptions::new(format).with_file_extension(extension);

@@ -1,5 +1,4 @@
-//! Rewrites the first argument of functions over queries to a query, and `read_parquet(..)` to a
-//! name.
+//! Rewrites the first argument of functions over queries to a query, and `read_parquet(..)` to a name.
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
@@ -12,7 +11,7 @@ use datafusion::logical_expr::sqlparser::parser::Parser;
 use super::read::{self, FORMATS};
 use super::{OVER_QUERIES, text};
 
-/// Returns a name of one unqualified part in lower case.
+/// Returns an unqualified name in lower case.
 pub(crate) fn one_name(name: &ObjectName) -> Option<String> {
     match name.0.as_slice() {
         [part] => part.as_ident().map(|i| i.value.to_ascii_lowercase()),
@@ -20,7 +19,7 @@ pub(crate) fn one_name(name: &ObjectName) -> Option<String> {
     }
 }
 
-/// Rewrites one relation; relations that are not functions of this module are unchanged.
+/// Rewrites a table function of this module. Other relations are unchanged.
 ///
 /// # Errors
 /// When a string is not a valid query.
@@ -40,7 +39,7 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     if read::format_of(&function).is_none() {
         return Ok(());
     }
-    // Files are resolved like those of FROM 'file', with the call as their name.
+    // Files are resolved as in FROM 'file', with the call as their name.
     let call = read::Call::of(&function, &args.args)?;
     let called = Ident::with_quote('"', call.to_string());
     alias.get_or_insert_with(|| TableAlias {
@@ -56,8 +55,7 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     Ok(())
 }
 
-/// Returns the query that an argument stands for; `None` if it already is one, or is no query at
-/// all.
+/// Returns the query for an argument that is a string or a name, or `None` for any other argument.
 fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
     let from = match argument {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_) => {
@@ -84,8 +82,7 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
     })
 }
 
-/// Returns a string as the text of a query: itself, or a query of the whole table or file of that
-/// name.
+/// Returns a string as a query: the string itself, or a query of the table or file that it names.
 pub(crate) fn query_text(text: &str) -> String {
     match is_query(text) {
         true => text.to_owned(),
@@ -93,7 +90,7 @@ pub(crate) fn query_text(text: &str) -> String {
     }
 }
 
-/// Whether a string is a query, and not the name of a table or file.
+/// Whether a string is a query and not the name of a table or file.
 fn is_query(text: &str) -> bool {
     let text = text.trim_start();
     if text.starts_with('(') {
@@ -105,8 +102,7 @@ fn is_query(text: &str) -> bool {
         && queries.iter().any(|q| word.eq_ignore_ascii_case(q))
 }
 
-/// Returns what to write in FROM for a name: a call as it is, a file in quotes, a table without
-/// quotes.
+/// Returns a name in the syntax of FROM: a call unchanged, a file in quotes, a table without quotes.
 fn from_name(text: &str) -> String {
     let plain = |part: &str| {
         !part.is_empty()

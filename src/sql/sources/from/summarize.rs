@@ -16,7 +16,7 @@ use super::distinct_names;
 use crate::array::{leaf_type, list_depth};
 use crate::functions;
 
-/// The columns of the result: DuckDB's twelve, then those of lists.
+/// The columns of the result: DuckDB's twelve, then two for lists.
 const COLUMNS: [&str; 14] = [
     "column_name",
     "column_type",
@@ -36,8 +36,8 @@ const COLUMNS: [&str; 14] = [
 
 const QUARTILES: [(&str, f64); 3] = [("q25", 0.25), ("q50", 0.5), ("q75", 0.75)];
 
-/// Plans one row per column of the input. The input is read once for all flat columns and the
-/// lengths of all lists, and once more for the values of each list column.
+/// Plans one row per column of the input. The input is read once for all flat columns and the lengths of
+/// all lists, and once more for the values of each list column.
 pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
     distinct_names("summarize", input.schema())?;
     let columns: Vec<(Column, DataType)> = input
@@ -46,7 +46,7 @@ pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
         .map(|(table, f)| (Column::new(table.cloned(), f.name()), f.data_type().clone()))
         .collect();
     if columns.is_empty() {
-        return plan_err!("summarize: the query has no columns");
+        return plan_err!("summarize: the query has no columns; select at least one");
     }
     let mut plain = vec![count(lit(1)).alias("rows")];
     let mut of_lists = Vec::new();

@@ -1,6 +1,6 @@
-//! Rewrites `SUMMARIZE t` to `FROM summarize(t)`, and `f((FROM t))` to `f((SELECT * FROM t))`,
-//! before the text is parsed: the parser has no such statement, and does not accept a query without
-//! SELECT as an expression.
+//! Rewrites `SUMMARIZE t` to `FROM summarize(t)`, and `f((FROM t))` to `f((SELECT * FROM t))`, before the
+//! text is parsed. The parser has no such statement, and accepts no query without SELECT as an
+//! expression.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,8 @@ use datafusion::logical_expr::sqlparser::tokenizer::{
     Location, Token, TokenWithSpan, Tokenizer, Word,
 };
 
-/// Returns the text with every `SUMMARIZE ..` as a query: at the start of a statement, after
-/// EXPLAIN, and at the start of a subquery. A subquery that begins with FROM and is used as an
-/// expression gets a SELECT.
+/// Rewrites every `SUMMARIZE ..` at the start of a statement, after EXPLAIN, and at the start of a
+/// subquery to a query. Adds a SELECT to subqueries that begin with FROM and are used as expressions.
 pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
     let begins = |(at, _): (usize, &str)| lower[..at].trim_end().ends_with('(');
@@ -70,7 +69,7 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
             }
         }
     }
-    // Edits at the end of the text must not become part of a trailing comment.
+    // A line break keeps insertions at the end of the text out of a trailing comment.
     for (_, _, put) in edits {
         out.push('\n');
         out.push_str(put);
@@ -78,8 +77,7 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
     Cow::Owned(out)
 }
 
-/// Whether the FROM at `at` begins a query in parentheses that is used as an expression and has no
-/// SELECT.
+/// Whether the FROM at `at` begins a query without SELECT in parentheses that is used as an expression.
 fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     let Some(before) = at.checked_sub(2).and_then(|before| tokens.get(before)) else {
         return false;
@@ -108,7 +106,7 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
         .any(|w| word.value.eq_ignore_ascii_case(w)),
         _ => false,
     };
-    // `(FROM t SELECT a)` has a SELECT of its own.
+    // `(FROM t SELECT a)` has its own SELECT.
     let mut depth = 0usize;
     let own = tokens[at..].iter().find_map(|token| match &token.token {
         Token::LParen => {
@@ -129,8 +127,7 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
 /// A location after all others.
 const END: Location = Location { line: u64::MAX, column: u64::MAX };
 
-/// Returns the end of the statement or subquery that contains the token `from`; `None` if it ends
-/// with the text.
+/// Returns the end of the statement or subquery around the token `from`, `None` for the end of the text.
 fn end_of(tokens: &[TokenWithSpan], from: usize) -> Option<Location> {
     let mut depth = 0usize;
     for token in tokens.get(from..)? {

@@ -12,9 +12,8 @@ use datafusion::logical_expr::Expr;
 use crate::functions::codes_file;
 use crate::io::meds::Vocabulary;
 
-/// Table function `vocab('FILE')`: returns the columns `token` and `code` of a vocabulary in the
-/// order of the tokens. The file is a `codes.parquet`, or the MEDS folder or tensorized cohort that
-/// has one.
+/// Table function `vocab('FILE')`: returns the columns `token` and `code` of a vocabulary in the order of
+/// the tokens. The file is a `codes.parquet`, or the MEDS folder or tensorized cohort that contains one.
 #[derive(Debug, Default)]
 pub(crate) struct VocabFunction;
 
@@ -42,7 +41,8 @@ impl TableFunctionImpl for VocabFunction {
                 Ok(Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))
             }
             _ => plan_err!(
-                "vocab needs a codes.parquet or the folder that has one as a string, such as vocab('DIR/metadata/codes.parquet')"
+                "vocab needs the path of a codes.parquet, or of a folder that contains one, as a string, \
+                 such as vocab('DIR/metadata/codes.parquet')"
             ),
         }
     }

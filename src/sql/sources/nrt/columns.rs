@@ -1,4 +1,4 @@
-//! Creates batches of a table's columns from the rows of a file.
+//! Builds batches of a table's columns from the rows of a file.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,42 +21,40 @@ use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;
 use crate::table::{Column, RaggedTable};
 
-/// Maximum gap in bytes between two runs of rows that is read along and discarded, which is cheaper
-/// than separate requests.
+/// Maximum gap in bytes that is read and discarded, which costs less than separate requests.
 const GAP_BYTES: usize = 4096;
 
-/// The origin of a column of a table in one file.
+/// The origin of a table column in one file.
 #[derive(Debug)]
 enum Origin {
     /// A tensor of the same name.
     Tensor,
-    /// Lists with the lengths of the tensor on this axis, of zeros, because no values are needed.
+    /// Lists of zeros with the lengths of the tensor on this axis, if only lengths are needed.
     Lengths(usize),
-    /// The position of the row.
+    /// The index of the row.
     Row,
-    /// The same value in all rows.
+    /// One value for all rows.
     Constant(ScalarValue),
-    /// The file lacks the column, so it is null.
+    /// NULL, because the file lacks the column.
     Absent,
 }
 
-/// Columns of a table as one file has them.
 #[derive(Debug)]
 pub(super) struct Columns {
     schema: SchemaRef,
     origins: Vec<Origin>,
     /// Names of the columns that are tensors of the file.
     tensors: Vec<String>,
-    /// The deepest axis among them.
+    /// The deepest axis of these tensors.
     depth: usize,
-    /// Maximum number of rows of a gap that is read along.
+    /// Maximum number of rows of a gap that is read and discarded.
     gap: usize,
     nan_is_null: bool,
 }
 
 impl Columns {
-    /// `schema` is that of the table; `constants` are the columns with one value in the whole file,
-    /// and `lengths` marks the columns of which only the lengths of lists are needed.
+    /// Maps the columns of the table's `schema` to the file. `constants` are the columns with one value
+    /// in the whole file, and `lengths` names the columns of which only the lengths of lists are needed.
     pub(super) fn try_new(
         input: &Input,
         schema: SchemaRef,
@@ -70,7 +68,8 @@ impl Columns {
             let origin = if let Some(column) = input.column(field.name()) {
                 if column.axis() != list_depth(field.data_type()) {
                     return Err(DataFusionError::Execution(format!(
-                        "{}: column {:?} is on axis {}, but the table declares it as {}",
+                        "{}: column {:?} is on axis {}, but the table declares it as {}; create the \
+                         table again",
                         input.path().display(),
                         field.name(),
                         column.axis(),
@@ -103,12 +102,11 @@ impl Columns {
         &self.tensors
     }
 
-    /// Returns the deepest axis to read.
     pub(super) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Returns the rows to read for `runs`: these, and short gaps between them.
+    /// Returns the rows to read for `runs`: the runs and the short gaps between them.
     pub(super) fn spans(&self, runs: &[Range<usize>]) -> Vec<Range<usize>> {
         bridged(runs, self.gap)
     }
@@ -166,7 +164,7 @@ impl Columns {
     }
 }
 
-/// Returns zeros of a type that `.nrt` files have.
+/// Returns zeros of a type that `.nrt` files support.
 fn zero_array(data_type: &DataType, len: usize) -> Result<ArrayRef> {
     let bytes = match data_type.primitive_width() {
         Some(width) => len.saturating_mul(width),

@@ -22,14 +22,13 @@ use crate::array::list_depth;
 
 type Condition = Arc<dyn PhysicalExpr>;
 
-/// A conjunction of conditions on rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RowFilter {
     conditions: Vec<Condition>,
 }
 
 impl RowFilter {
-    /// Whether a scan can evaluate a condition itself: the condition reads only columns of axis 0,
+    /// Whether a scan can evaluate a condition itself: the condition reads only columns of axis 0, row
     /// positions and partition columns, and is not volatile.
     pub(super) fn takes(condition: &Condition, schema: &TableSchema) -> bool {
         let schema = schema.table_schema();
@@ -47,8 +46,7 @@ impl RowFilter {
         Self { conditions }
     }
 
-    /// Removes dynamic filters, which operators above update while they run. Under a LIMIT, they
-    /// would decide which rows come first.
+    /// Removes dynamic filters, because under a LIMIT their timing would decide which rows come first.
     pub(super) fn fixed(&self) -> Self {
         let dynamic = |condition: &Condition| {
             condition.exists(|e| Ok(e.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()))
@@ -61,7 +59,6 @@ impl RowFilter {
         self.conditions.is_empty()
     }
 
-    /// Returns all of them as one condition.
     pub(super) fn predicate(&self) -> Option<Condition> {
         (!self.is_empty()).then(|| conjunction(self.conditions.iter().cloned()))
     }
@@ -73,9 +70,10 @@ impl RowFilter {
         datafusion::physical_plan::apply_expression_roots(self.conditions.iter(), f)
     }
 
-    /// Returns the current state of the conditions, grouped by what they read. `constant` reports
-    /// the columns with one value in the whole file, and `row` whether the file has no column named
-    /// `_row`.
+    /// Returns the current state of the conditions, grouped by the data that they read.
+    ///
+    /// `constant` tells whether a column has one value in the whole file; `row`, whether the name `_row`
+    /// is free for the position of a row.
     pub(super) fn now(&self, constant: impl Fn(&str) -> bool, row: bool) -> Result<Conditions> {
         let mut out = Conditions::default();
         for condition in &self.conditions {
@@ -111,14 +109,14 @@ fn is_true(condition: &Condition) -> bool {
     literal.is_some_and(|l| *l.value() == ScalarValue::Boolean(Some(true)))
 }
 
-/// Conditions by what they read.
+/// Conditions, grouped by the data that they read.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
-    /// Nothing in the file: `_file` and partition columns.
+    /// Conditions on `_file` and partition columns, which read nothing of the file.
     pub(super) file: Vec<Condition>,
-    /// Only the header: `_row`.
+    /// Conditions on `_row`, which read only the header.
     pub(super) rows: Vec<Condition>,
-    /// Columns of axis 0.
+    /// Conditions on columns of axis 0.
     pub(super) values: Vec<Condition>,
 }
 
@@ -132,7 +130,7 @@ pub(super) fn columns(conditions: &[Condition]) -> Vec<String> {
     names
 }
 
-/// Evaluates all conditions for the rows of a batch; columns are found by name.
+/// Evaluates all conditions for the rows of a batch, whose columns are found by name.
 pub(super) fn evaluate(conditions: &[Condition], batch: &RecordBatch) -> Result<BooleanArray> {
     let all = conjunction(conditions.iter().cloned());
     let all = reassign_expr_columns(all, batch.schema_ref())?;
@@ -140,18 +138,20 @@ pub(super) fn evaluate(conditions: &[Condition], batch: &RecordBatch) -> Result<
     match answer.as_boolean_opt() {
         Some(bits) => Ok(bits.clone()),
         None => {
-            internal_err!("the condition {all} has the type {}, not boolean", answer.data_type())
+            internal_err!(
+                "internal error: the condition {all} has the type {} instead of boolean",
+                answer.data_type()
+            )
         }
     }
 }
 
-/// Returns the part of `rows` outside which no row can meet the conditions, as far as comparisons
-/// of `_row` with a literal show.
+/// Returns the part of `rows` in which comparisons of `_row` with a literal can be true.
 pub(super) fn window(conditions: &[Condition], rows: Range<usize>) -> Range<usize> {
     let mut out = rows;
     for condition in conditions {
         let Some((op, value)) = comparison(condition) else { continue };
-        // A negative or too large number is before or after all rows.
+        // A negative position is before all rows, and one that is too large after them.
         let at = |v: i64| usize::try_from(v.max(0)).unwrap_or(usize::MAX);
         let after = at(value.saturating_add(1));
         let (from, to) = match op {

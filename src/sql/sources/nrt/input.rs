@@ -1,4 +1,4 @@
-//! A file to scan: memory-mapped, read, or in an object store.
+//! A file to scan: a local file, memory-mapped or not, or an object in a store.
 
 use std::any::Any;
 use std::ops::Range;
@@ -45,7 +45,7 @@ impl Headers {
     fn get(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Option<NrtObject> {
         let entry = self.0.get(&meta.location).filter(|e| e.is_valid_for(meta))?;
         let Header(object) = entry.file_metadata.as_any().downcast_ref::<Header>()?;
-        // Cache entries are identified by path only.
+        // Cache entries are identified by path only, so the file may have changed.
         object.is_of(store, meta.e_tag.as_deref()).then(|| object.fresh())
     }
 
@@ -55,20 +55,19 @@ impl Headers {
     }
 }
 
-/// An open file.
 #[derive(Debug)]
 pub(super) enum Input {
     File {
         file: NrtFile,
-        /// Whether reading it waits for the disk.
+        /// Whether reads may block on the disk.
         waits: bool,
     },
     Object(NrtObject),
 }
 
 impl Input {
-    /// Opens a file of a store with one request: a local file by its handle, any other by its
-    /// header, unless `headers` has it. Errors show remote files as `name`.
+    /// Opens a file of a store with one request: a local file by its handle, a remote file by its header,
+    /// unless `headers` caches it. Errors show remote files as `name`.
     pub(super) async fn open(
         store: &Arc<dyn ObjectStore>,
         meta: &ObjectMeta,
@@ -81,7 +80,7 @@ impl Input {
         }
         let name = PathBuf::from(name.unwrap_or_else(|| meta.location.to_string()));
         let options = ObjectOptions::default();
-        // An empty range cannot be requested.
+        // A request cannot have an empty range.
         let request = if meta.size == 0 { GetOptions::default() } else { first_request(&options) };
         let mut first =
             store.get_opts(&meta.location, request).await.map_err(|e| explain(&name, e))?;
@@ -143,18 +142,18 @@ impl Input {
         }
     }
 
-    /// Whether parts are fetched before they are read.
+    /// Whether data must be fetched before it is read.
     pub(super) fn is_remote(&self) -> bool {
         matches!(self, Self::Object(_))
     }
 
-    /// Whether reading waits for the disk, which would block a thread of the runtime.
+    /// Whether reads may block on the disk, and so must not run on a thread of the runtime.
     pub(super) fn waits(&self) -> bool {
         matches!(self, Self::File { waits: true, .. })
     }
 
-    /// Returns the number of bytes and requests so far. For a mapped file, the bytes are those
-    /// accessed; a local file has no requests.
+    /// Returns the numbers of bytes and requests so far. For a mapped file, the bytes are the bytes
+    /// accessed. A local file needs no requests.
     pub(super) fn read_so_far(&self) -> (u64, u64) {
         match self {
             Self::File { file, .. } => (file.tensors().source().bytes_read(), 0),
@@ -162,8 +161,7 @@ impl Input {
         }
     }
 
-    /// Returns a file in which these rows of these columns, the deepest of which is on axis
-    /// `depth`, can be read.
+    /// Returns a file with the given rows of the given columns, the deepest on axis `depth`, in memory.
     pub(super) async fn fetch(
         &self,
         runs: &[Range<usize>],

@@ -72,21 +72,20 @@ impl FileFormatFactory for NrtFormatFactory {
 /// `.nrt` files as tables.
 ///
 /// * Columns are lists, one level per axis. Types are unified over files: widths are widened, and a
-///   column that a file lacks is null there.
-/// * Only the tensors of the requested columns are read, and of those only the required rows; row
-///   counts come from headers. Local files are memory-mapped or read; of files in an object store,
-///   the required byte ranges are fetched.
+///   column that a file lacks is NULL there.
+/// * A scan reads only the required rows of the requested columns; row counts come from headers. Local
+///   files are memory-mapped or read; of files in an object store, the required byte ranges are fetched.
 /// * The scan evaluates conditions on columns of axis 0, on `_row` and on `_file` before it reads
 ///   anything else.
-/// * `_file` (the path or URL) and `_row` (the position in the file, from 0) are columns of a table
-///   created with `OPTIONS (positions true)`. Statements that come through
-///   [`sql()`](crate::sql::sql()) can name them for any table of `.nrt` files.
-/// * Files divided by byte range are divided by rows; batches hold about `serrate.leaf_batch_size`
-///   leaves.
-/// * NaN is read as NULL unless `serrate.nrt_nan` is set otherwise.
+/// * `_file` (the path or URL) and `_row` (the index in the file) are columns of a table created with
+///   `OPTIONS (positions true)`. Statements that come through [`sql()`](crate::sql::sql()) can name them
+///   for any table of `.nrt` files.
+/// * A byte range of a file selects the corresponding share of its rows. Batches hold about
+///   `serrate.leaf_batch_size` leaves.
+/// * NaN is read as NULL unless `serrate.nrt_nan` says otherwise.
 /// * COPY writes one file, completely or not at all, in source order; see
-///   [`in_source_order`](crate::sql::in_source_order). `OPTIONS (overwrite true)` replaces an
-///   existing file, `OPTIONS (plain true)` omits `subject_id`.
+///   [`in_source_order`](crate::sql::in_source_order). `OPTIONS (overwrite true)` replaces an existing
+///   file, `OPTIONS (plain true)` omits `subject_id`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NrtFormat {
     options: SerrateOptions,
@@ -102,7 +101,8 @@ impl FileFormat for NrtFormat {
     fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
         if compression.is_compressed() {
             return plan_err!(
-                "an .nrt file cannot be compressed as a whole, because its parts are read in place"
+                "an .nrt file cannot be compressed as a whole, because its parts are read in place; \
+                 remove the compression"
             );
         }
         Ok(self.get_ext())
@@ -119,7 +119,7 @@ impl FileFormat for NrtFormat {
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
         let mut objects = objects.to_vec();
-        // Listings come in any order; the columns of the first file come first.
+        // Listings come in any order. The columns of the first file by name come first.
         objects.sort_by_cached_key(|o| natural(o.location.as_ref()));
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();
@@ -178,7 +178,7 @@ impl FileFormat for NrtFormat {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let target = local_target(&conf, "NRT")?;
         let sink = NrtSink::new(target, Arc::clone(conf.output_schema()), self.output.clone());
-        // Without its ids, a file has only positions.
+        // Without `subject_id`, rows of the file are identified only by position.
         let ids: &[&str] = if self.output.has("plain") { &[] } else { &["subject_id"] };
         ordered_sink(input, Arc::new(sink), order, ".nrt", Some(ids))
     }
@@ -188,7 +188,7 @@ impl FileFormat for NrtFormat {
     }
 }
 
-/// Returns the exact number of rows, and the bytes that the values of each column take.
+/// Returns the exact number of rows, and the number of bytes that the values of each column take.
 fn statistics(file: &Input, schema: &SchemaRef) -> Statistics {
     let mut total = 0usize;
     let columns = schema

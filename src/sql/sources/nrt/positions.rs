@@ -10,15 +10,14 @@ use object_store::path::Path as Location;
 /// Name of the column with the file of a row: its path, or its URL if it is not local.
 pub(in crate::sql) const FILE: &str = "_file";
 
-/// Name of the column with the position of a row in its file, from 0.
+/// Name of the column with the index of a row in its file.
 pub(in crate::sql) const ROW: &str = "_row";
 
-/// Returns the position columns.
 pub(in crate::sql) fn fields() -> [Field; 2] {
     [Field::new(FILE, DataType::Utf8, false), Field::new(ROW, DataType::Int64, false)]
 }
 
-/// Returns the schema with the position columns `names`, except those whose name is already taken.
+/// Adds the position columns `names` to a schema, except those whose name is already taken.
 pub(in crate::sql) fn with_positions(schema: &SchemaRef, names: &[&str]) -> SchemaRef {
     let new = fields()
         .into_iter()

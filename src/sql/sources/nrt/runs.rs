@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use arrow::array::{Array, BooleanArray, BooleanBufferBuilder};
 
-/// Returns the rows that are in both.
+/// Returns the rows that are in both `a` and `b`.
 pub(in crate::sql) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
     let (mut i, mut j) = (0, 0);
     let mut out = Vec::new();
@@ -30,7 +30,6 @@ pub(in crate::sql) fn bridged(runs: &[Range<usize>], gap: usize) -> Vec<Range<us
     out
 }
 
-/// Returns the number of rows.
 pub(in crate::sql) fn count(runs: &[Range<usize>]) -> usize {
     runs.iter().map(Range::len).sum()
 }
@@ -49,7 +48,7 @@ pub(in crate::sql) fn first(runs: Vec<Range<usize>>, rows: usize) -> Vec<Range<u
     out
 }
 
-/// Returns the rows of the concatenated `spans` whose bit is set; null counts as not set.
+/// Returns the rows of the concatenated `spans` whose bit is set. NULL counts as not set.
 pub(in crate::sql) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec<Range<usize>> {
     let set = match bits.nulls() {
         None => bits.values().clone(),
@@ -66,7 +65,7 @@ pub(in crate::sql) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec
     out
 }
 
-/// Returns whether each row of `spans` is in one of `runs`, all of which lie within spans.
+/// Returns a mask of the rows of `spans` that are in `runs`. All runs lie within spans.
 pub(in crate::sql) fn mask(spans: &[Range<usize>], runs: &[Range<usize>]) -> BooleanArray {
     let mut bits = BooleanBufferBuilder::new(count(spans));
     let mut runs = runs.iter().peekable();

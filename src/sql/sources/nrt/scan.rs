@@ -1,4 +1,4 @@
-//! The rows of one file that a scan returns: selected, fetched, read, in that order.
+//! Scans one file: selects rows, fetches their data, and reads batches.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -21,23 +21,21 @@ use super::positions::ROW;
 use super::runs::{bridged, chosen, count, first, intersect};
 use crate::io::nrt::NrtFile;
 
-/// Number of rows for which conditions are evaluated first; it doubles with each step, up to a
-/// maximum.
+/// Number of rows in the first step of evaluating conditions. Doubles up to [`LARGEST_CHOICE`].
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
-/// Maximum gap in rows between two runs that is read along for conditions.
+/// Maximum gap in rows between two runs that is read and discarded when conditions are evaluated.
 const CHOICE_GAP: usize = 1 << 10;
 
-/// Number of rows of flat columns that are fetched at once.
+/// Number of rows of flat columns in one fetch.
 const FLAT_ROWS: usize = 1 << 17;
 
-/// Number of parts of a remote file that are fetched in advance.
+/// Number of parts of a remote file that are prefetched.
 const READ_AHEAD: usize = 2;
 
 type Runs = Vec<Range<usize>>;
 
-/// Metrics of what scans read.
 #[derive(Clone, Debug)]
 pub(super) struct Read {
     bytes: Count,
@@ -53,7 +51,7 @@ impl Read {
     }
 }
 
-/// One open file and the scan's requirements.
+/// One open file, and the requirements of the scan.
 pub(super) struct Scan {
     pub(super) input: Input,
     pub(super) output: Columns,
@@ -65,15 +63,15 @@ pub(super) struct Scan {
     pub(super) nan_is_null: bool,
     pub(super) batch_size: usize,
     pub(super) leaves: usize,
-    /// The number of rows still required.
+    /// The number of rows that are still required.
     pub(super) left: AtomicUsize,
     pub(super) read: Read,
-    /// The bytes and requests already counted.
+    /// The bytes and requests that the metrics already count.
     pub(super) counted: (AtomicU64, AtomicU64),
 }
 
 impl Scan {
-    /// Returns batches of those of `rows` that meet the conditions.
+    /// Returns batches of the given rows that meet the conditions.
     pub(super) fn stream(
         self: Arc<Self>,
         rows: Range<usize>,
@@ -121,7 +119,7 @@ impl Scan {
             .boxed()
     }
 
-    /// Divides rows into the steps in which conditions are evaluated; without conditions, one step.
+    /// Divides rows into the steps in which conditions are evaluated, or one step without conditions.
     fn choice_steps(
         &self,
         rows: Range<usize>,
@@ -166,7 +164,7 @@ impl Scan {
         self.filter.now(|name| self.constants.contains_key(name) && !own(name), !own(ROW))
     }
 
-    /// Returns the rows of `runs` that meet all of `conditions`, after reading their columns.
+    /// Reads the columns of `conditions` and returns the rows of `runs` that meet all conditions.
     async fn rows_meeting(
         self: &Arc<Self>,
         conditions: &[Arc<dyn PhysicalExpr>],
@@ -190,7 +188,7 @@ impl Scan {
         Ok(intersect(&runs, &chosen(&spans, &evaluate(conditions, &batch)?)))
     }
 
-    /// Divides runs into parts that are fetched at once: about as many leaves as a batch has.
+    /// Divides runs into parts that are fetched together, with about as many leaves as a batch.
     fn divide_parts(&self, runs: Runs) -> impl Iterator<Item = Runs> + Send + use<> {
         let rows = self.input.num_rows().max(1);
         let depth = self.output.depth();
@@ -221,7 +219,7 @@ impl Scan {
         })
     }
 
-    /// Returns batches of runs that can be read from `file`.
+    /// Returns batches of runs, all of which `file` contains.
     fn batches(
         self: &Arc<Self>,
         file: NrtFile,
@@ -247,8 +245,8 @@ impl Scan {
         .boxed()
     }
 
-    /// Takes the runs of one batch: at least one row, else at most as many rows and leaves as a
-    /// batch may have.
+    /// Removes the runs of one batch from the queue: at least one row, and otherwise at most as many rows
+    /// and leaves as a batch may have.
     fn group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<Runs> {
         let depth = self.output.depth();
         let mut group = Vec::new();
@@ -279,7 +277,7 @@ impl Scan {
         Ok(group)
     }
 
-    /// Runs `f` on a thread that may wait for the disk.
+    /// Runs `f`, on a thread for blocking work if it may block on the disk.
     async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         f: impl FnOnce(&Self) -> Result<T> + Send + 'static,
@@ -293,7 +291,7 @@ impl Scan {
             .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
     }
 
-    /// Adds what was read since the last call to the metrics.
+    /// Adds the bytes and requests since the last call to the metrics.
     fn count(&self) {
         let (bytes, requests) = self.input.read_so_far();
         let add = |counter: &Count, seen: &AtomicU64, now: u64| {

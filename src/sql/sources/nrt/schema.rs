@@ -11,8 +11,8 @@ use datafusion::error::{DataFusionError, Result};
 use crate::array::{leaf_type, list_depth, list_of};
 use crate::kernels::nan::nan_to_null;
 
-/// Returns the schema of a table over several files, each given with its name: all columns of all
-/// files, in order of first appearance, with types wide enough for every file.
+/// Returns the schema of a table over several files, each given with its name: the columns of all files,
+/// in order of first appearance, with types wide enough for every file.
 pub(super) fn unify<'a>(
     files: impl IntoIterator<Item = (&'a Path, SchemaRef)>,
 ) -> Result<SchemaRef> {
@@ -26,7 +26,8 @@ pub(super) fn unify<'a>(
                 Some((f, first)) => {
                     let wide = widen_lists(f.data_type(), field.data_type()).ok_or_else(|| {
                         DataFusionError::Plan(format!(
-                            "column {:?} is {} in {} but {} in {}; the files of a table must agree on the axis of a column and on whether it holds numbers",
+                            "column {:?} is {} in {} but {} in {}; the files of a table must agree on \
+                             the axis of a column and on whether it holds numbers",
                             f.name(),
                             f.data_type(),
                             first.display(),
@@ -50,8 +51,7 @@ fn widen_lists(a: &DataType, b: &DataType) -> Option<DataType> {
         .map(|leaf| list_of(depth, leaf))
 }
 
-/// Returns the narrowest type that holds all values of both, with numpy's promotion: Bool, then
-/// integers, then floats.
+/// Returns the narrowest type that holds all values of both types, by numpy's promotion.
 fn widen(a: &DataType, b: &DataType) -> Option<DataType> {
     use DataType::{Boolean, Float16, Float32, Float64, Int16, Int32, Int64};
     if a == b {
@@ -92,7 +92,7 @@ fn widen(a: &DataType, b: &DataType) -> Option<DataType> {
     }
 }
 
-/// Returns flat values in the table's type, with NaN as null if requested.
+/// Returns flat values in the table's type, with NaN as NULL if requested.
 pub(super) fn cast_leaves(
     values: &ArrayRef,
     target: &DataType,
@@ -102,8 +102,7 @@ pub(super) fn cast_leaves(
     if values.data_type() == target {
         return Ok(values);
     }
-    // A value that does not fit is an error and not null: a shard may be wider than the table
-    // assumed.
+    // A value that does not fit is an error and not NULL: a file may be wider than the table assumed.
     Ok(cast_with_options(&values, target, &CastOptions { safe: false, ..Default::default() })?)
 }
 

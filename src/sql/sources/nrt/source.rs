@@ -33,7 +33,7 @@ use super::scan::{Read, Scan, file_meets};
 use crate::config::{NrtNan, SerrateOptions};
 use crate::sql::pushdown::lengths::lengths_only;
 
-/// A scan of `.nrt` files: columns, rows, and the settings in force at planning.
+/// A scan of `.nrt` files: columns, rows, and the settings at planning.
 #[derive(Clone)]
 pub(super) struct NrtSource {
     schema: TableSchema,
@@ -165,13 +165,13 @@ impl FileSource for NrtSource {
     }
 }
 
-/// Opens one file, or the part of it that a byte range stands for.
+/// Opens one file, or the rows of it that correspond to a byte range.
 struct NrtOpener {
     store: Arc<dyn ObjectStore>,
     url: ObjectStoreUrl,
-    /// The columns to return, in the table's types.
+    /// The columns to return, in the types of the table.
     schema: SchemaRef,
-    /// The names of those of which only the lengths of lists are needed.
+    /// Names of the columns of `schema` of which only the lengths of lists are needed.
     lengths: Vec<String>,
     /// All columns of the table, on which conditions may depend.
     table: TableSchema,
@@ -191,7 +191,7 @@ impl NrtOpener {
         let columns = self.table.table_partition_cols().iter().zip(&file.partition_values);
         let mut constants: HashMap<String, ScalarValue> =
             columns.map(|(field, value)| (field.name().clone(), value.clone())).collect();
-        // A numeric column of that name is a column of the files.
+        // A numeric column of this name belongs to the files.
         if let Ok(field) = self.table.file_schema().field_with_name(FILE)
             && field.data_type().is_string()
         {
@@ -253,8 +253,8 @@ impl FileOpener for NrtOpener {
     }
 }
 
-/// Returns the rows of the byte range `start..end` of a file of `size` bytes: row `r` of `rows`
-/// belongs to the range that holds byte `floor(r * size / rows)`.
+/// Returns the rows that correspond to the byte range `start..end` of a file of `size` bytes. Row `r` of
+/// `rows` belongs to the range that contains byte `floor(r * size / rows)`.
 fn rows_of_range(start: i64, end: i64, size: u64, rows: usize) -> Range<usize> {
     let first = |byte: i64| {
         // The first r with r * size / rows >= byte is ceil(byte * rows / size).

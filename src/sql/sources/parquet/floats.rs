@@ -1,8 +1,8 @@
-//! Footers of Parquet files without the statistics of floats.
+//! Removes the statistics of floats from the footers of Parquet files.
 //!
-//! In SQL here, NaN equals NaN and is greater than any number, and 0.0 equals -0.0. The statistics
-//! of a row group leave NaN out, and a Bloom filter distinguishes the two zeros: `x > 1` and `x =
-//! 0.0` would skip row groups with matching rows, and so would dynamic filters of joins and TopK.
+//! In Serrate's SQL, NaN equals NaN and is greater than any number, and 0.0 equals -0.0. But the
+//! statistics of a row group omit NaN, and a Bloom filter distinguishes the two zeros. With them, `x > 1`
+//! and `x = 0.0`, and also dynamic filters of joins and TopK, would skip row groups with matching rows.
 //! Files do not record the number of NaN.
 
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ use futures::future::BoxFuture;
 
 use crate::array::leaf_type;
 
-/// Replaces the readers of a Parquet scan with ones that return such footers.
+/// Makes the readers of a Parquet scan return footers without statistics of floats.
 pub(super) fn without_float_bounds(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(scan) = plan.downcast_ref::<DataSourceExec>() else { return plan };
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else { return plan };
@@ -57,12 +57,12 @@ pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Sta
     statistics
 }
 
-/// Changed footers by file, with the original footer.
+/// Changed footers by file, each with its original footer.
 type Known = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
 
 struct Factory {
     inner: Arc<dyn ParquetFileReaderFactory>,
-    /// A file is opened once per range of it.
+    /// Shared, because a file is opened once per range.
     known: Known,
 }
 
@@ -150,7 +150,7 @@ fn remove_bounds(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
             .set_column_metadata(chunks.collect::<ParquetResult<_>>()?)
             .build()
     });
-    // The statistics of a group that cannot be rebuilt are kept, because there are none to change.
+    // If row groups cannot be rebuilt, they have no statistics to remove.
     let Ok(groups) = groups.collect::<ParquetResult<Vec<_>>>() else { return Arc::clone(footer) };
     let index = builder.take_column_index().map(|groups| {
         let without = |columns: Vec<ColumnIndexMetaData>| {
@@ -162,7 +162,7 @@ fn remove_bounds(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     Arc::new(builder.set_row_groups(groups).set_column_index(index).build())
 }
 
-/// Returns a chunk with only the number of nulls as statistics.
+/// Returns a chunk whose only statistic is the number of nulls.
 fn remove_chunk_bounds(chunk: &ColumnChunkMetaData) -> ParquetResult<ColumnChunkMetaData> {
     let builder = chunk
         .clone()

@@ -1,4 +1,4 @@
-//! DataFusion's Parquet format, with our own COPY to one local file.
+//! DataFusion's Parquet format, with Serrate's COPY to one local file.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,15 +32,14 @@ use crate::sql::order::ordered_sink;
 use crate::sql::sources::output::{OutputOptions, make_folder, single_file, write_blocking};
 use serrate_core::internal::meds::{plain_type, unify_types};
 
-/// Creates [`ParquetFileFormat`]; registered under the extension `parquet` in place of DataFusion's
-/// own factory, which it wraps.
+/// Creates [`ParquetFileFormat`], in place of the factory of DataFusion that it wraps.
 #[derive(Debug)]
 pub(crate) struct ParquetFileFormatFactory {
     inner: Arc<dyn FileFormatFactory>,
 }
 
 impl ParquetFileFormatFactory {
-    /// Wraps another factory of Parquet formats, which does the reading.
+    /// Wraps a factory of Parquet formats, which do the reading.
     pub(crate) fn new(inner: Arc<dyn FileFormatFactory>) -> Self {
         Self { inner }
     }
@@ -91,13 +90,13 @@ impl FileFormatFactory for ParquetFileFormatFactory {
 pub(crate) struct ParquetFileFormat {
     inner: Arc<dyn FileFormat>,
     overwrite: bool,
-    /// Whether options were given that only DataFusion's writer has.
+    /// Whether options are given that only DataFusion's writer has.
     stock: bool,
 }
 
 impl ParquetFileFormat {
-    /// Returns the schema of files that store their columns alike and declare different Arrow types
-    /// (`Utf8` and `LargeUtf8`, `List` and `LargeList`), which do not merge.
+    /// Returns one schema for files that store their columns alike but declare Arrow types that do not
+    /// merge (`Utf8` and `LargeUtf8`, `List` and `LargeList`).
     async fn unify_spellings(
         &self,
         state: &dyn Session,
@@ -223,9 +222,10 @@ impl FileFormat for ParquetFileFormat {
                 ordered_sink(input, Arc::new(sink), order, ".parquet", None)
             }
             None if self.overwrite => plan_err!(
-                "the option 'overwrite' of PARQUET applies only to COPY to one local file named '*.parquet'"
+                "the option 'overwrite' of PARQUET applies only to COPY to one local file named \
+                 '*.parquet'; name such a file or remove the option"
             ),
-            // DataFusion's sink replaces a file by itself.
+            // DataFusion's sink always replaces files.
             _ => self.inner.create_writer_physical_plan(input, state, conf, order).await,
         }
     }
@@ -235,9 +235,9 @@ impl FileFormat for ParquetFileFormat {
     }
 }
 
-/// Returns statistics in which a list column takes as many bytes as its values take in memory:
-/// their compressed size says little about their number, and the footer, which is read anyway,
-/// counts them.
+/// Returns statistics in which a list column takes as many bytes as its values take in memory.
+///
+/// The compressed size says little about the number of values, which the footer, read anyway, contains.
 async fn with_leaves(
     mut statistics: Statistics,
     state: &dyn Session,
@@ -251,14 +251,14 @@ async fn with_leaves(
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let reader =
         DFParquetMetadata::new(store.as_ref(), object).with_file_metadata_cache(Some(cache));
-    // If a footer cannot be read here (an encrypted one), the estimate stays.
+    // If a footer cannot be read here, because it is encrypted, the estimate is kept.
     let Ok(metadata) = reader.fetch_metadata().await else { return statistics };
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
         if list_depth(field.data_type()) == 0 {
             continue;
         }
         let chunks = metadata.row_groups().iter().flat_map(|g| g.columns());
-        // Lists of structs have several value columns: the longest determines batches.
+        // Lists of structs have several value columns. The longest determines the batches.
         let mut values: HashMap<&str, i64> = HashMap::new();
         for chunk in chunks {
             let path = chunk.column_path();
@@ -277,7 +277,7 @@ async fn with_leaves(
     statistics
 }
 
-/// Returns the local file that a COPY writes; `None` for any other target.
+/// Returns the local file that a COPY writes, or `None` for any other target.
 fn file_target(conf: &FileSinkConfig) -> Option<PathBuf> {
     let is_parquet = |e: &std::ffi::OsStr| e.eq_ignore_ascii_case("parquet");
     single_file(conf).filter(|path| path.extension().is_some_and(is_parquet))
@@ -298,7 +298,6 @@ fn writer_is_set(set: &ParquetOptions) -> bool {
         || set.data_page_row_count_limit != stock.data_page_row_count_limit
 }
 
-/// Writes batches in order of arrival as one Parquet file.
 #[derive(Debug)]
 struct ParquetFileSink {
     target: PathBuf,

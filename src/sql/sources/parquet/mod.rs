@@ -1,4 +1,4 @@
-//! Parquet: files as tables, COPY to them, and a scan of our own for list columns.
+//! Parquet: files as tables, COPY to them, and a scan that decodes list columns with Serrate's decoder.
 
 mod floats;
 mod format;

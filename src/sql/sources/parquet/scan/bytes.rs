@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// Fetched parts of a file, in ascending order and disjoint.
+/// Fetched parts of a file, in ascending order of their start.
 #[derive(Clone, Debug)]
 pub(super) struct Fetched {
     size: u64,
@@ -14,13 +14,12 @@ pub(super) struct Fetched {
 }
 
 impl Fetched {
-    /// Creates an empty buffer for a file of `size` bytes.
     pub(super) fn new(size: u64) -> Self {
         Self { size, blocks: Vec::new() }
     }
 
-    /// Returns the parts of some ranges that are not fetched yet, in order and disjoint. Short gaps
-    /// are bridged, because reading them along is cheaper than another request.
+    /// Returns the parts of some ranges that are not fetched yet, in ascending order and disjoint.
+    /// Fetches short gaps, too, because that costs less than another request.
     pub(super) fn missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find(range).is_none());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
@@ -43,7 +42,7 @@ impl Fetched {
 
     /// Returns the data of a range from the block that contains it.
     fn find(&self, range: &Range<u64>) -> Option<Bytes> {
-        // Blocks overlap if a later one was fetched around an earlier one.
+        // A block overlaps an earlier one if it was fetched around it.
         let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);
         self.blocks[..candidates].iter().rev().find_map(|(start, bytes)| {
             let from = usize::try_from(range.start - start).ok()?;
@@ -54,7 +53,7 @@ impl Fetched {
     }
 }
 
-/// Maximum gap in bytes between two ranges that is fetched along.
+/// Maximum gap in bytes between two ranges that is fetched, too.
 const GAP: u64 = 64 << 10;
 
 impl Length for Fetched {
@@ -85,7 +84,8 @@ impl ChunkReader for Fetched {
 
 fn absent_error(start: u64, length: usize) -> ParquetError {
     ParquetError::EOF(format!(
-        "{length} bytes at {start} lie outside the column chunk that the footer describes"
+        "{length} bytes at {start} lie outside the column chunk that the footer describes; write the \
+         file again"
     ))
 }
 

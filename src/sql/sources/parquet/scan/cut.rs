@@ -15,12 +15,12 @@ use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-/// Replaces the byte range of a file with an access plan of rows: the rows of a row group are spaced
-/// evenly over its bytes, and belong to the range that holds their position.
+/// Replaces the byte range of a file with an access plan of rows. The rows of a row group are spaced
+/// evenly over its bytes, and belong to the range that contains their position.
 ///
-/// DataFusion assigns a row group as a whole to the range that holds its start. Here it can be
-/// divided if list columns have an offset index, with which reading can start in the middle; others
-/// stay whole. With dynamic filters, which drop whole row groups, nothing is divided.
+/// DataFusion assigns a whole row group to the range that contains its start. Here, a row group is
+/// divided if list columns have an offset index, which allows reading to start in the middle. With
+/// dynamic filters, which drop whole row groups, no row group is divided.
 pub(super) fn by_rows(
     mut file: PartitionedFile,
     metadata: &ParquetMetaData,
@@ -54,14 +54,14 @@ pub(super) fn by_rows(
         })
         .collect::<Option<Vec<_>>>()
     else {
-        // A row group has an invalid position; the reader reports it.
+        // The position of a row group is invalid, which the reader reports.
         return file;
     };
     file.range = None;
     file.with_extension(ParquetAccessPlan::new(access))
 }
 
-/// Returns the part of a row group that belongs to a byte range; `None` if its position is invalid.
+/// Returns the part of a row group that belongs to a byte range, or `None` if its position is invalid.
 fn row_access(
     group: &RowGroupMetaData,
     bytes: Range<u64>,
@@ -81,8 +81,7 @@ fn row_access(
         let held = bytes.contains(&u64::try_from(first).ok()?);
         return Some(if held { RowGroupAccess::Scan } else { RowGroupAccess::Skip });
     }
-    // Returns the first row whose position is at `byte` or after it: the position of row r is start
-    // + r * size / rows.
+    // Returns the first row at or after `byte`. The position of row r is start + r * size / rows.
     let from = |byte: u64| {
         let scaled = u128::from(byte.saturating_sub(start)).saturating_mul(rows as u128);
         let row = scaled.div_ceil(u128::from(end - start));
@@ -96,17 +95,17 @@ fn row_access(
     })
 }
 
-/// The rows of a file that OFFSET and LIMIT leave, kept for display in the plan.
+/// The rows of a file that remain after OFFSET and LIMIT, for display in the plan.
 #[derive(Clone, Debug)]
 struct Window(Range<usize>);
 
-/// Returns the row ranges that a scan reads of its files; none for files that are read as a whole.
+/// Returns the row ranges that a scan reads of its files. Files that are read completely have none.
 pub(super) fn windows(config: &FileScanConfig) -> Vec<Range<usize>> {
     let files = config.file_groups.iter().flat_map(FileGroup::iter);
     files.filter_map(|file| Some(file.extension::<Window>()?.0.clone())).collect()
 }
 
-/// Returns a selection of some of `rows` rows.
+/// Returns a selection of the rows `chosen` out of `rows` rows.
 fn select_rows(chosen: Range<usize>, rows: usize) -> RowSelection {
     RowSelection::from(vec![
         RowSelector::skip(chosen.start),
@@ -116,7 +115,7 @@ fn select_rows(chosen: Range<usize>, rows: usize) -> RowSelection {
 }
 
 /// Returns a scan of Parquet files without its first `skip` rows and with at most `fetch`, in one
-/// partition; `None` if it has conditions, or the numbers of rows are unknown.
+/// partition. Returns `None` if it has conditions, or the numbers of rows are unknown.
 pub(in crate::sql) fn windowed(
     config: &FileScanConfig,
     skip: usize,
@@ -128,7 +127,7 @@ pub(in crate::sql) fn windowed(
     }
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();
-    // A limit per partition drops rows in between.
+    // If there are several partitions, a limit per partition drops rows between them.
     let fetch = match (config.limit, config.file_groups.len()) {
         (None, _) => fetch,
         (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),
@@ -158,7 +157,7 @@ pub(in crate::sql) fn windowed(
         .with_limit(None)
         .with_file_groups(vec![FileGroup::new(chosen)])
         .with_output_partitioning(None)
-        // The statistics are those of all rows, so only averages remain valid.
+        // The statistics describe all rows, so they are only estimates now.
         .with_statistics(config.statistics().to_inexact());
     Some(builder.build())
 }
@@ -198,7 +197,7 @@ mod tests {
     use super::*;
     use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 
-    /// Returns the rows of each row group that each of `cuts` ranges of a file has.
+    /// Returns the rows of each row group in each of `cuts` ranges of a file.
     fn shared(metadata: &ParquetMetaData, size: i64, cuts: i64, indexed: bool) -> Vec<Vec<usize>> {
         let bytes = |c: i64| u64::try_from(size * c / cuts).unwrap();
         let rows = |access: RowGroupAccess, all: i64| match access {

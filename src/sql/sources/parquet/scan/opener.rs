@@ -1,4 +1,4 @@
-//! [`ListsOpener`]: opens one file, or the part of it that a byte range stands for.
+//! [`ListsOpener`]: opens one file, or the rows of it that correspond to a byte range.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,6 @@ use super::rows::Rows;
 use super::source::ListsSource;
 use crate::io::parquet::lists::{Parts, supported};
 
-/// Opens the files of one partition of a scan.
 #[derive(Clone)]
 pub(super) struct ListsOpener {
     source: ListsSource,
@@ -54,7 +53,6 @@ impl ListsOpener {
         Self { source, store, config, partition }
     }
 
-    /// Returns the rows of a file from DataFusion's scan.
     async fn stock_rows(
         &self,
         source: &ParquetSource,
@@ -76,8 +74,8 @@ impl ListsOpener {
         Ok(stream::iter(streams).flatten().boxed())
     }
 
-    /// Returns the rows of a file with lists decoded here; `None` for a file that DataFusion must
-    /// read alone.
+    /// Returns the rows of a file with lists that this module decodes, or `None` for a file that
+    /// DataFusion must read alone.
     async fn list_rows(
         &self,
         file: &PartitionedFile,
@@ -109,7 +107,7 @@ impl ListsOpener {
         }
         let part = by_rows(file.clone(), &metadata, &roots, stock.filter().as_ref());
         let given = self.stock_rows(&split.given, &config, part).await?;
-        // All counters exist by now and are shared, so later changes are visible.
+        // All counters exist now and are shared, so later changes are visible.
         for metric in split.given.metrics().clone_inner().iter() {
             stock.metrics().register(Arc::clone(metric));
         }
@@ -133,8 +131,7 @@ impl ListsOpener {
         }
     }
 
-    /// Returns the list columns that a file has in exactly the table's type and that can be decoded
-    /// here.
+    /// Returns the list columns that the decoder supports and that have the table's type in the file.
     fn columns(&self, metadata: &ParquetMetaData) -> Vec<ListColumn> {
         let footer = metadata.file_metadata();
         let schema = parquet_to_arrow_schema(footer.schema_descr(), footer.key_value_metadata());
@@ -162,7 +159,7 @@ impl ListsOpener {
     }
 }
 
-/// Whether row groups are numbered in the order of the footer, because row numbers depend on it.
+/// Whether the ordinals of row groups follow the order of the footer. Row numbers depend on it.
 fn in_order(metadata: &ParquetMetaData) -> bool {
     let mut groups = metadata.row_groups().iter().enumerate();
     groups.all(|(i, group)| group.ordinal().is_some_and(|n| usize::try_from(n).ok() == Some(i)))

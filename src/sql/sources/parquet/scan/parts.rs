@@ -1,4 +1,4 @@
-//! [`Split`]: divides a scan between DataFusion's scan and our list decoder.
+//! [`Split`]: divides a scan between DataFusion's scan and Serrate's list decoder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::sql::pushdown::lengths::measured;
 /// Name of the column of row numbers.
 const ROW: &str = "__serrate_row";
 
-/// A column that is decoded here.
+/// A column that Serrate's list decoder reads.
 #[derive(Clone, Debug)]
 pub(super) struct ListColumn {
     pub(super) table: usize,
@@ -35,23 +35,22 @@ pub(super) struct ListColumn {
 
 #[derive(Debug)]
 enum Output {
-    /// DataFusion's scan returns it.
+    /// The column of DataFusion's scan with this index.
     Given(usize),
-    /// It is computed from returned columns and lists.
+    /// An expression over columns of DataFusion's scan and decoded lists.
     Of(Arc<dyn PhysicalExpr>),
 }
 
-/// A scan in two parts: the request to DataFusion's scan, and the output computed from its result
-/// and from lists.
+/// The request to DataFusion's scan, and the output computed from its result and decoded lists.
 #[derive(Debug)]
 pub(super) struct Split {
     /// DataFusion's scan, with the number of each row as its last column.
     pub(super) given: ParquetSource,
-    /// The columns that are decoded here; those of conditions first.
+    /// The columns that the list decoder reads, starting with the columns of conditions.
     pub(super) columns: Vec<ListColumn>,
-    /// How many of them the conditions need.
+    /// Number of `columns` that the conditions need.
     pub(super) tested: usize,
-    /// Conditions on lists, in terms of returned columns and of the lists that they need.
+    /// Conditions on lists, over columns of DataFusion's scan followed by the lists that they need.
     condition: Option<Arc<dyn PhysicalExpr>>,
     outputs: Vec<Output>,
     schema: SchemaRef,
@@ -59,7 +58,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// Splits a scan; the columns `ours`, by index in the table, are decoded here.
+    /// Splits a scan. The list decoder reads the columns `ours`.
     pub(super) fn new(
         stock: &ParquetSource,
         mut ours: Vec<ListColumn>,
@@ -151,7 +150,7 @@ impl Split {
         self.condition.as_ref()
     }
 
-    /// Appends lists to a batch of DataFusion's scan: the first of [`columns`](Self::columns).
+    /// Appends the lists of the first [`columns`](Self::columns) to a batch of DataFusion's scan.
     pub(super) fn beside(&self, given: &RecordBatch, lists: &[ArrayRef]) -> Result<RecordBatch> {
         let fields = self.given_schema.fields().iter().cloned();
         let declared = self.columns.iter().take(lists.len()).map(|c| Arc::clone(&c.declared));
@@ -174,9 +173,11 @@ impl Split {
     }
 }
 
-/// Returns the number of rows to request from DataFusion's scan at once. The more rows, the fewer
-/// pages of lists are started twice. Numbers take little memory compared with lists, strings take
-/// some, and lists that DataFusion decodes come in batches of the output's size.
+/// Returns the number of rows to request from DataFusion's scan at once.
+///
+/// The more rows, the fewer pages of lists are decoded from their start twice. Numbers take little memory
+/// compared with lists, strings take some, and lists that DataFusion decodes come in batches of the
+/// output's size.
 fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
     if fields.iter().any(|f| f.data_type().is_nested()) {
@@ -186,18 +187,18 @@ fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     if numbers { MOST_ROWS } else { TEXT_ROWS }
 }
 
-/// Maximum rows to request at once, for numbers only, and with strings among them.
+/// Maximum numbers of rows to request at once, for numbers only and with strings.
 const MOST_ROWS: usize = 1 << 16;
 const TEXT_ROWS: usize = 1 << 13;
 
-/// The expressions requested from DataFusion's scan, without duplicates.
+/// The expressions to request from DataFusion's scan, without duplicates.
 struct Asked {
     exprs: Vec<ProjectionExpr>,
 }
 
 impl Asked {
     fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, alias: &str) -> usize {
-        // Two calls of random() are different expressions.
+        // Only columns are shared, because two calls of random() are different expressions.
         let column = expr.downcast_ref::<Column>();
         let same = |e: &ProjectionExpr| column.is_some() && e.expr.downcast_ref() == column;
         let known = self.exprs.iter().position(same);
@@ -209,7 +210,7 @@ impl Asked {
     }
 }
 
-/// Rewrites an expression for the new positions of its columns.
+/// Rewrites an expression for the new indices of its columns.
 fn move_columns(
     e: Arc<dyn PhysicalExpr>,
     places: &BTreeMap<usize, usize>,
@@ -232,7 +233,6 @@ fn of_file(e: &Arc<dyn PhysicalExpr>) -> bool {
     found.unwrap_or(true)
 }
 
-/// Returns the table with a column of row numbers.
 fn add_row_numbers(table: &TableSchema) -> TableSchema {
     let row = Field::new(ROW, DataType::Int64, false).with_extension_type(RowNumber);
     TableSchema::builder(Arc::clone(table.file_schema()))
@@ -241,7 +241,7 @@ fn add_row_numbers(table: &TableSchema) -> TableSchema {
         .build()
 }
 
-/// Returns a scan like `stock` of other columns and with other conditions.
+/// Returns a scan like `stock` with other columns and conditions.
 fn read_columns(
     stock: &ParquetSource,
     table: TableSchema,
@@ -262,7 +262,7 @@ fn read_columns(
     Ok(source.and_then(|source| source.downcast_ref::<ParquetSource>().cloned()))
 }
 
-/// Returns those of some list columns of which a scan needs no values.
+/// Returns the list columns whose values a scan does not need.
 pub(super) fn lengths_only(stock: &ParquetSource, lists: &BTreeSet<usize>) -> BTreeSet<usize> {
     let mut looked_at: BTreeSet<usize> = BTreeSet::new();
     let outputs = stock.projection().into_iter().flatten().map(|e| Arc::clone(&e.expr));

@@ -22,17 +22,17 @@ use crate::Error;
 use crate::io::parquet::lists::{self, ColumnReader, Parts, Source};
 use crate::sql::sources::nrt::runs::{bridged, chosen, count, mask};
 
-/// Maximum number of batches whose leaves are decoded at once, estimated from the average row: two
-/// million leaves by default.
+/// Maximum number of batches whose leaves are decoded at once, estimated from the average row. By
+/// default, they hold two million leaves.
 const MOST: usize = 8;
 
-/// Fraction of a batch's leaves that are decoded along if they lie between two required rows.
+/// Leaves between two required rows are decoded, too, if they are at most 1 / `GAP` of a batch.
 const GAP: usize = 4;
 
-/// A sequential reader may cover at most `AHEAD` times its first span before it restarts.
+/// A sequential reader may cover at most this many times its first span before it restarts.
 const AHEAD: usize = 8;
 
-/// Some rows of a row group, and their columns from DataFusion's scan.
+/// Rows of one row group, with their columns from DataFusion's scan.
 #[derive(Debug)]
 struct Piece {
     group: usize,
@@ -65,10 +65,10 @@ pub(super) struct Rows {
     ends: Vec<(usize, usize)>,
     pieces: VecDeque<Piece>,
     ready: VecDeque<RecordBatch>,
-    /// Rows and leaves per batch.
+    /// Maximum numbers of rows and leaves per batch.
     size: (usize, usize),
     next: usize,
-    /// Number of rows still required.
+    /// Number of rows that are still required.
     left: usize,
     time: Time,
     decoded: Count,
@@ -141,8 +141,7 @@ impl Rows {
         }
     }
 
-    /// Returns the average number of leaves per row of a row group in the longest column, at least
-    /// one.
+    /// Returns the average number of leaves per row of a row group's longest list column, at least 1.
     fn per_row(&self, group: usize) -> usize {
         let Some(group) = self.metadata.row_groups().get(group) else { return 1 };
         let schema = self.metadata.file_metadata().schema_descr();
@@ -161,7 +160,7 @@ impl Rows {
         self.size.1.saturating_mul(MOST)
     }
 
-    /// Divides returned rows into pieces of one row group each.
+    /// Divides rows of DataFusion's scan into pieces of one row group each.
     fn cut_pieces(&mut self, given: &RecordBatch) -> Result<()> {
         let Some(numbers) = given.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>())
         else {
@@ -175,7 +174,7 @@ impl Rows {
             let (Some(start), Some(end)) = (self.starts.get(group), self.starts.get(group + 1))
             else {
                 return internal_err!(
-                    "{}: row {first} is outside all row groups",
+                    "internal error: {}: row {first} is outside all row groups",
                     self.name.display()
                 );
             };
@@ -186,7 +185,7 @@ impl Rows {
             while taken < rows
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
-                    // Another row group, or a row before the current position.
+                    // Stops at another row group, or at a row before the current position.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
@@ -213,7 +212,7 @@ impl Rows {
             let answer = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
             let Some(bits) = answer.as_boolean_opt() else {
                 return internal_err!(
-                    "the condition {condition} has the type {}, not boolean",
+                    "internal error: the condition {condition} has the type {} instead of boolean",
                     answer.data_type()
                 );
             };
@@ -251,7 +250,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Decodes some of the columns for some rows of a row group.
+    /// Decodes the given columns for the given rows of a row group.
     async fn decode_lists(
         &mut self,
         group: usize,
@@ -269,7 +268,7 @@ impl Rows {
             _ => last.end,
         };
         let many = first.len().saturating_mul(per_row) >= self.max_leaves() / 2;
-        // Reading ahead is bounded, because the rows may never be required.
+        // The span that is read sequentially is bounded, because later rows may never be required.
         let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD)).min(all);
         let passed = |next: usize| last.end.saturating_sub(next) - count(&spans);
         let mut wanted = Vec::new();
@@ -291,8 +290,8 @@ impl Rows {
                 continue;
             }
             *going = None;
-            // A reader that cannot start in the middle must not start twice, and neither if
-            // everything is read.
+            // A reader that cannot start in the middle must read all rows of the group in one pass. So
+            // does a reader of a single span that continues the last read.
             let follows = self.ends.get(at) == Some(&(group, first.start));
             let parts = match spans.len() == 1 && (many || follows) {
                 _ if !indexed => vec![(first.start..all, true)],
@@ -363,7 +362,7 @@ impl Rows {
         Ok(out)
     }
 
-    /// Fetches the data of some columns, by index, for some rows of a row group each.
+    /// Fetches the data of the given columns for rows of a row group.
     async fn fetch_columns(
         &mut self,
         group: usize,
@@ -412,7 +411,7 @@ fn damaged_error(name: &Path, group: usize, column: &str, what: &str) -> DataFus
     Error::file(name, message).into()
 }
 
-/// Keeps the first `rows` bits that are set; null counts as not set.
+/// Clears all but the first `rows` set bits. NULL counts as not set.
 fn keep_first(bits: &BooleanArray, rows: usize) -> BooleanArray {
     let set = match bits.nulls() {
         None => bits.values().clone(),
@@ -424,8 +423,7 @@ fn keep_first(bits: &BooleanArray, rows: usize) -> BooleanArray {
     }
 }
 
-/// Returns the end of a batch that begins at `rows.start`: at most `leaves` leaves of each column,
-/// but at least one row.
+/// Returns the end of a batch from `rows.start` with at most `leaves` leaves per column, or of one row.
 fn end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
     let starts: Vec<usize> = columns.iter().map(|c| first_leaf(c, rows.start)).collect();
     let fits = |row: usize| {
@@ -440,8 +438,7 @@ fn end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usiz
     fit
 }
 
-/// Returns the index of the first leaf of row `row`, which is the number of leaves of all rows
-/// before.
+/// Returns the index of the first leaf of row `row`, which is the number of leaves of all earlier rows.
 fn first_leaf(column: &ArrayRef, row: usize) -> usize {
     let (mut column, mut at) = (column, row);
     loop {

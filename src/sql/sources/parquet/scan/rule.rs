@@ -15,11 +15,10 @@ use super::cut::windows;
 use super::source::ListsSource;
 use crate::config::SerrateOptions;
 
-/// Physical optimizer rule, after all others: scans of Parquet files that need list columns decode
-/// them with our list decoder.
+/// Physical optimizer rule, after all others: scans of Parquet files use Serrate's decoder for lists.
 ///
-/// `serrate.parquet_lists = false` leaves them to DataFusion, and so do virtual columns, schema
-/// adapters other than DataFusion's, and ORDER BY with a limit that reorders row groups.
+/// DataFusion decodes them if `serrate.parquet_lists` is false, and for virtual columns, schema adapters
+/// other than DataFusion's, and ORDER BY with a limit that reorders row groups.
 #[derive(Debug, Default)]
 pub(crate) struct ParquetLists;
 
@@ -70,7 +69,7 @@ fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
         && !reordered.iter().any(|mark| shown.contains(mark))
 }
 
-/// The debug text of a source, the only place that shows whether it reorders row groups.
+/// Displays the debug text of a source: only it shows whether the source reorders row groups.
 struct Shown<'a>(&'a ParquetSource);
 
 impl fmt::Display for Shown<'_> {

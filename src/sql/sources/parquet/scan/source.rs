@@ -1,4 +1,4 @@
-//! [`ListsSource`]: DataFusion's scan with lists decoded here.
+//! [`ListsSource`]: DataFusion's scan with lists from Serrate's decoder.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -27,22 +27,22 @@ use super::opener::ListsOpener;
 use super::parts::lengths_only;
 use crate::array::list_depth;
 
-/// A scan of Parquet files whose list columns are decoded here if files allow it.
+/// A scan of Parquet files that decodes list columns with Serrate's decoder where it supports a file.
 #[derive(Clone)]
 pub(super) struct ListsSource {
-    /// DataFusion's scan, which specifies what to read, and reads files that do not fit.
+    /// DataFusion's scan, which says what to read, and reads files that the decoder does not support.
     stock: ParquetSource,
     /// Indices of the required list columns in the table.
     lists: BTreeSet<usize>,
     /// Maximum number of leaves per batch, except for a single larger row.
     leaves: usize,
     batch_size: usize,
-    /// The row ranges of files to read, if not all are read.
+    /// The row ranges of files to read, if they are not read completely.
     windows: Vec<Range<usize>>,
 }
 
 impl ListsSource {
-    /// Returns `None` if no list column is needed.
+    /// Creates a source, or returns `None` if no list column is needed.
     pub(super) fn new(
         stock: ParquetSource,
         leaves: usize,
@@ -185,7 +185,7 @@ impl FileSource for ListsSource {
         _order: &[PhysicalSortExpr],
         _properties: &EquivalenceProperties,
     ) -> Result<SortOrderPushdownResult<Arc<dyn FileSource>>> {
-        // The rule does not handle scans that reorder row groups.
+        // The list decoder does not support scans that reorder row groups.
         Ok(SortOrderPushdownResult::Unsupported)
     }
 
