@@ -127,7 +127,7 @@ fn padding_has_its_limits() {
     let late = DenseTensor::from_vec([2], vec![1i32, 2]).unwrap();
     refused(RaggedBatch::from_packed(ints(&[1], &[5]), &late), "begin with 0");
     let down = DenseTensor::from_vec([3], vec![0i32, 2, 1]).unwrap();
-    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &down), "may not decrease");
+    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &down), "must not decrease");
     let none = DenseTensor::from_vec([0], Vec::<i64>::new()).unwrap();
     refused(RaggedBatch::from_packed(ints(&[0], &[]), &none), "at least one offset");
     refused(RaggedBatch::from_packed(ints(&[1], &[5]), &ints(&[1, 1], &[0])), "of one axis");

@@ -344,7 +344,7 @@ fn dense_tensors_of_all_types_come_back() {
     let error = dense::read(&path, true).unwrap_err().to_string();
     assert!(
         error.ends_with(
-            "tensor \"b\": element 1 of a bool tensor is the byte 2; booleans are 0 or 1"
+            "tensor \"b\": element 1 of a bool tensor is the byte 2; every byte must be 0 or 1"
         ),
         "{error}"
     );

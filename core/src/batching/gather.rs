@@ -124,7 +124,7 @@ pub(super) fn gather_entries(
         } else {
             let bytes = count.checked_mul(entry);
             let bytes = bytes.ok_or_else(|| {
-                Error::invalid("the selected entries have more bytes than memory can hold")
+                Error::invalid("the selected entries have more bytes than memory can address")
             })?;
             let filler = data.filler_entry();
             fill_buffer(bytes, |out| {
@@ -227,7 +227,7 @@ pub(super) fn scatter_entries(
     let (entry, dtype) = (from.entry_bytes(), from.values.dtype());
     let bytes = saturating_product(&target.shape).checked_mul(dtype.size());
     let bytes =
-        bytes.ok_or_else(|| Error::invalid("the target has more bytes than memory can hold"))?;
+        bytes.ok_or_else(|| Error::invalid("the target has more bytes than memory can address"))?;
     let buffer = with_positions!(indices, ids => {
         if entry == 0 {
             check_positions(target.layout, ids, indices, target.limit)?;
