@@ -1,4 +1,4 @@
-//! [`TensorOutput`]: a tensor of every batch.
+//! [`TensorOutput`]: one of the tensors in every batch.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,
-    /// Axis of its innermost lists, in the source or in its facts.
+    /// Axis of the innermost lists, in the source or in its facts.
     pub(super) axis: usize,
     pub(super) dtype: DType,
     pub(super) what: TensorContent,
@@ -22,38 +22,34 @@ pub(super) struct TensorOutput {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum TensorContent {
-    /// Values of a column.
     Column(usize),
-    /// Validity of a column.
     Valid(usize),
     /// Whether the values of a float32 column are numbers: neither null nor NaN.
     Number(usize),
-    /// Mask of the elements of an axis.
     Mask,
-    /// Ends of the items.
+    /// Cumulative lengths of the items.
     CuSeqlens,
-    /// Ends of the lists.
+    /// Offsets of the lists.
     Offsets,
-    /// Positions within the item.
+    /// Index of each element within its item.
     PositionIds,
-    /// Whether an element of axis 1 is a fact in front of the values.
+    /// Whether an element of axis 1 is a fact prepended to the values.
     Fact,
-    /// True at the first elements of axis 1, one for each fact in front, even if the facts are in
-    /// other tensors.
+    /// True at the first elements of axis 1, one per prepended fact, even if the facts are in other
+    /// tensors.
     Leading,
     /// One value per event, at its first measurement.
     Spread,
-    /// The item's first event, and the end of its events.
+    /// Index of the item's first event, and the end of its events.
     FirstEvent,
     EndEvent,
-    /// Number of items of the item's base.
+    /// Number of items with the same base as the item.
     Windows,
-    /// Values of a target, one per base, and their validity.
+    /// Values and validity of a target; one value per base.
     Target(usize),
     TargetValid(usize),
 }
 
-/// Collects the tensors of one loader.
 pub(super) struct Outputs<'a> {
     options: &'a LoaderOptions,
     all: Vec<TensorOutput>,
@@ -67,7 +63,7 @@ impl<'a> Outputs<'a> {
     /// Adds a tensor of the source.
     ///
     /// # Errors
-    /// When the name is taken.
+    /// When a tensor has the name already.
     pub(super) fn push(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -119,7 +115,6 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// Lists the tensors of every batch, in order.
 pub(super) fn list_outputs(
     source: &LoaderSource,
     options: &LoaderOptions,
@@ -136,7 +131,7 @@ pub(super) fn list_outputs(
             for axis in axes {
                 if axis == 0 || axis >= source.ndim {
                     return Err(Error::invalid(format!(
-                        "axis {axis} cannot have a mask; use the axes 1 to {}",
+                        "axis {axis} cannot have a mask; use axes from 1 to {}",
                         source.ndim - 1
                     )));
                 }
@@ -165,7 +160,7 @@ pub(super) fn list_outputs(
     Ok(out.into_outputs())
 }
 
-/// Adds the ends of items and lists of packed batches, down to an axis.
+/// Adds the offsets of items and lists of packed batches, down to an axis.
 pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> {
     for axis in 1..=deepest {
         out.push(
@@ -188,7 +183,7 @@ pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> 
     Ok(())
 }
 
-/// Adds the positions within items on an axis of packed batches, if requested.
+/// Adds the position ids of an axis of packed batches, if requested.
 pub(super) fn push_position_ids(
     out: &mut Outputs<'_>,
     options: &LoaderOptions,

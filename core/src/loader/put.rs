@@ -1,11 +1,11 @@
-//! Writers of the slots of one list: values as they are, values made finite, or flags.
+//! Writers of the slots of one list: plain values, values made finite, or flags.
 
 use super::grid::WriteSlots;
 
 /// Copies the values of one item; elements have `N` bytes.
 pub(super) struct Copied<'a, const N: usize> {
     pub(super) values: &'a [u8],
-    /// Position of the first value in the batch.
+    /// Index of the item's first value in the batch.
     pub(super) first: usize,
 }
 
@@ -54,7 +54,7 @@ impl WriteSlots for Ones {
     }
 }
 
-/// Writes native float32 values, 0 for NaN and the largest or smallest number for infinities.
+/// Writes native float32 values: 0 for NaN, the largest or smallest finite number for infinities.
 #[inline]
 pub(super) fn write_finite(values: &[u8], out: &mut [u8]) {
     for (value, out) in values.as_chunks::<4>().0.iter().zip(out.as_chunks_mut().0) {
