@@ -144,7 +144,7 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     } else if root.join("data").is_dir() {
         meds::check_meds(root, &mut log)
     } else if !root.exists() {
-        return Err(Error::file(root, "there is no such folder"));
+        return Err(Error::file(root, "the folder does not exist"));
     } else {
         return Err(Error::file(
             root,

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::dataset::read_splits;
 use crate::error::{Error, Result};
 
-/// Name of the split that models are trained on.
+/// Name of the split for training.
 pub(crate) const TRAIN: &str = "train";
 
 /// Split names defined by MEDS.
@@ -26,9 +26,9 @@ pub(crate) struct Splits {
 pub(crate) enum Place<'a> {
     /// All subjects are in the split of the folder.
     Split(&'a str),
-    /// Each subject is in the split given by the file.
+    /// The file has the split of each subject.
     BySubject,
-    /// No split is given.
+    /// No split is known.
     Unknown,
 }
 
@@ -54,7 +54,7 @@ impl Splits {
                 return Err(Error::file(
                     root.join("metadata").join("subject_splits.parquet"),
                     format!(
-                        "subject {subject} is in two splits, {:?} and {:?}",
+                        "subject {subject} is in two splits, {:?} and {:?}; assign it to one",
                         names[other], names[number]
                     ),
                 ));
@@ -71,7 +71,7 @@ impl Splits {
         &self.names
     }
 
-    /// Returns the index in [`names`](Self::names) of a subject's split according to the file.
+    /// Returns the index in [`names`](Self::names) of the subject's split in the file.
     pub(crate) fn of_subject(&self, subject: i64) -> Option<usize> {
         self.of_subject.as_ref()?.get(&subject).copied()
     }

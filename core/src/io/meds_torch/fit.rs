@@ -23,7 +23,7 @@ pub(super) struct CodeCounts {
     /// Sums of the values and of their squares, in 64 bits.
     pub(super) sum: f64,
     pub(super) sum_sqd: f64,
-    /// The same in the arithmetic of meds-torch-data; see [`Compensated`].
+    /// The sums in the arithmetic of meds-torch-data; see [`Compensated`].
     pub(super) single_sum: f32,
     pub(super) single_sum_sqd: f32,
 }
@@ -36,8 +36,8 @@ pub(super) struct Fitted {
     pub(super) double: bool,
 }
 
-/// A compensated 32-bit sum (Kahan). polars adds like this within a shard, as long as it does not
-/// divide the rows among threads, which affects the last place; sums of shards are added plainly.
+/// A compensated 32-bit sum (Kahan). Polars adds in this way within a shard, unless it divides the
+/// rows among threads, which affects the last digit; sums of shards are added without compensation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Compensated {
     sum: f32,
@@ -58,7 +58,8 @@ impl Compensated {
     }
 }
 
-/// Statistics while a shard is read, one cache line per code because codes come in any order.
+/// Statistics while a shard is read. They take one cache line per code, because codes come in any
+/// order.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct RunningCounts {
@@ -141,7 +142,10 @@ impl Fitted {
             match ShardFit::read(source, splits, false)? {
                 Some(fit) => Ok(fit),
                 None => ShardFit::read(source, splits, true)?.ok_or_else(|| {
-                    Error::file(source.path(), "the file changed while it was being read")
+                    Error::file(
+                        source.path(),
+                        "the file changed while it was being read; read it again",
+                    )
                 }),
             }
         };
@@ -196,8 +200,8 @@ impl Keys {
 }
 
 impl ShardFit {
-    /// Returns `None` if a subject occurs again later in the file; only `scattered` counts that
-    /// correctly.
+    /// Returns `None` if a subject occurs again later in the file; only `scattered` counts such
+    /// subjects correctly.
     fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };

@@ -51,7 +51,7 @@ impl ChunkReader for LocalFile {
         let rest = self.length.saturating_sub(start);
         if length as u64 > rest {
             return Err(ParquetError::EOF(format!(
-                "{length} bytes at {start} are outside the file of {} bytes",
+                "{length} bytes at offset {start} are outside the file of {} bytes",
                 self.length
             )));
         }
