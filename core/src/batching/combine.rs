@@ -130,7 +130,9 @@ pub fn combine_data(
 ) -> Result<RaggedBatch> {
     let tensors: Vec<&DenseTensor> = data_list.tensors().collect();
     let (Samples::List(_), Some(first)) = (data_list, tensors.first()) else {
-        return Err(Error::invalid("a batch must be combined from a list of at least one sample; give a list with samples"));
+        return Err(Error::invalid(
+            "a batch must be combined from a list of at least one sample; give a list with samples",
+        ));
     };
     let filled = tensors.iter().find(|t| t.num_elements() > 0);
     let dtype = if flatten_batch_dims { filled.unwrap_or(first).dtype() } else { first.dtype() };
