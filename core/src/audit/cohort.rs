@@ -259,7 +259,6 @@ fn check_contents(
     Ok(facts)
 }
 
-/// Checks subjects, times and the columns derived from them.
 fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Result<()> {
     let (path, schema): (PathBuf, PathBuf) =
         (shard.tensors_path().into(), shard.schema_path().into());

@@ -181,7 +181,6 @@ impl LabelTask {
         Ok(u64::try_from(first_row).unwrap_or(u64::MAX))
     }
 
-    /// Compares a label with an earlier label of the same subject and time.
     fn compare_label(&mut self, key: (i64, i64), value: u64, row: usize, log: &mut Log) {
         let file = self.files.len().saturating_sub(1);
         let Some((before, of_file, of_row)) = self.values.get(&key).copied() else {

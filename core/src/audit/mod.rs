@@ -68,6 +68,7 @@ impl fmt::Display for Finding {
     }
 }
 
+/// Counts of the contents of a shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ShardFacts {
     /// Its name, such as `train/0`.
@@ -339,7 +340,6 @@ impl Log {
     }
 }
 
-/// Formats the first names, and the number of further names.
 fn list_names<S: AsRef<str>>(names: impl ExactSizeIterator<Item = S>) -> String {
     let all = names.len();
     let shown: Vec<String> = names.take(5).map(|n| n.as_ref().to_string()).collect();

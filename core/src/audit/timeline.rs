@@ -44,7 +44,6 @@ pub(super) struct SubjectTimeline {
 }
 
 impl SubjectTimeline {
-    /// Builds a timeline for a file.
     pub(super) fn new(source: &MedsFile) -> Self {
         let texts = source.schema().field_with_name(TEXT).is_ok_and(|f| string_like(f.data_type()));
         Self { texts, ..Self::default() }

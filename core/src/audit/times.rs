@@ -31,7 +31,6 @@ impl Tally {
         self.count = self.count.saturating_add(n);
     }
 
-    /// Reports a warning for a file if there were occurrences.
     pub(super) fn add_warning(
         self,
         check: &'static str,

@@ -12,7 +12,6 @@ use crate::io::meds::types::unify_types;
 
 #[derive(Debug)]
 struct Variant {
-    /// Type stored in Parquet.
     stored: DataType,
     /// Arrow type in the first of the files.
     read: DataType,

@@ -99,7 +99,6 @@ impl AnyBatch {
 pub(super) struct EntryView {
     /// `[entries, before.., after..]`, where the data is `[batch.., before.., entries, after..]`.
     pub(super) values: DenseTensor,
-    /// The entries of every sample.
     pub(super) layout: Layout,
     /// Number of slots along the axis, including filler.
     pub(super) width: usize,

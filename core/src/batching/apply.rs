@@ -79,9 +79,6 @@ impl RaggedBatch {
 
     /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) as a second
     /// argument.
-    ///
-    /// # Errors
-    /// Same as [`apply`](Self::apply).
     pub fn apply_with_mask<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor, &DenseTensor) -> Result<R>,
@@ -91,9 +88,6 @@ impl RaggedBatch {
 
     /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) and the
     /// [`sample_sizes`](Self::sample_sizes) as further arguments.
-    ///
-    /// # Errors
-    /// Same as [`apply`](Self::apply).
     pub fn apply_with_sample_sizes<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor, &DenseTensor, &DenseTensor) -> Result<R>,

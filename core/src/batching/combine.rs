@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Samples {
+    /// One sample.
     Tensor(DenseTensor),
     /// A list of samples, or a list of lists.
     List(Vec<Samples>),

@@ -136,9 +136,6 @@ impl RaggedBatch {
     /// along the non-uniform axis than the largest sample.
     /// [`max_sample_size`](Self::max_sample_size) becomes the size of the largest sample, or 0
     /// without samples.
-    ///
-    /// # Errors
-    /// Same as [`try_new`](Self::try_new).
     pub fn from_oversize_tensor(
         tensor: &DenseTensor,
         mask: Option<&DenseTensor>,

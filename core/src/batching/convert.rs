@@ -66,9 +66,6 @@ impl RaggedBatch {
     /// assert_eq!(packed.cu_seqlens.to_string(), "int32[3] [0, 2, 3]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Never for a valid batch.
     pub fn to_packed(&self) -> Result<Packed> {
         let samples = self.total_num_samples_in_batch();
         let (dtype, buffer) = match self.offsets() {
@@ -152,9 +149,6 @@ impl RaggedBatch {
     /// Returns a ragged array: the rows are the first batch axis, followed by the other batch axes,
     /// the non-uniform axis, and the data axes, at any position of the non-uniform axis in the
     /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
-    ///
-    /// # Errors
-    /// Never for a valid batch.
     pub fn to_ragged_array(&self) -> Result<RaggedArray> {
         let uniform = |size: usize, lists: usize| ListAxis::from(Layout::Uniform { size, lists });
         let (rows, rest) = self.batch_shape().split_first().map_or((0, &[][..]), |(r, b)| (*r, b));

@@ -11,7 +11,6 @@ use crate::error::Result;
 /// Minimum bytes of output per thread.
 const GRAIN: usize = 512 << 10;
 
-/// Access to entries of a fixed size in bytes.
 pub(super) trait EntryBytes: Copy + Sync {
     /// Size of an entry in bytes, never 0.
     fn size(self) -> usize;

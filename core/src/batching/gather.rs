@@ -30,7 +30,6 @@ impl Position for i64 {
     }
 }
 
-/// The indices of a batch, as its entries.
 pub(super) struct Indices {
     values: DenseTensor,
     offsets: Offsets,
@@ -190,16 +189,13 @@ fn check_positions<I: Position>(
     Ok(())
 }
 
-/// Initial contents of a target.
 pub(super) enum Before<'a> {
     Copy(&'a [u8]),
-    /// Repetitions of this element.
     Fill(&'a [u8]),
 }
 
 pub(super) struct ScatterTarget<'a> {
     pub(super) layout: &'a Layout,
-    /// Shape of all entries together.
     pub(super) shape: Vec<usize>,
     pub(super) before: Before<'a>,
     pub(super) limit: Limit,

@@ -128,9 +128,6 @@ impl RaggedBatch {
     /// assert_eq!(samples, ["int32[2] [1, 2]", "int32[1] [3]"]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Never for a valid batch.
     pub fn split(&self) -> Result<Samples> {
         let mut level: Vec<Samples> = (0..self.total_num_samples_in_batch())
             .map(|i| self.sample(i).map(Samples::Tensor))

@@ -437,9 +437,6 @@ pub fn get_compact_lists<T: CompactFields>(
 }
 
 /// Converts tensors like [`get_compact_lists`], in any [`CompactFields`] type.
-///
-/// # Errors
-/// Same as [`get_compact_lists`].
 pub fn get_compact_from_named_tuple<T: CompactFields>(
     mask: &DenseTensor,
     data: T,

@@ -16,10 +16,8 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Reads a tensor `[batch axes.., entries]` or a batch without data axes.
-    ///
-    /// # Errors
-    /// If it is not bool, or has data axes.
+    /// Reads a tensor `[batch axes.., entries]` or a batch without data axes. Returns an error if
+    /// it is not bool, or has data axes.
     pub(super) fn new(mask: &AnyBatch, batch_dims: usize) -> Result<Self> {
         let refuse = |why: String| Err(Error::invalid(format!("a mask {why}")));
         if mask.dtype() != DType::Bool {

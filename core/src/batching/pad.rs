@@ -119,10 +119,7 @@ pub(super) fn remove_padding(
 }
 
 /// Converts a value to one element of a type, as tensor libraries do: floats to integers truncate
-/// towards zero; nonzero values are true.
-///
-/// # Errors
-/// If the type cannot represent the value.
+/// towards zero; nonzero values are true. Returns an error if the type cannot represent the value.
 pub(super) fn convert_fill(value: Fill, dtype: crate::dense::DType) -> Result<DenseTensor> {
     use crate::dense::DType;
     let value = match (value, dtype) {

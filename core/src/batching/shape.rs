@@ -127,9 +127,6 @@ impl RaggedBatch {
     }
 
     /// Flattens the batch axes to one. Shares all data.
-    ///
-    /// # Errors
-    /// Never for a valid batch.
     pub fn flatten_batch_dims(&self) -> Result<Self> {
         self.with_batch_shape(vec![self.total_num_samples_in_batch()])
     }
@@ -343,9 +340,6 @@ impl RaggedBatch {
 /// assert_eq!(squeeze_except_batch_and_sample(&t)?.shape(), [1, 1, 2]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
-///
-/// # Errors
-/// Never for valid data.
 pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyBatch> {
     match data.into() {
         AnyBatch::Dense(tensor) => {

@@ -22,10 +22,8 @@ pub(super) struct SampleStructure {
 }
 
 impl SampleStructure {
-    /// Creates a structure; `width` defaults to the size of the largest sample.
-    ///
-    /// # Errors
-    /// If there are no batch axes, the number of samples does not match them, or a sample is larger
+    /// Creates a structure; `width` defaults to the size of the largest sample. Returns an error if
+    /// there are no batch axes, the number of samples does not match them, or a sample is larger
     /// than the width.
     pub(super) fn try_new(
         batch_shape: Vec<usize>,
@@ -186,10 +184,8 @@ pub(super) fn unravel_position(batch_shape: &[usize], mut i: usize) -> Vec<usize
     place
 }
 
-/// Reads sample sizes of any integer type.
-///
-/// # Errors
-/// If they are not integers, or one is negative.
+/// Reads sample sizes of any integer type. Returns an error if they are not integers, or one is
+/// negative.
 pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
     fn read<T: Element + TryInto<usize>>(sizes: &DenseTensor) -> Result<Vec<usize>> {
         let one = |(i, n): (usize, &T)| {
@@ -216,9 +212,7 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
 }
 
 /// Counts the entries of each sample in a mask, whose true entries must precede all false ones.
-///
-/// # Errors
-/// If the mask lacks axes, is not bool, or has a true entry after a false one.
+/// Returns an error if the mask lacks axes, is not bool, or has a true entry after a false one.
 pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
     if mask.dtype() != DType::Bool {
         return Err(Error::invalid(format!("a mask must be bool, not {}", mask.dtype())));

@@ -15,7 +15,6 @@ pub(crate) const MAPPED: usize = 4 << 20;
 /// Size of a huge page. A mapping whose size is a multiple of it starts on a huge-page boundary.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Contents of a block before the first write.
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,

@@ -168,9 +168,6 @@ impl DenseTensor {
     /// Returns the field of the array of [`to_arrow`](Self::to_arrow). With more than one axis it
     /// is tagged as the canonical extension type `arrow.fixed_shape_tensor`, with the shape of one
     /// row.
-    ///
-    /// # Errors
-    /// Same as [`to_arrow`](Self::to_arrow).
     pub fn field(&self, name: &str) -> Result<Field> {
         let rest = self.shape().get(1..).unwrap_or_default();
         tensor_field(name, self.dtype(), rest)

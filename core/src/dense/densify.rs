@@ -289,7 +289,6 @@ impl Sink for CopySink<'_> {
     }
 }
 
-/// Writes narrow integers as 64-bit integers.
 struct WidenSink<'a, T> {
     values: &'a [T],
     padding: Padding,

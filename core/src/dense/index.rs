@@ -18,7 +18,6 @@ pub(crate) struct Selection {
     run: usize,
 }
 
-/// One item of an index, resolved against its axis.
 enum IndexItem {
     At {
         stride: usize,

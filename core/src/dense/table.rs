@@ -332,7 +332,6 @@ impl TablePlan {
         Ok(parts)
     }
 
-    /// Checks the total size of all tensors against the limit.
     fn check_bytes(&self) -> Result<()> {
         let bytes = |p: &TensorPlan| count_bytes(&p.spec.shape, p.spec.dtype);
         let total = self.specs.iter().fold(0u128, |n, p| n.saturating_add(bytes(p)));

@@ -275,7 +275,6 @@ impl DenseTensor {
         super::convert::cast_tensor(self, dtype)
     }
 
-    /// Formats element `i` in row-major order.
     fn format_element(&self, i: usize) -> String {
         fn show_element<T: Element + fmt::Debug>(t: &DenseTensor, i: usize) -> String {
             t.as_slice::<T>().ok().and_then(|v| v.get(i)).map_or("?".into(), |v| format!("{v:?}"))
@@ -300,7 +299,6 @@ impl DenseTensor {
         }
     }
 
-    /// Writes every element as nested lists.
     pub(crate) fn format_whole(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.format_axis(f, 0, 0, &self.strides(), usize::MAX)
     }

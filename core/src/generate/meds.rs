@@ -162,7 +162,6 @@ fn write_splits(
     writer.finish()
 }
 
-/// Names of all tokens, in order.
 struct TokenNames {
     /// The name of token `t` is at `t - 1`; static facts come last.
     names: ArrayRef,

@@ -176,7 +176,6 @@ fn draw_below(rng: &mut ChaCha8Rng, n: u32) -> i64 {
     i64::try_from((u64::from(rng.next_u32()) * u64::from(n)) >> 32).unwrap_or(0)
 }
 
-/// Drawn patients as flat columns.
 #[derive(Debug, Default)]
 pub(super) struct PatientChunk {
     pub(super) subject_id: Vec<i64>,

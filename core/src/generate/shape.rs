@@ -31,9 +31,6 @@ struct Frequencies<T> {
 
 impl Shape {
     /// Returns the built-in shape of a MIMIC extract.
-    ///
-    /// # Errors
-    /// Never in practice: the distribution is part of the program.
     pub fn mimic() -> Result<Self> {
         Self::parse(include_str!("mimic-shape.json"))
             .map_err(|e| Error::invalid(format!("the built-in shape: {e}")))

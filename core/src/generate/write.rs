@@ -8,7 +8,6 @@ use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::table::RaggedTable;
 
 impl Patients {
-    /// Returns a table without rows that has the columns of every chunk.
     pub(super) fn empty_table(&self) -> Result<RaggedTable> {
         self.source().draw_patients(0..0).into_table()
     }

@@ -80,6 +80,7 @@ pub struct HetTensor {
 pub enum HetValue {
     /// An axis varies in size, or there are holes.
     Het(HetTensor),
+    /// No axis varies in size, and no value is missing.
     Dense(DenseTensor),
 }
 
@@ -98,9 +99,6 @@ impl HetTensor {
 
     /// Creates a tensor from a dense tensor, sharing its memory (bfloat16 becomes float32, booleans
     /// are packed).
-    ///
-    /// # Errors
-    /// Never for a valid tensor.
     pub fn from_dense(tensor: &DenseTensor) -> Result<Self> {
         let mut axes = Vec::with_capacity(tensor.ndim());
         let mut lists = 1usize;
@@ -182,9 +180,6 @@ impl HetTensor {
     }
 
     /// Converts to a dense tensor if possible.
-    ///
-    /// # Errors
-    /// Never for a valid tensor.
     pub fn into_value(self) -> Result<HetValue> {
         Ok(if self.is_dense() { HetValue::Dense(self.to_uniform()?) } else { HetValue::Het(self) })
     }
@@ -209,9 +204,6 @@ impl HetValue {
     }
 
     /// Converts to a [`HetTensor`], even if dense.
-    ///
-    /// # Errors
-    /// Never for a valid tensor.
     pub fn into_het(self) -> Result<HetTensor> {
         match self {
             Self::Het(het) => Ok(het),

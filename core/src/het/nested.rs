@@ -104,9 +104,6 @@ impl HetTensor {
     }
 
     /// Returns the nested list of tensors; uniform parts become one tensor each, sharing memory.
-    ///
-    /// # Errors
-    /// Never for a valid tensor.
     pub fn unbind(&self) -> Result<Nested> {
         let values = DenseTensor::from_flat(self.array.leaves(), "a tensor")?;
         Unbinder { het: self, values }.build_nested(0, 0)

@@ -66,11 +66,8 @@ impl Index {
 
     /// Replaces [`Rest`](Self::Rest) with whole axes and appends whole axes after the last item, so
     /// that each of the `ndim` axes has an item. A `Rest` of zero axes stays, because it separates
-    /// its neighbours.
-    ///
-    /// # Errors
-    /// When there are more items than axes (`what`, such as `a table with 2 axes`, names the
-    /// array), a second `...`, or a step of 0.
+    /// its neighbours. Returns an error if there are more items than axes (`what`, such as `a table
+    /// with 2 axes`, names the array), a second `...`, or a step of 0.
     pub(crate) fn expand_axes(index: &[Self], ndim: usize, what: &str) -> Result<Vec<Self>> {
         let given: usize = index.iter().map(Self::count_axes).sum();
         let Some(left) = ndim.checked_sub(given) else {

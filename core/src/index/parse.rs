@@ -70,7 +70,6 @@ pub fn item_positions(text: &str) -> Vec<usize> {
     found
 }
 
-/// Splits the text at commas outside brackets.
 fn split_items(text: &str) -> Vec<&str> {
     let mut in_brackets = false;
     text.split(|c: char| {

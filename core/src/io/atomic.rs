@@ -203,7 +203,6 @@ fn exchange_folders(staging: &Path, target: &Path) -> Result<bool> {
     }
 }
 
-/// Replaces a folder with two renames.
 fn replace_folder(
     mut lease: Lease,
     staging: &Path,

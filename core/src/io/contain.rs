@@ -18,6 +18,7 @@ pub(crate) fn contain_panics<T>(path: &Path, read: impl FnOnce() -> Result<T>) -
     })
 }
 
+/// Returns the message of a panic.
 pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()

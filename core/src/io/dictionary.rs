@@ -24,10 +24,8 @@ use crate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
 /// Value of `format` in the metadata of a dictionary file.
 pub const FORMAT: &str = "serrate.dictionary";
 
-/// Parses the name of an Arrow type.
-///
-/// # Errors
-/// If it is invalid, or nested so deep that Arrow's recursive parser would exhaust the stack.
+/// Parses the name of an Arrow type. Returns an error if it is invalid, or nested so deep that
+/// Arrow's recursive parser would exhaust the stack.
 pub(crate) fn parse_type(text: &str) -> Result<DataType> {
     const MAX_NESTED: usize = 32;
     if text.bytes().filter(|b| *b == b'(').count() > MAX_NESTED {
@@ -44,7 +42,6 @@ struct Declared {
     r#type: String,
 }
 
-/// Returns the tensor name of column `i` of `count`.
 fn tensor_name(name: &str, i: usize, count: usize) -> String {
     format!("{}/{name}", if i.saturating_add(1) == count { "values" } else { "keys" })
 }
@@ -187,7 +184,6 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     Dictionary::from_parts(parts, options).map_err(|e| wrong(e.to_string()))
 }
 
-/// Builds strings from their concatenated bytes and end offsets.
 fn build_strings(bytes: &DenseTensor, ends: &DenseTensor) -> Result<StringArray> {
     let mut offsets = vec![0i32];
     for end in ends.as_slice::<i64>()? {

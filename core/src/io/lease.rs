@@ -223,9 +223,7 @@ pub(crate) struct FileLock {
 #[cfg(feature = "sql")]
 impl FileLock {
     /// Waits for the lock of `target`, a path without links; returns `None` once `is_given_up`.
-    ///
-    /// # Errors
-    /// If the folder cannot be written to, or its file system has no locks.
+    /// Returns an error if the folder cannot be written to, or its file system has no locks.
     pub(crate) fn wait_for(
         target: &Path,
         is_given_up: &dyn Fn() -> bool,

@@ -51,9 +51,8 @@ pub enum Count<'a> {
 
 impl Count<'_> {
     /// Returns the integer for every element of axis `axis` of `array`; `None` if it is null.
-    ///
-    /// # Errors
-    /// For negative integers, other types, too many levels, and lists of other lengths.
+    /// Returns an error for negative integers, other types, too many levels, and lists of other
+    /// lengths.
     pub(crate) fn of_elements(
         &self,
         what: &str,

@@ -30,9 +30,6 @@ pub fn holds_float(t: &DataType) -> bool {
 ///
 /// CPUs return a NaN with the sign bit set for 0.0 / 0.0, which the total order of IEEE 754 sorts
 /// below all numbers.
-///
-/// # Errors
-/// Never for valid arrays.
 pub fn canonical_floats(values: &ArrayRef) -> Result<ArrayRef> {
     macro_rules! canonical {
         ($t:ty, $float:ty) => {{

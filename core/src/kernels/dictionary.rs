@@ -77,10 +77,7 @@ fn look_up_answers(
 }
 
 /// Returns the bit of `table` at every key; false for a key outside the table. Ignores nulls of the
-/// keys.
-///
-/// # Errors
-/// When the keys are not integers.
+/// keys. Returns an error if the keys are not integers.
 pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<BooleanBuffer> {
     let t = keys.data_type();
     Ok(match t {

@@ -25,6 +25,7 @@ pub(crate) fn random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
+/// Hash function with a secret seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeded {
     start: u64,

@@ -390,7 +390,6 @@ pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayR
     }
 }
 
-/// Returns the leaf indices of every list in sorted order.
 fn argsort_leaves(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<UInt64Array> {
     if let Some(leaves) = unpack_float_dictionary(leaves)? {
         return argsort_leaves(&leaves, lists, order);

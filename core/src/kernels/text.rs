@@ -12,6 +12,7 @@ use super::dictionary::over_values;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
+/// A predicate on strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TextTest<'a> {
     /// SQL's `LIKE`: `%` matches any string, `_` any character; a backslash escapes them.

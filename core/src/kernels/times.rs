@@ -64,9 +64,6 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
 }
 
 /// Converts like [`exactly_in`]; `None` if any value is not a multiple of the unit.
-///
-/// # Errors
-/// Same as [`exactly_in`].
 pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
     let converted = exactly_in(values, to)?;
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))

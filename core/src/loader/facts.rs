@@ -10,7 +10,6 @@ pub(super) enum FactsPlace {
     List,
 }
 
-/// The facts prepended to the window of one row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prefix {
     pub(super) elements: usize,

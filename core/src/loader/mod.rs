@@ -217,9 +217,6 @@ impl Loader {
     /// Opens `.nrt` files like [`open`](Self::open), with these options. Without
     /// [`ReadOptions::mmap`], all columns are read into memory now, so that a file may be truncated
     /// later. If [`ReadOptions::large_lists`] is not set, the size determines it.
-    ///
-    /// # Errors
-    /// Same as [`open`](Self::open).
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         options: LoaderOptions,
@@ -291,9 +288,6 @@ impl Loader {
     /// assert_eq!(rest.len(), 1);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Same as [`epoch`](Self::epoch).
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         Ok(Epoch::new(self.plan(epoch), batch, self.start_threads()?))
     }

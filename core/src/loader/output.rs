@@ -15,7 +15,6 @@ pub(super) struct TensorOutput {
     pub(super) axis: usize,
     pub(super) dtype: DType,
     pub(super) what: TensorContent,
-    /// Whether the tensor holds facts.
     pub(super) facts: bool,
     pub(super) shelf: Arc<Shelf>,
 }
@@ -29,7 +28,6 @@ pub(super) enum TensorContent {
     Mask,
     /// Cumulative lengths of the items.
     CuSeqlens,
-    /// Offsets of the lists.
     Offsets,
     /// Index of each element within its item.
     PositionIds,
@@ -60,10 +58,7 @@ impl<'a> Outputs<'a> {
         Self { options, all: Vec::new() }
     }
 
-    /// Adds a tensor of the source.
-    ///
-    /// # Errors
-    /// When a tensor has the name already.
+    /// Adds a tensor of the source. Returns an error if a tensor has the name already.
     pub(super) fn push(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -75,10 +70,7 @@ impl<'a> Outputs<'a> {
         self.add(name.into(), axis, dtype, fill, what, false)
     }
 
-    /// Adds a tensor of the facts.
-    ///
-    /// # Errors
-    /// Same as [`push`](Self::push).
+    /// Adds a tensor of the facts. Errors are the same as for [`push`](Self::push).
     pub(super) fn push_fact(
         &mut self,
         name: impl Into<Arc<str>>,

@@ -28,10 +28,8 @@ pub struct EpochPlan {
 }
 
 impl EpochPlan {
-    /// Plans one batch of given items.
-    ///
-    /// # Errors
-    /// When there are no items or one does not exist.
+    /// Plans one batch of given items. Returns an error if there are no items or one does not
+    /// exist.
     pub(super) fn from_items(inner: Arc<LoaderState>, epoch: u64, items: &[usize]) -> Result<Self> {
         let all = inner.items.len();
         let order = items

@@ -17,7 +17,6 @@ impl<const N: usize> WriteSlots for Copied<'_, N> {
     }
 }
 
-/// Writes float32 values of one item as finite numbers.
 pub(super) struct Finite<'a> {
     pub(super) values: &'a [u8],
     pub(super) first: usize,
@@ -31,7 +30,6 @@ impl WriteSlots for Finite<'_> {
     }
 }
 
-/// Writes whether float32 values of one item are numbers.
 pub(super) struct NumberFlags<'a> {
     pub(super) values: &'a [u8],
     pub(super) first: usize,

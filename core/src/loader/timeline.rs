@@ -47,10 +47,8 @@ impl Timeline {
         Ok(Self { rows, events: events.to_offsets()?, values })
     }
 
-    /// Returns the number of measurements of every row, as offsets.
-    ///
-    /// # Errors
-    /// When the total does not fit 63 bits.
+    /// Returns the number of measurements of every row, as offsets. Returns an error if the total
+    /// does not fit 63 bits.
     pub(super) fn row_offsets(&self) -> Result<Offsets> {
         Offsets::from_lengths((0..self.rows.lists()).map(|row| self.count_up_to(row, usize::MAX)))
     }

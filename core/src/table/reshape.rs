@@ -172,9 +172,6 @@ impl RaggedTable {
 
     /// Merges an axis like [`flatten`](Self::flatten), with another fill for columns of the axis
     /// above.
-    ///
-    /// # Errors
-    /// Same as [`flatten`](Self::flatten).
     pub fn flatten_with(&self, axis: i64, fill: FlattenFill) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {

@@ -129,9 +129,6 @@ impl<'a> Row<'a> {
     }
 
     /// Returns the view as a table of one row. Shares all buffers.
-    ///
-    /// # Errors
-    /// Never in practice: the range was checked when the view was made.
     pub fn to_table(&self) -> Result<RaggedTable> {
         let index = self.index();
         let row = self.table.slice(index..index + 1)?;

@@ -51,9 +51,7 @@ impl StringVocabulary {
 
 #[derive(Clone, Debug)]
 enum ColumnKind {
-    /// Stored as its values.
     Fixed(DType),
-    /// Stored as indices into the vocabulary.
     Strings(StringVocabulary),
 }
 

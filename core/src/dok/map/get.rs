@@ -105,7 +105,6 @@ struct KeyReader<'a, K> {
     keys: &'a [u8],
 }
 
-/// Visitor that receives the outcome for each key.
 trait LookupVisitor {
     /// Prefetches the value of a row that may match.
     fn prefetch_value(&mut self, row: usize);
@@ -130,7 +129,6 @@ struct OpenKey {
     line: usize,
 }
 
-/// A fixed-capacity FIFO queue.
 struct Queue<T> {
     waiting: [T; QUEUE],
     head: usize,
@@ -169,7 +167,6 @@ impl<T: Copy> Queue<T> {
     }
 }
 
-/// State of a lookup: the keys in the pipeline.
 struct KeySearch<'a, K, P, V> {
     reader: KeyReader<'a, K>,
     probe: P,
@@ -186,7 +183,6 @@ struct BlockHomes {
 }
 
 impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
-    /// Hashes a block of keys and prefetches their home lines.
     #[inline(always)]
     fn prefetch_homes(&self, keys: Range<usize>, BlockHomes { tags, homes }: &mut BlockHomes) {
         let KeyReader { hashing, width, buckets, .. } = self.reader;
@@ -563,7 +559,6 @@ impl HashMap {
         KeyReader { hashing: self.hashing, width, buckets, keys }
     }
 
-    /// Returns whether a batch is large enough for several threads.
     pub(crate) fn uses_threads(&self, count: usize) -> bool {
         self.options.parallel && count >= 2 * PART && rayon::current_num_threads() > 1
     }

@@ -72,7 +72,6 @@ impl RowBuffer {
         &self.block.as_slice()[..self.len]
     }
 
-    /// Returns the rows without copying them.
     pub(super) fn share_buffer(&self) -> Buffer {
         Buffer::from(Bytes::from_owner(SharedBlock(Arc::clone(&self.block))).slice(..self.len))
     }

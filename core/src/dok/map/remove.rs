@@ -31,7 +31,6 @@ impl HashMap {
         self.remove_rows(&queries, count)
     }
 
-    /// Removes canonical keys, given as bytes.
     pub(crate) fn remove_rows(&mut self, queries: &[u8], count: usize) -> Result<Vec<bool>> {
         let places = self.find_buckets(queries, count)?;
         let found: Vec<bool> = places.iter().map(|p| *p != MISSING).collect();

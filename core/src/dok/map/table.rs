@@ -190,7 +190,6 @@ impl IndexTable {
     }
 }
 
-/// Buckets per cache line.
 pub(super) const LINE: usize = 8;
 
 #[inline(always)]

@@ -45,7 +45,6 @@ impl BinaryOp {
         }
     }
 
-    /// Applies the operation elementwise to values of a common type.
     fn apply_all(self, a: &DenseTensor, b: &DenseTensor) -> Result<DenseTensor> {
         let dtype = a.dtype();
         let numbers = match (WideNumbers::from_dense(a)?, WideNumbers::from_dense(b)?) {
@@ -95,9 +94,6 @@ impl DokTensor {
     }
 
     /// Returns the elementwise difference; see [`add`](Self::add).
-    ///
-    /// # Errors
-    /// Same as [`add`](Self::add).
     pub fn sub(&self, other: &Self) -> Result<Self> {
         self.merge_entries(other, BinaryOp::Sub)
     }
@@ -105,9 +101,6 @@ impl DokTensor {
     /// Returns the elementwise product, stored where both elements are stored; see
     /// [`add`](Self::add). The product of an infinity or NaN and an element that is not stored is
     /// zero and not stored.
-    ///
-    /// # Errors
-    /// Same as [`add`](Self::add).
     pub fn multiply(&self, other: &Self) -> Result<Self> {
         self.merge_entries(other, BinaryOp::Mul)
     }

@@ -70,7 +70,6 @@ impl Entries {
     }
 }
 
-/// Takes elements of a one-dimensional tensor by index.
 pub(super) fn take_rows(values: &DenseTensor, rows: &[u64]) -> Result<DenseTensor> {
     let size = values.dtype().size();
     let bytes = values.as_bytes();

@@ -300,9 +300,6 @@ pub struct Scalar(pub DenseTensor);
 
 impl Scalar {
     /// Returns the value as float64; integers beyond 2^53 are rounded.
-    ///
-    /// # Errors
-    /// Never for values that a tensor can hold.
     pub fn to_f64(&self) -> Result<f64> {
         let wide = self.0.cast(DType::F64)?;
         Ok(wide.as_slice::<f64>()?.first().copied().unwrap_or(0.0))

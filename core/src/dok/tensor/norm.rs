@@ -155,7 +155,6 @@ pub(super) fn restore_order(groups: &EntryGroups, values: &[f64]) -> Vec<f64> {
     out
 }
 
-/// Returns the norm of every group, and the values in the order of groups.
 fn compute_norms(
     entries: &Entries,
     gone: &[bool],

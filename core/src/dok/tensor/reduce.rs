@@ -81,7 +81,6 @@ impl EntryGroups {
         starts.zip(self.ends.iter().copied()).map(|(from, to)| from..to)
     }
 
-    /// Combines the groups with one value each.
     pub(super) fn into_entries(self, values: DenseTensor) -> Result<Entries> {
         Entries::new(self.shape, self.places, values)
     }

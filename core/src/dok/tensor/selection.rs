@@ -332,11 +332,9 @@ impl PlaceSelection {
     }
 
     /// Calls `each` with (position in the result, row) for every stored entry in the result, once
-    /// per position.
-    ///
-    /// # Errors
-    /// If index arrays repeat coordinates so often that the positions of the entries exceed `most`
-    /// bytes; otherwise a few long arrays of zeros could exhaust the memory.
+    /// per position. Returns an error if index arrays repeat coordinates so often that the
+    /// positions of the entries exceed `most` bytes; otherwise a few long arrays of zeros could
+    /// exhaust the memory.
     pub(super) fn for_each_stored(
         &self,
         stored: &[i64],

@@ -71,9 +71,6 @@ impl DokTensor {
 
     /// Writes like [`set`](Self::set) to the part that [`get_orthogonal`](Self::get_orthogonal)
     /// selects.
-    ///
-    /// # Errors
-    /// Same as [`set`](Self::set).
     pub fn set_orthogonal<'a>(
         &mut self,
         index: &[Index],

@@ -31,9 +31,6 @@ impl DokTensor {
 
     /// Returns the logarithm of [`softmax`](Self::softmax) without its rounding; 0 where nothing is
     /// stored.
-    ///
-    /// # Errors
-    /// Same as [`softmax`](Self::softmax).
     pub fn log_softmax(&self, axes: &[i64]) -> Result<Self> {
         self.compute_softmax(axes, true)
     }

@@ -9,7 +9,6 @@ use crate::index::resolve_position;
 
 #[derive(Clone, Debug)]
 pub(super) struct ViewAxis {
-    /// The axis of the storage.
     pub(super) of: usize,
     /// The coordinates of the axis that are shown; `None` for all.
     pub(super) picks: Option<Arc<[u64]>>,

@@ -21,6 +21,7 @@ const MARKER: [u8; 4] = [0xff; 4];
 /// The error describes the damage.
 type Checked<T = ()> = std::result::Result<T, String>;
 
+/// Checker of an Arrow file or stream of known length.
 pub struct Checker<R> {
     reader: R,
     length: u64,
@@ -58,6 +59,7 @@ impl<R: Read + Seek> Checker<R> {
         Ok(bytes)
     }
 
+    /// Checks a whole file or stream.
     pub fn check(&mut self) -> Checked {
         let magic = self.length.min(MAGIC.len() as u64);
         match self.read(0, magic)? == MAGIC {
@@ -93,7 +95,6 @@ impl<R: Read + Seek> Checker<R> {
         Ok(())
     }
 
-    /// Checks a message at an offset given by the footer.
     pub(super) fn check_block(&mut self, block: &Block) -> Checked {
         let number = |n: i64| u64::try_from(n).map_err(|_| "a block lies outside the file");
         let (start, head) = (number(block.offset())?, number(block.metaDataLength().into())?);
@@ -202,7 +203,6 @@ impl<R: Read> CheckedStream<R> {
         Self { reader, message: Vec::new(), at: 0 }
     }
 
-    /// Appends `length` bytes to the message.
     fn take(&mut self, length: u64) -> std::io::Result<()> {
         match self.reader.by_ref().take(length).read_to_end(&mut self.message)? as u64 == length {
             true => Ok(()),

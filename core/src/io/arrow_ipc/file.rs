@@ -20,7 +20,6 @@ use super::reader::{IpcReadOptions, select_columns};
 use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
 
-/// A file in memory or mapped, with its footer and dictionaries.
 pub(super) struct MappedFile {
     path: PathBuf,
     bytes: Bytes,

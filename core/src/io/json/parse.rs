@@ -56,7 +56,6 @@ impl<'a> Parser<'a> {
         if self.accept_byte(byte) { Ok(()) } else { Err(self.describe_unexpected(what)) }
     }
 
-    /// Checks that only white space follows.
     pub(super) fn expect_end(&mut self) -> Result<()> {
         match self.peek() {
             None => Ok(()),

@@ -295,6 +295,7 @@ pub struct NdjsonReader<R> {
 }
 
 impl<R: BufRead> NdjsonReader<R> {
+    /// Creates a reader.
     pub fn new(input: R, options: JsonOptions) -> Self {
         Self { input, options, known: Vec::new(), line: 0, rows: 0, done: false }
     }

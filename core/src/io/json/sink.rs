@@ -585,7 +585,6 @@ enum CastFailure {
     Arrow(arrow::error::ArrowError),
 }
 
-/// Builds an array of integers that are known to fit.
 macro_rules! narrow_array {
     ($array:ident, $values:expr, $nulls:expr) => {
         Arc::new($array::new(

@@ -152,7 +152,6 @@ fn to_writable(column: &Column) -> Result<ArrayRef> {
     })
 }
 
-/// Reinterprets values as another type of the same physical layout.
 pub(super) fn reinterpret_as(
     values: &ArrayRef,
     data_type: DataType,
@@ -350,6 +349,7 @@ pub struct NdjsonWriter<W> {
 }
 
 impl<W: Write> NdjsonWriter<W> {
+    /// Creates a writer.
     pub fn new(out: W) -> Self {
         Self { out }
     }

@@ -28,6 +28,7 @@ pub enum Contents {
     Keys(KeysContents),
 }
 
+/// Entries of a dictionary of keys.
 #[derive(Debug)]
 pub struct KeysContents {
     dictionary: Dictionary,
@@ -50,6 +51,7 @@ impl KeysContents {
     }
 }
 
+/// Entries of a sparse tensor.
 #[derive(Debug)]
 pub struct TensorContents {
     names: Vec<String>,
@@ -112,6 +114,7 @@ impl Contents {
         })
     }
 
+    /// Reads a file and checks every number in it.
     pub fn read(path: &Path) -> Result<Self> {
         // Not mapped: the entries stay in memory as long as the table.
         let file = SafetensorsFile::open(path, false)?;

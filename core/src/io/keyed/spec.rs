@@ -22,12 +22,12 @@ pub struct Spec {
     /// Axis sizes of a tensor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<usize>>,
-    /// Names and types of the keys.
     keys: Vec<(String, String)>,
     value: String,
 }
 
 impl Spec {
+    /// Describes a version of a file.
     pub fn of(version: &Version) -> Self {
         let schema = version.contents.schema();
         let mut columns: Vec<(String, String)> =
@@ -78,6 +78,7 @@ impl Spec {
         parse_type(&self.value)
     }
 
+    /// Opens the file and returns its entries.
     pub fn load(&self) -> Result<Arc<Version>> {
         store::open_pinned(Path::new(&self.location), &self.version)
     }

@@ -35,6 +35,7 @@ pub struct Version {
 pub struct Latest(Arc<Mutex<Option<Arc<Version>>>>);
 
 impl Latest {
+    /// Replaces the version.
     pub fn set(&self, version: Arc<Version>) {
         *lock_mutex(&self.0) = Some(version);
     }
@@ -42,7 +43,6 @@ impl Latest {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// Versions that are in use.
     versions: Mutex<Vec<Weak<Version>>>,
     /// Held while a statement changes the file.
     writing: Mutex<()>,
@@ -95,7 +95,6 @@ fn keep_recent(version: &Arc<Version>) {
     trim_recent(&mut recent, |v| v.contents.num_bytes());
 }
 
-/// Drops the oldest versions until number and size are within the limits.
 fn trim_recent<T>(recent: &mut Vec<T>, bytes: impl Fn(&T) -> usize) {
     let total = |recent: &[T]| recent.iter().map(&bytes).fold(0, usize::saturating_add);
     while recent.len() > KEPT || total(recent) > KEPT_BYTES && !recent.is_empty() {
@@ -116,14 +115,13 @@ fn settled_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
+/// Returns the current version of a file.
 pub fn open(path: &Path) -> Result<Arc<Version>> {
     open_version(path, None)
 }
 
-/// Returns the version of a file with this stamp.
-///
-/// # Errors
-/// If the version is no longer in memory and the file has changed.
+/// Returns the version of a file with this stamp. Returns an error if the version is no longer in
+/// memory and the file has changed.
 pub(crate) fn open_pinned(path: &Path, stamp: &str) -> Result<Arc<Version>> {
     open_version(path, Some(stamp))
 }

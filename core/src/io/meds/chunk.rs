@@ -129,19 +129,15 @@ impl MedsChunk {
             && a.value_offsets().as_ptr() == b.value_offsets().as_ptr()
     }
 
-    /// Reads a shard from beginning to end.
-    ///
-    /// # Errors
-    /// If the file cannot be read, lacks a column, has a column of another type, or a subject or
-    /// code is NULL; the message names file, column and row.
+    /// Reads a shard from beginning to end. Returns an error if the file cannot be read, lacks a
+    /// column, has a column of another type, or a subject or code is NULL; the message names file,
+    /// column and row.
     pub(crate) fn read(source: &MedsFile) -> Result<impl Iterator<Item = Result<Self>> + '_> {
         Self::read_columns(source, &COLUMNS)
     }
 
-    /// Reads like [`read`](Self::read), without times.
-    ///
-    /// # Errors
-    /// See [`read`](Self::read), except for errors of times.
+    /// Reads like [`read`](Self::read), without times. For errors see [`read`](Self::read), except
+    /// for errors of times.
     pub(crate) fn read_without_times(
         source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<Self>> + '_> {
@@ -149,10 +145,8 @@ impl MedsChunk {
     }
 
     /// Reads like [`read`](Self::read), but drops rows without a subject or code. Returns their
-    /// columns and indices in the file with each chunk.
-    ///
-    /// # Errors
-    /// See [`read`](Self::read), except for NULL.
+    /// columns and indices in the file with each chunk. For errors see [`read`](Self::read), except
+    /// for NULL.
     pub(crate) fn read_complete(
         source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<(Self, Vec<Gap>)>> + '_> {

@@ -57,7 +57,6 @@ pub struct MedsDataset {
     inner: Arc<Dataset>,
 }
 
-/// State shared by all shards.
 #[derive(Debug)]
 pub(super) struct Dataset {
     root: PathBuf,
@@ -156,7 +155,6 @@ impl MedsDataset {
         self.inner.check_subjects(shard, ids)
     }
 
-    /// Returns the names and files of the shards, in order.
     pub(crate) fn sources(&self) -> &[(String, MedsFile)] {
         &self.inner.shards
     }

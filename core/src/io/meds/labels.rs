@@ -293,7 +293,6 @@ impl Labels {
         )
     }
 
-    /// Returns the labels for which `keep` is true.
     pub(crate) fn filter(&self, keep: &BooleanArray) -> Result<Self> {
         Ok(Self {
             subject_ids: filter(&self.subject_ids, keep)?.as_primitive::<Int64Type>().clone(),
@@ -386,7 +385,6 @@ pub(crate) fn list_tasks(names: &[String]) -> Vec<&str> {
     tasks
 }
 
-/// Returns an error if tasks have labels with values of different kinds.
 fn check_kinds(path: &Path, names: &[String], parts: &[Labels]) -> Result<()> {
     let mut first: Option<(&str, Vec<LabelKind>)> = None;
     for task in list_tasks(names) {
@@ -416,16 +414,13 @@ fn check_kinds(path: &Path, names: &[String], parts: &[Labels]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the kinds of values that a file has.
 pub(crate) fn list_kinds(source: &MedsFile) -> Vec<LabelKind> {
     let has = |kind: &LabelKind| source.schema().field_with_name(kind.column()).is_ok();
     LabelKind::ALL.into_iter().filter(has).collect()
 }
 
-/// Reads subjects and times from rows of a file; NULLs are kept.
-///
-/// # Errors
-/// If they have other types, or do not fit 64-bit microseconds.
+/// Reads subjects and times from rows of a file; NULLs are kept. Returns an error if they have
+/// other types, or do not fit 64-bit microseconds.
 pub(crate) fn keys(
     source: &MedsFile,
     batch: &RecordBatch,

@@ -44,6 +44,7 @@ impl View {
         view
     }
 
+    /// Applies the view to the shards of `rows`.
     pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<Ranges<'a>> {
         let shards = rows
             .shards()

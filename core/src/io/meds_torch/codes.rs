@@ -41,7 +41,6 @@ pub(super) struct CodeEntry {
     pub(super) scaled: bool,
 }
 
-/// Precision in which values are scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arithmetic {
     Raw,

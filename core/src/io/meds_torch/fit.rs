@@ -11,10 +11,8 @@ use crate::error::{Error, Result};
 use crate::io::meds::file::MedsFile;
 use crate::io::meds::{MedsChunk, MedsDataset, Place, Splits, TRAIN, Values};
 
-/// Statistics of one code.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CodeCounts {
-    /// Number of measurements.
     pub(super) rows: u64,
     /// Number of subjects. A subject in two shards is counted twice.
     pub(super) subjects: u64,
@@ -104,7 +102,6 @@ impl SummedNumber for f64 {
     }
 }
 
-/// The rows of a shard that belong to the train split.
 #[derive(Clone, Copy)]
 enum TrainRows {
     All,
@@ -112,10 +109,8 @@ enum TrainRows {
 }
 
 impl Fitted {
-    /// Reads the train split once, `jobs` shards at a time.
-    ///
-    /// # Errors
-    /// If the data set has splits but none named `train`, or a shard cannot be read.
+    /// Reads the train split once, `jobs` shards at a time. Returns an error if the data set has
+    /// splits but none named `train`, or a shard cannot be read.
     pub(super) fn fit(dataset: &MedsDataset, splits: &Splits, jobs: usize) -> Result<Self> {
         let sources = dataset.sources();
         let unknown =

@@ -29,10 +29,7 @@ pub(crate) struct Tables {
 
 /// Builds the tables that [`TensorizedCohort::open`](super::TensorizedCohort) would read from the
 /// output of [`tensorize`](super::tensorize): the same shards, rows, events, tokens and static
-/// facts.
-///
-/// # Errors
-/// See [`tensorize`](super::tensorize), except for errors of its folder.
+/// facts. For errors see [`tensorize`](super::tensorize), except for errors of its folder.
 pub(crate) fn tensorize_in_memory(
     dataset: &MedsDataset,
     split: Option<&str>,

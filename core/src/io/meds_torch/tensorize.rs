@@ -18,6 +18,7 @@ use crate::io::lease::is_temporary;
 use crate::io::meds::{MedsDataset, Place, Splits};
 use crate::io::safetensors::{SaveOptions, write_tensors};
 
+/// Result of a conversion.
 #[derive(Clone, Debug, Default)]
 pub struct TensorizeReport {
     /// The written shards, in the order of the shards read.

@@ -62,7 +62,6 @@ impl SafetensorsFile {
         Ok(Self { source, header: Arc::new(header) })
     }
 
-    /// Creates a file from a parsed header and the available bytes.
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn from_header(source: Source, header: Arc<Header>) -> Self {
         Self { source, header }

@@ -32,20 +32,15 @@ pub(crate) struct Pair {
 /// length and one has a single element, the element is repeated. Each pair of lists is treated
 /// separately, so a row gives the same result in any batch.
 ///
-/// Equal lists are shared, and their leaves are the leaves of the arrays.
-///
-/// # Errors
-/// When the numbers of rows differ, or two valid lists differ in length and neither has one
-/// element.
+/// Equal lists are shared, and their leaves are the leaves of the arrays. Returns an error if the
+/// numbers of rows differ, or two valid lists differ in length and neither has one element.
 pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Lists)
 }
 
 /// Broadcasts like [`pair_arrays`], but repeats lists only if all lists of the axis have one
-/// element, because arrays with named dims have a size per dim instead of per list.
-///
-/// # Errors
-/// Same as [`pair_arrays`]; also for lists of one element among longer lists.
+/// element, because arrays with named dims have a size per dim instead of per list. Errors are the
+/// same as for [`pair_arrays`]; also for lists of one element among longer lists.
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Axes)
 }

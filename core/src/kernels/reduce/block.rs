@@ -25,9 +25,7 @@ pub(super) trait Block<F: Fold>: Copy {
     fn load_full(token: Avx512, values: &[F::In; BLOCK], bits: u64) -> Self;
     /// Loads a shorter slice like [`load_full`](Self::load_full); ignores bits past the end.
     fn load_tail(token: Avx512, values: &[F::In], bits: u64) -> Self;
-    /// Combines two blocks lane by lane.
     fn combine(self, other: Self) -> Self;
-    /// Folds the block down to one register.
     fn to_register(self) -> Self::Part;
     /// Combines `part` with `before` if `more` is set, without a branch.
     fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;

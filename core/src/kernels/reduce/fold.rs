@@ -13,7 +13,6 @@ use super::registers::{Doubles, Singles, Sums};
 #[cfg(not(target_arch = "x86_64"))]
 use Absent as Sums;
 
-/// A reduction of many values to one accumulator.
 pub(super) trait Fold: Sized {
     type In: Copy;
     type Acc: Copy + Default;

@@ -143,7 +143,6 @@ impl StackedLists {
         self.slots.children()
     }
 
-    /// Folds the valid leaves of every slot and applies `finish`.
     pub(super) fn fold<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::In],

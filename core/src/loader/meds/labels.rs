@@ -19,7 +19,6 @@ use crate::dense::DType;
 use crate::error::{Error, Result};
 use crate::table::Column;
 
-/// Labels of the subjects of a loader.
 pub(super) struct LabelCuts {
     pub(super) cuts: Cuts,
     pub(super) targets: Vec<LoaderTarget>,

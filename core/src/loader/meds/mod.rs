@@ -227,17 +227,11 @@ impl MedsLoader {
 
     /// Iterates over an epoch like [`epoch`](Self::epoch), starting at batch `batch`; earlier
     /// batches are not built.
-    ///
-    /// # Errors
-    /// Same as [`epoch`](Self::epoch).
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         self.loader.epoch_from(epoch, batch)
     }
 
     /// Builds one batch of the given items, like [`Loader::batch_of`].
-    ///
-    /// # Errors
-    /// Same as [`Loader::batch_of`].
     pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
         self.loader.batch_of(epoch, items)
     }

@@ -356,10 +356,8 @@ impl MedsOptions {
         self.loader.side
     }
 
-    /// Converts to the options of the underlying loader.
-    ///
-    /// # Errors
-    /// For options that are invalid for any data.
+    /// Converts to the options of the underlying loader. Returns an error for options that are
+    /// invalid for any data.
     pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
         let wrong = |message: &str| Err(Error::invalid(message));
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);

@@ -130,7 +130,6 @@ impl<R: ChunkReader> RowReader<R> {
         self.advance(rows, false)
     }
 
-    /// Returns the appended rows as an array of type `data_type`.
     pub(super) fn finish(&mut self, data_type: &DataType) -> Result<ArrayRef> {
         let lists = std::mem::replace(&mut self.lists, ListsBuilder::new(&self.shape));
         let slots = lists.slots();
@@ -188,7 +187,6 @@ impl<R: ChunkReader> PageCursor<R> {
         }
     }
 
-    /// Checks the counts after the last page.
     fn check_ends(&self, rows: usize) -> Result<()> {
         if rows > 0 || self.rows != self.all {
             return Err(self

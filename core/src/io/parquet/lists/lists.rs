@@ -45,7 +45,6 @@ impl ListStarts {
     }
 }
 
-/// Builder of nested lists, entry by entry.
 #[derive(Debug)]
 pub(super) struct ListsBuilder {
     levels: Vec<LevelBuilder>,

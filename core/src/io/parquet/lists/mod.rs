@@ -34,6 +34,7 @@ use crate::error::{Error, Result};
 
 pub use stream::{ColumnReader, indexed};
 
+/// An open Parquet file.
 #[derive(Debug)]
 pub struct Source<'a, R> {
     /// Name of the file in errors.

@@ -20,7 +20,6 @@ pub(super) struct ListLevel {
     pub(super) filled: u8,
 }
 
-/// Storage of a value in pages, and its width in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeafKind {
     Boolean,
@@ -32,7 +31,6 @@ pub(super) enum LeafKind {
     Eight,
 }
 
-/// A column of lists around values of fixed width.
 #[derive(Clone, Debug)]
 pub(super) struct ColumnShape {
     /// Index of the leaf column in the file.

@@ -389,7 +389,6 @@ fn decode_values<T: DecodedValue>(
     Ok(())
 }
 
-/// Splits off the bytes of `count` values.
 fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes, Fault> {
     match count.checked_mul(T::STORED).filter(|n| *n <= data.len()) {
         Some(bytes) => Ok(data.split_to(bytes)),

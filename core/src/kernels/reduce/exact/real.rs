@@ -106,6 +106,7 @@ pub struct Whole {
 }
 
 impl Whole {
+    /// Creates a number from an integer.
     pub fn of(n: u64) -> Self {
         Self::new(false, vec![n], 0)
     }
