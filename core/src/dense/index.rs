@@ -177,7 +177,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
             Index::Mask(mask) => {
                 let own = mask.shape();
                 if own.is_empty() {
-                    return Err(Error::invalid("a mask must have at least one axis"));
+                    return Err(Error::invalid("a mask has no axes; give it at least one"));
                 }
                 if own != &shape[axis..axis + own.len()] {
                     return Err(Error::invalid(format!(

@@ -100,14 +100,14 @@ macro_rules! reductions {
 }
 
 reductions! {
-    /// Returns the sum along a dim, or of everything.
+    /// Returns the sum along a dim, or of all values.
     sum => Reduction::Sum;
-    /// Returns the product along a dim, or of everything.
+    /// Returns the product along a dim, or of all values.
     prod => Reduction::Prod;
-    /// Returns the mean along a dim, or of everything.
+    /// Returns the mean along a dim, or of all values.
     mean => Reduction::Mean;
-    /// Returns the maximum along a dim, or of everything; NaN if a value is NaN.
+    /// Returns the maximum along a dim, or of all values; NaN if a value is NaN.
     amax => Reduction::Max;
-    /// Returns the minimum along a dim, or of everything; NaN if a value is NaN.
+    /// Returns the minimum along a dim, or of all values; NaN if a value is NaN.
     amin => Reduction::Min;
 }

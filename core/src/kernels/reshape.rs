@@ -165,7 +165,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
             return refuse("only one size can be -1");
         }
         let Some(product) = usize::try_from(*size).ok().and_then(|s| fixed.checked_mul(s)) else {
-            return refuse(&format!("size {i} is {size}"));
+            return refuse(&format!("size {i} is {size}, which is out of range"));
         };
         fixed = product;
     }

@@ -616,7 +616,7 @@ fn fill_gaps(array: &RaggedArray, axis: i64, back: bool) -> Result<RaggedArray> 
     array.with_leaves(fill_lists(array.leaves(), &nulls, &lists, back)?)
 }
 
-/// Visits only the gaps and the leaves next to them.
+/// Fills the nulls of every list, visiting only the gaps and the leaves next to them.
 fn fill_lists(
     leaves: &ArrayRef,
     nulls: &NullBuffer,

@@ -75,7 +75,7 @@ impl RowWindows {
                 usize::try_from(scale_below(random(), slack as u64 + 1)).unwrap_or_default()
             }
             Sampling::BalancedRandom if slack > 0 && self.len > 0 => {
-                // Count starts from `len - 1` elements before the row.
+                // The first possible start is `len - 1` elements before the row.
                 let starts = (len as u64).saturating_add(self.len as u64 - 1);
                 let start = usize::try_from(scale_below(random(), starts)).unwrap_or_default();
                 let end = start.saturating_add(1).min(len);

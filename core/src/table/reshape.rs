@@ -12,8 +12,8 @@ use super::{Axis, Column, RaggedTable};
 use crate::array::{Layout, Offsets, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Fill of a column of the outer axis when [`flatten_with`](RaggedTable::flatten_with) replaces an
-/// element with several: its value for all of them but the first.
+/// Values of an outer column when [`flatten_with`](RaggedTable::flatten_with) replaces an element
+/// with several: the first of them keeps the element's value, and the others get this fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
     /// Zero or false; null for types that are neither numbers nor booleans.

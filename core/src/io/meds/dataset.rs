@@ -92,7 +92,10 @@ impl MedsDataset {
             let entry = entry.map_err(|e| {
                 let path = e.path().unwrap_or(&data).to_path_buf();
                 let cause = e.into_io_error();
-                Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("a loop of links")))
+                Error::io(
+                    path,
+                    cause.unwrap_or_else(|| std::io::Error::other("its links form a loop")),
+                )
             })?;
             let path = entry.path();
             let hidden = is_hidden(path.strip_prefix(&data).unwrap_or(path));

@@ -58,8 +58,9 @@ impl MedsFile {
 
     pub(crate) fn rows(&self) -> Result<usize> {
         let rows = self.metadata.metadata().file_metadata().num_rows();
-        usize::try_from(rows)
-            .map_err(|_| Error::file(&self.path, format!("the footer declares {rows} rows")))
+        usize::try_from(rows).map_err(|_| {
+            Error::file(&self.path, format!("the footer declares {rows} rows, an invalid number"))
+        })
     }
 
     /// Reads all rows of the `columns` that the file has, in file order. `dictionary` names a
@@ -198,7 +199,7 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
         let entry = entry.map_err(|e| {
             let path = e.path().unwrap_or(folder).to_path_buf();
             let cause = e.into_io_error();
-            Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("a loop of links")))
+            Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("its links form a loop")))
         })?;
         let path = entry.path();
         if entry.file_type().is_file() && path.extension().is_some_and(|e| e == ending) {

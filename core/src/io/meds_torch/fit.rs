@@ -21,7 +21,7 @@ pub(super) struct CodeCounts {
     /// Sums of the values and of their squares, in 64 bits.
     pub(super) sum: f64,
     pub(super) sum_sqd: f64,
-    /// The sums in the arithmetic of meds-torch-data; see [`Compensated`].
+    /// The same sums in 32 bits, added in the way of meds-torch-data; see [`Compensated`].
     pub(super) single_sum: f32,
     pub(super) single_sum_sqd: f32,
 }
@@ -195,8 +195,8 @@ impl Keys {
 }
 
 impl ShardFit {
-    /// Returns `None` if a subject occurs again later in the file; only `scattered` counts such
-    /// subjects correctly.
+    /// Reads the counts of a shard's codes. Returns `None` if a subject occurs again after another
+    /// one, unless `scattered`, which counts such subjects once.
     fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };

@@ -206,7 +206,7 @@ impl NrtObject {
         self.inner.object.bytes_read()
     }
 
-    /// Returns the number of responses so far.
+    /// Returns the number of requests that have been answered so far.
     pub fn requests(&self) -> u64 {
         self.inner.object.requests()
     }
