@@ -143,8 +143,8 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
     gather_ranges(array, merge_ranges(ranges.map(|(start, end)| start..end)))
 }
 
-/// Combines the levels of `outer` above axis `axis`, the level `level`, and `below` as its
-/// children.
+/// Builds an array from the levels of `outer` above axis `axis`, then `level` as axis `axis`, with
+/// the elements `below`.
 pub(crate) fn with_axis(
     outer: &RaggedArray,
     rows: usize,

@@ -251,7 +251,9 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
                 let made = try_unary::<_, _, T>(values, |v| {
                     let rounded = round_tens(v.into(), decimals.unsigned_abs());
                     T::Native::try_from(rounded).map_err(|_| {
-                        ArrowError::ArithmeticOverflow(format!("{v:?} rounds to {rounded}"))
+                        ArrowError::ArithmeticOverflow(format!(
+                            "{v:?} rounds to {rounded}, which the type cannot hold"
+                        ))
                     })
                 });
                 made.map_err(|e| Error::invalid(format!("round: {e}; cast to a wider type first")))?

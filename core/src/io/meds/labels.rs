@@ -260,7 +260,7 @@ impl Labels {
         Self::try_new(subject_ids, prediction_times, values)
     }
 
-    /// Concatenates labels; kinds that a part lacks are NULL in it.
+    /// Concatenates labels. A kind of value that a part lacks is NULL in the rows of that part.
     fn concat_parts(parts: &[Self]) -> Result<Self> {
         if let [one] = parts {
             return Ok(one.clone());

@@ -123,7 +123,10 @@ impl ParquetTableReader {
         if rows.start > rows.end || rows.end > file_rows {
             return Err(Error::file(
                 &path,
-                format!("rows {}..{} of {file_rows} were requested", rows.start, rows.end),
+                format!(
+                    "rows {}..{} were requested, but the file has {file_rows} rows",
+                    rows.start, rows.end
+                ),
             ));
         }
         let roots = select_columns(&path, &metadata, options.columns.as_deref())?;

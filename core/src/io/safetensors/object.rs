@@ -116,7 +116,7 @@ impl Object {
         Arc::ptr_eq(&self.store, store) && known.is_none_or(|(a, b)| a == b)
     }
 
-    /// Opens an object with the first request.
+    /// Opens an object; also returns its first bytes, which the first request reads.
     pub(crate) async fn open(
         store: Arc<dyn ObjectStore>,
         location: Location,

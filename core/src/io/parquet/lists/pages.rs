@@ -126,7 +126,7 @@ impl<'a> ColumnChunk<'a> {
     pub(super) fn check_rows(&self, rows: &Range<usize>) -> Result<()> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(self.place.error(format!(
-                "rows {}..{} of {} were requested",
+                "rows {}..{} were requested, but the row group has {} rows",
                 rows.start, rows.end, self.rows
             )));
         }
