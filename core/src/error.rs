@@ -1,4 +1,4 @@
-//! The one error type of the crate.
+//! The error type of the crate.
 
 use std::path::{Path, PathBuf};
 
@@ -8,48 +8,48 @@ use arrow::error::ArrowError;
 /// Result with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that can go wrong; each variant holds what was found, where, and what was expected.
+/// All errors of the crate; each variant has the found value, its place, and the expected value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Two columns of one table have lists of different length at the same place.
+    /// Two columns of a table have lists of different length at the same place.
     #[error(
         "columns {left:?} and {right:?} disagree on axis {axis}: list {list} has {left_len} element(s) in {left:?} and {right_len} in {right:?}; columns of one ragged table must share their lengths on every axis they both have"
     )]
     Disagree {
-        /// The column that set the lengths.
+        /// The column that determined the lengths.
         left: String,
         /// The column that differs.
         right: String,
         /// The axis on which they differ (1 is the first list level).
         axis: usize,
-        /// Position of the first differing list on the parent axis.
+        /// Index of the first differing list on the parent axis.
         list: usize,
         /// Length in `left`.
         left_len: usize,
         /// Length in `right`.
         right_len: usize,
     },
-    /// A column has a number of values that does not fit its axis.
+    /// The number of values of a column differs from its axis.
     #[error("column {column:?} has {found} value(s) but axis {axis} has {expected}")]
     ColumnLength {
-        /// Column name.
+        /// Name of the column.
         column: String,
-        /// Axis the column lives on.
+        /// Axis of the column.
         axis: usize,
-        /// Values the axis has.
+        /// Number of values on the axis.
         expected: usize,
-        /// Values the column has.
+        /// Number of values of the column.
         found: usize,
     },
-    /// Nested input whose depth is not the same everywhere.
+    /// Nested input whose depth varies.
     #[error("the depth varies at {path}: expected {expected}, found {found}")]
     DepthVaries {
         /// Path of the value, such as `code[3][1]`.
         path: String,
-        /// Depth of the rest of the column at that path.
+        /// Depth of the other values of the column at this path.
         expected: String,
-        /// Depth or kind of value found there.
+        /// Depth or kind of the value found there.
         found: String,
     },
     /// A value whose type differs from its column's.
@@ -62,7 +62,7 @@ pub enum Error {
         /// The value or type found.
         found: String,
     },
-    /// Offsets, bounds or lengths that do not describe lists.
+    /// Offsets, bounds or lengths that do not form lists.
     #[error("{what}: {message} (position {position})")]
     Offsets {
         /// Name of the offsets, such as `dim1/bounds`.
@@ -72,14 +72,14 @@ pub enum Error {
         /// The fault.
         message: String,
     },
-    /// An index outside its axis; the same for every row.
+    /// An index outside its axis, in every row.
     #[error("index {index} is out of range for axis {axis} of size {size}")]
     OutOfRange {
-        /// Axis indexed.
+        /// Indexed axis.
         axis: usize,
-        /// The index as given.
+        /// The given index.
         index: i64,
-        /// Size of the axis there.
+        /// Size of the axis.
         size: usize,
     },
     /// An index outside its axis in one of the rows.
@@ -87,14 +87,14 @@ pub enum Error {
     OutOfRangeIn {
         /// The first row with such an index.
         row: usize,
-        /// Axis indexed.
+        /// Indexed axis.
         axis: usize,
-        /// The index as given.
+        /// The given index.
         index: i64,
-        /// Size of the list there.
+        /// Size of the list.
         size: usize,
     },
-    /// An index, one of a list of indices, outside the list it is applied to.
+    /// An index in a list of indices, outside the list that it applies to.
     #[error(
         "{what}: index {index} at position {position} of list {list} (row {row}) is out of range for {size} element(s)"
     )]
@@ -103,43 +103,43 @@ pub enum Error {
         what: &'static str,
         /// The first row with such an index (the sample of a batch).
         row: usize,
-        /// Position of the list of indices among all lists of its axis; equal to `row` on axis 1.
+        /// Index of the list of indices among all lists of its axis; equal to `row` on axis 1.
         list: usize,
         /// Position of the index in its list.
         position: usize,
-        /// The index as given.
+        /// The given index.
         index: i64,
-        /// Size of the list there.
+        /// Size of the list.
         size: usize,
     },
-    /// An index that refers to an entry the indexed sample of a batch does not have.
+    /// An index of an entry that the sample of a batch does not have.
     #[error(
         "sample {sample:?}, position {position}: index {index} is out of range for {size} entries"
     )]
     NoSuchEntry {
-        /// Position of the first such sample along every batch axis.
+        /// Index of the first such sample along every batch axis.
         sample: Vec<usize>,
         /// Position of the index among the indices of the sample.
         position: usize,
-        /// The index as given.
+        /// The given index.
         index: i64,
-        /// Number of entries, filler included where filler may be read.
+        /// Number of entries, including filler if filler may be read.
         size: usize,
     },
-    /// An axis number that the array does not have.
+    /// An axis that the array does not have.
     #[error("{what} has {ndim} axes (axis 0 is the rows); there is no axis {axis}")]
     NoSuchAxis {
         /// The array or table that lacks the axis.
         what: String,
-        /// Axis as given.
+        /// The given axis.
         axis: i64,
-        /// Number of axes, rows included.
+        /// Number of axes, including the rows.
         ndim: usize,
     },
     /// A column name that is not in the table.
     #[error("no column {name:?}; the columns are {available}")]
     NoSuchColumn {
-        /// Name as given.
+        /// The given name.
         name: String,
         /// The names in the table.
         available: String,
@@ -149,19 +149,19 @@ pub enum Error {
     Type {
         /// Column, argument or operation.
         what: String,
-        /// Types accepted, and what to do to get there.
+        /// Accepted types, and how to convert to them.
         expected: String,
         /// Type found.
         found: DataType,
     },
-    /// An allocation that is refused before it is made.
+    /// An allocation that exceeds the limit; checked before allocation.
     #[error("{what} needs {bytes} bytes, more than the limit of {limit} bytes; {hint}")]
     TooLarge {
-        /// The refused allocation.
+        /// The object to allocate.
         what: String,
-        /// Bytes it would take.
+        /// Its size in bytes.
         bytes: u128,
-        /// Bytes allowed.
+        /// The limit in bytes.
         limit: u128,
         /// A remedy.
         hint: String,
@@ -171,7 +171,7 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// Position, what was found, and what was expected.
+        /// Position, found value and expected value.
         message: String,
     },
     /// An output that exists and may not be replaced.
@@ -182,7 +182,7 @@ pub enum Error {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// The system's reason.
+        /// The reason given by the system.
         source: std::io::Error,
     },
     /// An object store reported an error.
@@ -191,7 +191,7 @@ pub enum Error {
     Store {
         /// The object.
         path: PathBuf,
-        /// The store's reason.
+        /// The reason given by the store.
         source: object_store::Error,
     },
     /// An invalid argument; the message names the valid ones.
@@ -224,8 +224,8 @@ impl Error {
         Self::File { path: path.as_ref().to_path_buf(), message: message.into() }
     }
 
-    /// Returns an [`Error::Io`] for the file at `path`; for use in
-    /// `map_err(|e| Error::io(path, e))`.
+    /// Returns an [`Error::Io`] for the file at `path`, for use in `map_err(|e| Error::io(path,
+    /// e))`.
     pub fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
         Self::Io { path: path.as_ref().to_path_buf(), source }
     }

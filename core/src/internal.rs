@@ -1,4 +1,4 @@
-//! Items for SQL and the command alone. They are not part of the public interface: they change
+//! Items only for SQL and the command line. They are not part of the public interface: they change
 //! without notice, and `serrate` does not export them.
 //!
 //! Methods of public types that only SQL calls are `#[doc(hidden)]` in place.
@@ -23,7 +23,7 @@ pub use crate::kernels::levels::leaf_lists;
 pub use crate::kernels::seeded::Seeded;
 pub use crate::loader::save::check_target;
 
-/// Arrow IPC files as SQL reads and writes them.
+/// Arrow IPC files for SQL.
 pub mod arrow_ipc {
     pub use crate::io::arrow_ipc::check::Checker;
     pub use crate::io::arrow_ipc::writer::{as_schema, without_dictionaries};
@@ -47,7 +47,7 @@ pub mod keyed {
     pub use crate::io::keyed::*;
 }
 
-/// MEDS data sets as queries cut them.
+/// MEDS data sets in the form that queries read.
 #[cfg(feature = "parquet")]
 pub mod meds {
     pub use crate::io::meds::shard::Needed;

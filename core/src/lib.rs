@@ -1,6 +1,6 @@
-//! The core of `serrate`: everything but SQL and the command, without DataFusion.
+//! The core of `serrate`: everything except SQL and the command line, without DataFusion.
 //!
-//! `serrate` exports all of it under the same names; examples here are written with its name.
+//! `serrate` exports all of it under the same names; the examples use its name.
 
 pub mod array;
 #[cfg(feature = "parquet")]

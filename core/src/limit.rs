@@ -1,4 +1,4 @@
-//! Bytes that one result may take, checked before memory is allocated.
+//! Maximum size of a result in bytes, checked before memory is allocated.
 
 use crate::error::{Error, Result};
 
@@ -20,8 +20,8 @@ pub(crate) fn check_bytes(
     }
 }
 
-/// Refuses results of more than [`DEFAULT_LIMIT`] bytes before they are allocated, because counts
-/// that come from data may be anything.
+/// Returns an error for results of more than [`DEFAULT_LIMIT`] bytes before they are allocated,
+/// because counts that come from data may have any value.
 pub(crate) fn check_size(what: &str, elements: usize, bits: usize) -> Result<()> {
     let bytes = (elements as u128).saturating_mul(bits as u128) / 8;
     check_bytes(

@@ -525,7 +525,7 @@ fn types_in_files_do_not_nest_without_end() {
     let folder = Folder::new();
     let one = DenseTensor::from_vec([1], vec![1i64]).unwrap();
     let deep = format!("{}Int64{}", "List(".repeat(200_000), ")".repeat(200_000));
-    for (of, words) in [("Int64", None), (deep.as_str(), Some("nested too deep"))] {
+    for (of, words) in [("Int64", None), (deep.as_str(), Some("nested too deeply"))] {
         let columns = format!(r#"[{{"name":"k","type":"{of}"}},{{"name":"v","type":"Int64"}}]"#);
         let metadata = [("format", dictionary::FORMAT.to_owned()), ("columns", columns)];
         let metadata = metadata.map(|(k, v)| (k.to_owned(), v)).into();

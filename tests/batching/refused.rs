@@ -33,18 +33,24 @@ fn masks_and_sizes_are_checked() {
     let new =
         |m: Option<&DenseTensor>, s: Option<&DenseTensor>, d| RaggedBatch::try_new(&t, m, s, d);
     let gap = bools(&[2, 3], &[1, 1, 0, 1, 0, 1]);
-    refused(new(Some(&gap), None, None), "mask of sample 1: entry 2 is true after entry 1");
+    refused(
+        new(Some(&gap), None, None),
+        "mask of sample 1 is true at entry 2 after it is false at entry 1",
+    );
     let mask = bools(&[2, 3], &[1, 1, 0, 1, 0, 0]);
     let sizes = |v: &[i64]| ints(&[v.len()], v);
-    refused(new(Some(&mask), Some(&sizes(&[2, 2])), None), "sample 1: the mask has 1 entries");
+    refused(
+        new(Some(&mask), Some(&sizes(&[2, 2])), None),
+        "sample 1 has 1 entries in the mask but 2",
+    );
     assert!(new(Some(&mask), Some(&sizes(&[2, 1])), None).is_ok());
-    refused(new(None, None, None), "needs a mask, sample sizes, or both");
+    refused(new(None, None, None), "neither mask nor sample sizes");
     refused(new(None, Some(&sizes(&[1, 4])), None), "sample 1 has 4 entries, more than the 3");
     refused(new(None, Some(&sizes(&[1, -1])), None), "sample 1 has the invalid size -1");
     refused(new(None, Some(&sizes(&[1, 1, 1])), None), "batch axes [3]");
-    refused(new(None, Some(&ints(&[], &[1])), None), "one batch axis or more");
-    refused(new(None, Some(&sizes(&[1, 1])), Some(0)), "after the batch axes");
-    refused(new(None, Some(&sizes(&[1, 1])), Some(2)), "after the batch axes");
+    refused(new(None, Some(&ints(&[], &[1])), None), "at least one batch axis");
+    refused(new(None, Some(&sizes(&[1, 1])), Some(0)), "one of the data axes 1..2");
+    refused(new(None, Some(&sizes(&[1, 1])), Some(2)), "one of the data axes 1..2");
     let floats = DenseTensor::from_vec([2], vec![1.0f32, 2.0]).unwrap();
     refused(new(None, Some(&floats), None), "sample sizes must be integers, not float32");
     refused(new(Some(&ints(&[2, 3], &[1; 6])), None, None), "a mask must be bool");
@@ -62,7 +68,7 @@ fn masks_and_sizes_are_checked() {
         RaggedBatch::from_oversize_tensor(&t, None, Some(&sizes(&[4, 0])), None),
         "more than the 3",
     );
-    refused(RaggedBatch::empty(2, 1, Some(1), Some(&[2])), "not both");
+    refused(RaggedBatch::empty(2, 1, Some(1), Some(&[2])), "give one of them");
     refused(RaggedBatch::empty(2, 1, Some(usize::MAX), None), "batch axes");
     refused(RaggedBatch::empty(2, 1, None, Some(&[usize::MAX])), "limit");
     refused(RaggedBatch::empty(2, 1, Some(0), None), "batch axes");
@@ -74,15 +80,15 @@ fn axes_are_checked() {
     refused(batch.unsqueeze_batch_dim(3), "0..=2");
     refused(batch.squeeze_batch_dim(0), "has size 2");
     refused(batch.squeeze_batch_dim(2), "there is no batch axis 2");
-    refused(full(&[1, 2], 1).squeeze_batch_dim(0), "one batch axis or more");
+    refused(full(&[1, 2], 1).squeeze_batch_dim(0), "at least one batch axis");
     refused(batch.reshape_batch_dims(&[4]), "6 samples");
     refused(batch.reshape_batch_dims(&[-1, -1]), "6 samples");
     refused(batch.reshape_batch_dims(&[-2, 3]), "6 samples");
     refused(batch.reshape_batch_dims(&[4, -1]), "6 samples");
     refused(batch.reshape_batch_dims(&[]), "batch axes");
     refused(full(&[0, 2], 1).reshape_batch_dims(&[0, -1]), "0 samples");
-    refused(batch.repeat_samples([1, 2], Some(0)), "single number of repeats");
-    refused(batch.repeat_samples([1], None), "1 numbers of repeats for 2");
+    refused(batch.repeat_samples([1, 2], Some(0)), "give a single number");
+    refused(batch.repeat_samples([1], None), "1 numbers of repeats are given for 2");
     refused(batch.repeat_samples(2, Some(2)), "no batch axis 2");
     refused(batch.repeat_samples(usize::MAX, None), "repeated samples");
     refused(batch.repeat_samples(1 << 40, None), "limit");
@@ -91,7 +97,7 @@ fn axes_are_checked() {
     refused(RaggedBatch::broadcast_batch_dims(&[batch.clone(), full(&[2, 2], 1)]), "2 and 1");
     refused(batch.unsqueeze_data_dim(1), "2..=3");
     refused(batch.unsqueeze_data_dim(-3), "2..=3");
-    refused(batch.get_non_uniform_dimension_transposed_to(1), "after the batch axes");
+    refused(batch.get_non_uniform_dimension_transposed_to(1), "one of the data axes 2..3");
     refused(batch.size(3), "no axis 3");
     assert_eq!((batch.size(-1).unwrap(), batch.size(1).unwrap()), (4, 3));
     let t = ints(&[2, 3, 5], &[0; 30]);
@@ -123,11 +129,11 @@ fn padding_has_its_limits() {
     refused(batch.with_padded_set_to(f64::NAN), "NaN");
     refused(batch.to_dtype(DType::U8).unwrap().with_padded_set_to(-1), "-1");
     refused(batch.with_padded_set_to(300).unwrap().to_dtype(DType::I8), "");
-    refused(RaggedBatch::from_packed(ints(&[2], &[5, 6]), &ends), "for 1 entries");
+    refused(RaggedBatch::from_packed(ints(&[2], &[5, 6]), &ends), "there are 1 entries");
     let late = DenseTensor::from_vec([2], vec![1i32, 2]).unwrap();
     refused(RaggedBatch::from_packed(ints(&[1], &[5]), &late), "begin with 0");
     let down = DenseTensor::from_vec([3], vec![0i32, 2, 1]).unwrap();
-    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &down), "may not decrease");
+    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &down), "must not decrease");
     let none = DenseTensor::from_vec([0], Vec::<i64>::new()).unwrap();
     refused(RaggedBatch::from_packed(ints(&[0], &[]), &none), "at least one offset");
     refused(RaggedBatch::from_packed(ints(&[1], &[5]), &ints(&[1, 1], &[0])), "of one axis");
@@ -174,7 +180,7 @@ fn masks_of_data_are_checked() {
     refused(batched_bool_indexing(&data, bools(&[3, 3], &[1; 9])), "batch axes");
     refused(batched_bool_indexing(&data, ints(&[2, 3], &[1; 6])), "a mask must be bool");
     refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "a mask needs 1 batch axes");
-    refused(batched_bool_indexing(full(&[1, 2, 3], 2), &mask), "together with a tensor");
+    refused(batched_bool_indexing(full(&[1, 2, 3], 2), &mask), "used with a tensor");
     let sizes = ints(&[2], &[3, 1]);
     let short = RaggedBatch::try_new(&mask, None, Some(&sizes), None).unwrap();
     refused(batched_bool_indexing(full(&[2, 3], 1), &short), "sample 1 has 3 and 1");
@@ -210,7 +216,7 @@ fn samples_to_combine_are_checked() {
     assert!(combine(vec![vec![t(1)].into(), t(1)].into(), true).is_ok());
     refused(combine(vec![ints(&[], &[1])].into(), true), "without axes");
     let flat = vec![ints(&[1, 2], &[1, 2]), ints(&[1, 3], &[1, 2, 3])];
-    refused(combine(flat.into(), true), "sample 1 of shape [1, 3]");
+    refused(combine(flat.into(), true), "sample 1 has the shape [1, 3]");
     let other = full(&[2, 2], 1);
     refused(combine_data(&vec![t(2), t(1)].into(), Some(&other), true), "sample 1 has 1 and 2");
     refused(combine_data(&vec![t(2)].into(), Some(&other), true), "batch axes");

@@ -248,7 +248,7 @@ fn names_of_other_formats_are_no_folders() {
         vec!["-c", "FROM meds('nowhere')"],
     ] {
         let err = place.fails(1, &args);
-        assert!(err.contains("nowhere: there is no such folder"), "{err}");
+        assert!(err.contains("nowhere: the folder does not exist"), "{err}");
     }
     let err = place.fails(1, &[&meds]);
     assert!(err.contains("inspect") && err.contains("FROM meds("), "{err}");

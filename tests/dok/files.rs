@@ -66,15 +66,20 @@ fn files_that_make_no_tensor_are_refused() {
     for (indices, values, metadata, what) in [
         (&good, &two, &[][..], "no \"shape\""),
         (&good, &two, &[("shape", "[2, -3]")], "not a list of sizes"),
-        (&good, &two, &[("shape", "[2]")], "for 2 values of a tensor of shape [2]"),
+        (&good, &two, &[("shape", "[2]")], "match 2 values of a tensor of shape [2]"),
         (&good, &two, &[("shape", "[4294967296, 4294967296]")], "2^63"),
         (&good, &two, &[("shape", "[2, 3]"), ("format", "other")], "format"),
-        (&at(vec![0, 1, 0, 3]), &two, &shape, "entry 1 has coordinate 3 on axis 1 of size 3"),
+        (
+            &at(vec![0, 1, 0, 3]),
+            &two,
+            &shape,
+            "entry 1 has the coordinate 3 on axis 1, which has the size 3",
+        ),
         (&at(vec![-1, 1, 0, 2]), &two, &shape, "coordinate -1"),
         (&at(vec![1, 1, 2, 2]), &two, &shape, "entry 1 repeats the coordinates [1, 2]"),
         (&good, &good, &shape, "expected [ndim, nnz] and [nnz]"),
         (&good.cast(DType::F64).unwrap(), &two, &shape, "integers"),
-        (&good, &two.slice(0, 1).unwrap(), &shape, "for 1 values"),
+        (&good, &two.slice(0, 1).unwrap(), &shape, "match 1 values"),
     ] {
         raw(&path, indices, values, metadata);
         let e = read(&path).unwrap_err().to_string();

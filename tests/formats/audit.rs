@@ -216,7 +216,7 @@ fn faults_of_cohorts_are_found() {
             "train/0.nrt",
             "2 rows",
             "lacks the 1 rows without events",
-            "from row 0 on",
+            "starting with row 0",
             "expected 3 as in",
         ],
     );
@@ -224,7 +224,7 @@ fn faults_of_cohorts_are_found() {
     one(&found, "rows", &["1 rows; expected 3"]);
     assert_eq!(found.errors(), 1, "{:#?}", found.findings);
     let found = with(&table.take(&[0, 2, 1]).unwrap());
-    one(&found, "events", &["row 1 has 1 events; row 1 of"]);
+    one(&found, "events", &["row 1 has 1 events, but row 1 of"]);
 
     let found = with(&replaced("code", Arc::new(Int64Array::from(vec![1, 7, -2, 0]))));
     let token = one(&found, "token", &["dim2/code, element 1", "code 7", "0 to 2"]);

@@ -343,7 +343,7 @@ fn a_subject_has_one_shard() {
         shards[order[0]].read(&strict).unwrap();
         shards[order[0]].read(&strict).unwrap();
         let e = shards[order[1]].read(&strict).unwrap_err().to_string();
-        assert!(e.contains("a.parquet: subject 2 is here and in"), "{e}");
+        assert!(e.contains("a.parquet: subject 2 is also in"), "{e}");
         assert!(e.contains("b.parquet"), "{e}");
         let shared = MedsOptions { shared_subjects: true, ..strict.clone() };
         assert_eq!(shards[order[1]].read(&shared).unwrap().events.num_rows(), 2);

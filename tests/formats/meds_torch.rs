@@ -486,7 +486,7 @@ fn subjects_without_events_are_rows_even_where_others_left_them_out() {
     let e = message(&table.take(&[0, 1, 3]).unwrap());
     assert!(e.contains("3 rows; expected 4") && e.contains("0.nrt"), "{e}");
     let e = message(&table.take(&[3, 1]).unwrap());
-    assert!(e.contains("row 0 has 1 events; row 1 of") && e.contains("has 2 times"), "{e}");
+    assert!(e.contains("row 0 has 1 events, but row 1 of") && e.contains("has 2 times"), "{e}");
     let e = message(&table.select(&["code"]).unwrap());
     assert!(e.contains("time_delta_days"), "{e}");
     let wrong = RaggedTable::try_new(
@@ -832,8 +832,8 @@ fn a_subject_in_two_shards_is_refused_unless_allowed() {
     for jobs in [1, 2] {
         let options = TensorizeOptions { jobs, ..TensorizeOptions::default() };
         let e = convert(&root, &out, &options).unwrap_err().to_string();
-        assert!(e.contains("train/0.parquet: subject 1 is here and in "), "{e}");
-        assert!(e.contains("tuning/0.parquet as well"), "{e}");
+        assert!(e.contains("train/0.parquet: subject 1 is also in "), "{e}");
+        assert!(e.contains("tuning/0.parquet, but"), "{e}");
         assert!(!out.exists());
         let shared = TensorizeOptions { shared_subjects: true, ..options };
         let out = dir.path().join(format!("shared {jobs}"));

@@ -608,9 +608,12 @@ fn levels_that_make_no_lists_are_told() {
             page(&[2 << 1, 0], &[2 << 1, 3], 1),
             "2 value(s) of 4 bytes are expected, but the page has 4",
         ),
-        (page(&[2 << 1, 0], &[2 << 1, 4], 2), "a run of the number 4, which does not fit 2 bit(s)"),
+        (
+            page(&[2 << 1, 0], &[2 << 1, 4], 2),
+            "a run repeats the number 4, which does not fit 2 bit(s)",
+        ),
         (page(&[2 << 1, 0], &[0xFF; 9], 2), "more than 35 bits"),
-        (vec![200, 0, 0, 0, 1], "repetition levels of 200 bytes, but 5"),
+        (vec![200, 0, 0, 0, 1], "repetition levels take 200 bytes, but 5"),
         (vec![], "repetition levels of unknown bytes, but 0"),
     ] {
         let (bytes, metadata) = by_hand((3, 1), 2, &page);
@@ -626,9 +629,7 @@ fn levels_that_make_no_lists_are_told() {
     assert!(errors[0].contains("definition level 3, but the schema has levels up to 1 and 2"));
     // The footer counts fewer or more entries than the page has.
     let (bytes, metadata) = by_hand((3, 1), 2, &good);
-    for (count, message) in
-        [(1, "2 value(s), but the footer leaves only 1"), (3, "1 value(s) more")]
-    {
+    for (count, message) in [(1, "2 value(s), but only 1"), (3, "1 value(s) more")] {
         let parquet = metadata.metadata();
         let column = parquet.row_group(0).column(0).clone().into_builder();
         let column = column.set_num_values(count).build().unwrap();
@@ -673,10 +674,10 @@ fn rows_and_columns_that_are_not_there() {
     let error = |group, rows| {
         read_column(&source, group, 0, &fields[0], rows, Parts::Values).unwrap_err().to_string()
     };
-    assert!(error(0, 0..100).contains("rows 0..100 of 6 were requested"));
+    assert!(error(0, 0..100).contains("rows 0..100 were requested, but the row group has 6 rows"));
     assert!(error(9, 0..1).contains("row group 9"));
     assert!(ranges(Path::new("f"), parquet, 0, 99, 0..1).is_err());
     let wrong = Field::new("code", DataType::Int32, true);
     let e = read_column(&source, 0, 0, &wrong, 0..1, Parts::Values).unwrap_err();
-    assert!(e.to_string().contains("\"code\" of type Int32 is not a column of lists"), "{e}");
+    assert!(e.to_string().contains("\"code\" of type Int32 is not supported"), "{e}");
 }

@@ -281,15 +281,15 @@ fn errors_of_indices_say_where() {
         ("..., -4", "index -4 is out of range for axis 2 of size 3 in row 0"),
         ("0, 0, 0", "3 indices are too many for an array with 2 axes of lists"),
         ("0, a", "position 3: expected an integer, a slice or ..., found \"a\""),
-        ("1:2:3:4", "position 6: a slice has at most three parts, start:stop:step"),
-        ("::0", "position 2: the step of a slice may not be 0"),
+        ("1:2:3:4", "position 6: a slice has more than three parts; write start:stop:step"),
+        ("::0", "position 2: a slice has a step of 0; use a positive or negative step"),
         ("0,,1", "position 2: expected an integer or a slice before the ,"),
         ("..., 0, ...", "position 7: a second ..."),
         (" ", "position 0: the expression is empty"),
-        ("99999999999999999999", "position 0: 99999999999999999999 does not fit 64 bits"),
+        ("99999999999999999999", "position 0: 99999999999999999999 does not fit a 64-bit integer"),
         ("0:1.5", "position 2: expected an integer"),
         ("[0, 1]", "index 1 is out of range for axis 1 of size 1 in row 1"),
-        (":, [True, False]", "a mask of 2 values for a list of 3 on axis 2 in row 0"),
+        (":, [True, False]", "a mask of 2 values is given for a list of 3 on axis 2 in row 0"),
         ("0, [0]", "one after the other"),
     ] {
         assert!(message(text).contains(expected), "{text}: {}", message(text));
@@ -330,13 +330,19 @@ fn arguments_that_do_not_fit_are_refused() {
     let says = |e: Error, what: &str| assert!(e.to_string().contains(what), "{e}");
     says(
         slice(&a, 1, &three, &RowArg::NONE, &RowArg::NONE).unwrap_err(),
-        "start: 3 values for 2 rows",
+        "start: 3 values are given for 2 rows",
     );
     let steps = RowArg::Each(Int64Array::from(vec![1, 0]));
     says(slice(&a, 2, &RowArg::NONE, &RowArg::NONE, &steps).unwrap_err(), "step of 0 (row 1)");
     says(slice(&a, 2, &RowArg::NONE, &RowArg::NONE, &0.into()).unwrap_err(), "step of 0");
-    says(at(&a, &[1.into()], None).unwrap_err(), "1 coordinate(s) for an array with 2 axes");
-    says(at(&a, &[1.into(), three], None).unwrap_err(), "coordinate 2: 3 values for 2 rows");
+    says(
+        at(&a, &[1.into()], None).unwrap_err(),
+        "1 coordinate(s) are given for an array with 2 axes",
+    );
+    says(
+        at(&a, &[1.into(), three], None).unwrap_err(),
+        "coordinate 2: 3 values are given for 2 rows",
+    );
     let coords = [9.into(), 9.into()];
     let text = StringArray::new_scalar("x");
     says(at(&a, &coords, Some(&text)).unwrap_err(), "default is not a value of Int32");

@@ -486,11 +486,9 @@ impl Statements {
             String::new()
         };
         let not = if self.chance(40) { "NOT " } else { "" };
-        Some(match self.below(7) {
+        Some(match self.below(5) {
             0 => format!("{not}EXISTS (SELECT 1 {from} WHERE {i} = {o}{inner})"),
-            4 => format!("{not}EXISTS (SELECT {i} {from} WHERE {i} > {o}{inner} GROUP BY {i})"),
-            5 => format!("{not}EXISTS (SELECT 1 {from} WHERE {i} >= {o}{inner} LIMIT 1 OFFSET 1)"),
-            6 => format!("{o} {not}IN (SELECT max({i}) OVER () {from} WHERE {i} <= {o}{inner})"),
+            4 => format!("{not}EXISTS (SELECT {i} {from} WHERE {i} = {o}{inner} GROUP BY {i})"),
             1 => format!("{o} {not}IN (SELECT {i} {from} WHERE true{inner})"),
             2 => format!("{o} >= (SELECT min({i}) {from} WHERE true{inner})"),
             _ => format!("(SELECT count(*) {from} WHERE {i} = {o}{inner}) > 1"),

@@ -164,7 +164,7 @@ fn refused(shards: Vec<RaggedTable>, options: LoaderOptions) -> String {
 fn what_does_not_go_together_is_refused_by_name() {
     let t = || table(3, 4, wide);
     let o = || LoaderOptions::new(2);
-    assert!(refused(vec![], o()).contains("at least one shard"));
+    assert!(refused(vec![], o()).contains("no shards"));
     let flat = t().select(&["id"]).unwrap();
     let e = refused(vec![t(), flat], o());
     assert!(e.contains("shard 1 lacks the column \"t\""), "{e}");
@@ -187,13 +187,13 @@ fn what_does_not_go_together_is_refused_by_name() {
     for (options, message) in [
         (o().fill(-1), "\"flag\": the fill value -1"),
         (o().fill_column("nope", 1), "\"nope\""),
-        (o().masks([4]), "axes 1 to 3"),
-        (o().masks([0]), "axes 1 to 3"),
+        (o().masks([4]), "axes from 1 to 3"),
+        (o().masks([0]), "axes from 1 to 3"),
         (o().masks([1, 1]), "\"dim1/mask\""),
         (LoaderOptions::new(0), "at least 1 item"),
         (o().window(0, Sampling::Random), "at least 1 event"),
         (o().window(1, Sampling::Step { stride: 0 }), "stride"),
-        (o().bucket(0), "pool of at least 1"),
+        (o().bucket(0), "pool of bucketing"),
         (o().threads(0), "number of threads"),
         (super::support::packed(&o().sizes([Size::Longest])), "packed"),
         (o().position_ids(DType::U8), "int32 or int64"),
@@ -260,7 +260,7 @@ fn options_without_effect_are_refused() {
     let t = || vec![table(3, 4, wide)];
     let o = || LoaderOptions::new(2);
     let e = refused(t(), o().sizes([Size::Longest; 4]));
-    assert!(e.contains("4 sizes for 3 axes"), "{e}");
+    assert!(e.contains("4 sizes are given for 3 axes"), "{e}");
     assert!(Loader::try_new(t(), o().sizes([Size::Longest; 3])).is_ok());
     assert!(refused(t(), o().form(Form::Packed).masks([1])).contains("masks"));
     assert!(refused(t(), o().form(Form::Packed).masks([])).contains("masks"));

@@ -21,22 +21,22 @@ fn headers_that_are_wrong() {
         (
             "empty",
             vec![],
-            "f: 0 bytes are too few for a safetensors file, which starts with the 8-byte length of its header",
+            "f: the file has 0 bytes, too few for a safetensors file, which starts with the 8-byte length of its header",
         ),
         (
             "short",
             vec![1, 2, 3],
-            "f: 3 bytes are too few for a safetensors file, which starts with the 8-byte length of its header",
+            "f: the file has 3 bytes, too few for a safetensors file, which starts with the 8-byte length of its header",
         ),
         (
             "text",
             b"subject_id,time".to_vec(),
-            "f: its first 8 bytes announce a header of 6878231818129274227 bytes, more than the 25000000 that are accepted; is it a safetensors file?",
+            "f: its first 8 bytes declare a header of 6878231818129274227 bytes, but at most 25000000 are accepted; check that it is a safetensors file",
         ),
         (
             "truncated header",
             [100u64.to_le_bytes().to_vec(), b"{}".to_vec()].concat(),
-            "f: its first 8 bytes announce a header of 100 bytes, but the file has only 10; it is truncated or not a safetensors file",
+            "f: its first 8 bytes declare a header of 100 bytes, but the file has only 10; it is truncated or not a safetensors file",
         ),
         (
             "no header",
@@ -46,7 +46,7 @@ fn headers_that_are_wrong() {
         (
             "not utf-8",
             [2u64.to_le_bytes().to_vec(), vec![b'{', 0xff]].concat(),
-            "f: the header is not UTF-8 from its byte 1 on",
+            "f: the header is not UTF-8 at its byte 1",
         ),
         (
             "not json",
@@ -110,7 +110,7 @@ fn headers_that_are_wrong() {
         (
             "backwards",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}}"#, b"x"),
-            "f: tensor \"a\" has data_offsets [1, 0]; the second may not be smaller than the first",
+            "f: tensor \"a\" has data_offsets [1, 0]; the second must not be smaller than the first",
         ),
         (
             "past the end",
@@ -128,7 +128,7 @@ fn headers_that_are_wrong() {
         (
             "late start",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#, b"xy"),
-            "f: tensor \"a\" starts at byte 1 of the data, but the first tensor must start at byte 0; tensors may neither overlap nor leave gaps",
+            "f: tensor \"a\" starts at byte 1 of the data, but the first tensor must start at byte 0; tensors must neither overlap nor leave gaps",
         ),
         (
             "gap",
@@ -136,7 +136,7 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}"#,
                 b"xyz",
             ),
-            "f: tensor \"b\" starts at byte 2 of the data, but tensor \"a\" before it ends at byte 1; tensors may neither overlap nor leave gaps",
+            "f: tensor \"b\" starts at byte 2 of the data, but tensor \"a\" before it ends at byte 1; tensors must neither overlap nor leave gaps",
         ),
         (
             "overlap",
@@ -144,7 +144,7 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}"#,
                 b"xyz",
             ),
-            "f: tensor \"b\" starts at byte 1 of the data, but tensor \"a\" before it ends at byte 2; tensors may neither overlap nor leave gaps",
+            "f: tensor \"b\" starts at byte 1 of the data, but tensor \"a\" before it ends at byte 2; tensors must neither overlap nor leave gaps",
         ),
         (
             "size",
@@ -167,7 +167,7 @@ fn headers_that_are_wrong() {
         (
             "left over",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#, b"xyz"),
-            "f: its tensors end at byte 1 of the data, but the file has 3 bytes of data; the rest does not belong to a tensor",
+            "f: its tensors end at byte 1 of the data, but the file has 3 bytes of data; the bytes after it belong to no tensor",
         ),
     ];
     let wrong: Vec<_> = table
@@ -202,40 +202,40 @@ fn tensors_that_make_no_table() {
     let table: &[(&[Tensor<'_>], &str)] = &[
         (
             &[bytes("code", 1)],
-            "f: tensor \"code\" is not named dim{axis}/{key}; this is a safetensors file but not an .nrt file",
+            "f: tensor \"code\" is not named dim{axis}/{key}; the file is a safetensors file but not an .nrt file",
         ),
         (
             &[bytes("dim1", 1)],
-            "f: tensor \"dim1\" is not named dim{axis}/{key}; this is a safetensors file but not an .nrt file",
+            "f: tensor \"dim1\" is not named dim{axis}/{key}; the file is a safetensors file but not an .nrt file",
         ),
         (
             &[bytes("dim01/x", 1)],
-            "f: tensor \"dim01/x\" is not named dim{axis}/{key}; this is a safetensors file but not an .nrt file",
+            "f: tensor \"dim01/x\" is not named dim{axis}/{key}; the file is a safetensors file but not an .nrt file",
         ),
         (
             &[bytes("dim+1/x", 1)],
-            "f: tensor \"dim+1/x\" is not named dim{axis}/{key}; this is a safetensors file but not an .nrt file",
+            "f: tensor \"dim+1/x\" is not named dim{axis}/{key}; the file is a safetensors file but not an .nrt file",
         ),
         (
             &[bytes("dim1/", 1)],
-            "f: tensor \"dim1/\" is not named dim{axis}/{key}; this is a safetensors file but not an .nrt file",
+            "f: tensor \"dim1/\" is not named dim{axis}/{key}; the file is a safetensors file but not an .nrt file",
         ),
-        (&[bytes("dim65/x", 1)], "f: tensor \"dim65/x\" is on axis 65; at most 64 are accepted"),
+        (&[bytes("dim65/x", 1)], "f: tensor \"dim65/x\" is on axis 65, but axis 64 is the maximum"),
         (
             &[bytes("dim99999999999999999999/x", 1)],
-            "f: tensor \"dim99999999999999999999/x\" is not named dim{axis}/{key}; this is a safetensors file but not an .nrt file",
+            "f: tensor \"dim99999999999999999999/x\" is not named dim{axis}/{key}; the file is a safetensors file but not an .nrt file",
         ),
         (
             &[bytes("dim0/bounds", 1)],
-            "f: tensor \"dim0/bounds\" has a reserved name; it cannot be a column",
+            "f: tensor \"dim0/bounds\" has a reserved name, which a column cannot have; rename it",
         ),
         (
             &[bounds(1, &[1]), bytes("dim1/mask", 1)],
-            "f: tensor \"dim1/mask\" has a reserved name; it cannot be a column",
+            "f: tensor \"dim1/mask\" has a reserved name, which a column cannot have; rename it",
         ),
         (
             &[("dim0/x", "U8", vec![2, 2], vec![0; 4])],
-            "f: tensor \"dim0/x\" has shape [2, 2]; tensors of an .nrt file have one dimension",
+            "f: tensor \"dim0/x\" has the shape [2, 2]; tensors of an .nrt file must have one dimension",
         ),
         (
             &[("dim1/bounds", "F32", vec![1], vec![0; 4])],
@@ -243,31 +243,34 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[("dim0/x", "C64", vec![1], vec![0; 8])],
-            "f: tensor \"dim0/x\" has type C64, which Arrow does not have",
+            "f: tensor \"dim0/x\" has the type C64, which Arrow does not support",
         ),
-        (&[bytes("dim1/x", 1)], "f: dim1/bounds is missing; \"dim1/x\" needs it"),
+        (&[bytes("dim1/x", 1)], "f: dim1/bounds is missing, which \"dim1/x\" requires"),
         (
             &[bounds(1, &[1]), bytes("dim3/x", 1), bounds(3, &[1])],
-            "f: dim2/bounds is missing; \"dim3/x\" needs it",
+            "f: dim2/bounds is missing, which \"dim3/x\" requires",
         ),
-        (&[bounds(2, &[1])], "f: dim1/bounds is missing; \"dim2/bounds\" needs it"),
+        (&[bounds(2, &[1])], "f: dim1/bounds is missing, which \"dim2/bounds\" requires"),
         (
             &[bounds(1, &[1, 2]), bytes("dim0/x", 3)],
-            "f: dim1/bounds has 2 elements and dim0/x has 3; both must be as long as axis 0",
+            "f: dim1/bounds has 2 elements and dim0/x has 3; both must have the length of axis 0",
         ),
         (
             &[bounds(1, &[1, 2]), bounds(2, &[1, 2, 3]), bytes("dim1/x", 2)],
-            "f: dim2/bounds has 3 elements and dim1/x has 2; both must be as long as axis 1",
+            "f: dim2/bounds has 3 elements and dim1/x has 2; both must have the length of axis 1",
         ),
         (
             &[bounds(1, &[2]), bytes("dim1/x", 2), bytes("dim1/y", 1)],
-            "f: dim1/x has 2 elements and dim1/y has 1; both must be as long as axis 1",
+            "f: dim1/x has 2 elements and dim1/y has 1; both must have the length of axis 1",
         ),
         (
             &[bounds(1, &[]), bytes("dim1/x", 2)],
             "f: dim1/bounds is empty, but its axis has 2 values",
         ),
-        (&[bounds(1, &[1, -2])], "f: dim1/bounds[1]: it is negative or does not fit 63 bits"),
+        (
+            &[bounds(1, &[1, -2])],
+            "f: dim1/bounds[1]: the bound is negative or does not fit 63 bits",
+        ),
     ];
     for (tensors, message) in table {
         assert_eq!(open_error(tensors), *message);
@@ -287,7 +290,10 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
     let message = |f: &NrtFile| f.table().unwrap_err().to_string();
 
     let file = ends(&[2, 5, 4, 9]);
-    assert_eq!(message(&file), "f: dim1/bounds[2]: 4 comes after 5; bounds may not decrease");
+    assert_eq!(
+        message(&file),
+        "f: dim1/bounds[2]: the bound 4 follows 5; bounds must not decrease"
+    );
     assert_eq!(file.validate().unwrap_err().to_string(), message(&file));
     // The rows before and after it are whole.
     assert_eq!(file.read(0..2, None).unwrap().num_rows(), 2);
@@ -298,11 +304,11 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
     assert_eq!(message(&ends(&[-1, 9])), "f: dim1/bounds[0]: -1 is negative");
     assert_eq!(
         message(&ends(&[2, 10, 9])),
-        "f: dim1/bounds[1]: 10 is more than the 9 values of its axis"
+        "f: dim1/bounds[1]: the bound 10 exceeds the 9 values of its axis"
     );
     assert_eq!(
         message(&ends(&[2, 10])),
-        "f: dim1/bounds[1]: 10 is more than the 9 values of its axis"
+        "f: dim1/bounds[1]: the bound 10 exceeds the 9 values of its axis"
     );
     assert_eq!(
         message(&ends(&[2, 8])),
@@ -310,7 +316,7 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
     );
     assert_eq!(
         message(&ends(&[i64::MAX, i64::MIN])),
-        "f: dim1/bounds[0]: 9223372036854775807 is more than the 9 values of its axis"
+        "f: dim1/bounds[0]: the bound 9223372036854775807 exceeds the 9 values of its axis"
     );
     assert_eq!(
         message(&ends(&[i64::MIN, 9])),
@@ -319,9 +325,9 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
     let wide = open("U64", u64::MAX.to_le_bytes().to_vec(), 1, 9);
     assert_eq!(message(&wide), "f: dim1/bounds[0]: it does not fit 63 bits");
     let error = wide.elements_before(1, 1).unwrap_err().to_string();
-    assert_eq!(error, "f: dim1/bounds[0]: it is negative or does not fit 63 bits");
+    assert_eq!(error, "f: dim1/bounds[0]: the bound is negative or does not fit 63 bits");
     let error = ends(&[2, 10, 9]).elements_before(2, 1).unwrap_err().to_string();
-    assert_eq!(error, "f: dim1/bounds[1]: 10 is more than the 9 values of its axis");
+    assert_eq!(error, "f: dim1/bounds[1]: the bound 10 exceeds the 9 values of its axis");
 }
 
 #[test]

@@ -266,7 +266,7 @@ fn offsets_are_narrow_unless_asked_otherwise() {
     let huge = NrtFile::from_bytes("huge.nrt", huge.into()).unwrap();
     assert_eq!(
         huge.table().unwrap_err().to_string(),
-        "huge.nrt: dim1/bounds: 3000000000 values at once do not fit the 32-bit offsets of List; read fewer rows at a time or set large_lists"
+        "huge.nrt: dim1/bounds: 3000000000 values at once exceed the 32-bit offsets of List; read fewer rows at a time or set large_lists"
     );
     assert_eq!(huge.read(0..1, None).unwrap().axis_len(1).unwrap(), 5);
     let wide = huge.with_large_lists(true).table().unwrap();

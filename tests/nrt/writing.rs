@@ -79,13 +79,15 @@ fn types_without_a_place_are_refused_with_what_to_do() {
     let time = TimestampMicrosecondArray::from(vec![0]);
     assert!(one(Arc::new(time)).contains("cast it to Int64 (its unit and zone are lost)"));
     assert!(one(Arc::new(Date32Array::from(vec![0]))).contains("or to days as Float64"));
-    assert!(one(Arc::new(NullArray::new(1))).contains("cast it to the type it should have"));
+    assert!(one(Arc::new(NullArray::new(1))).contains("cast it to a supported type"));
     assert!(one(Arc::new(Decimal128Array::from(vec![1]))).contains("cast it to Float64"));
     for name in ["bounds", "mask", ""] {
         let table = flat(name, Arc::new(UInt8Array::from(vec![1])));
         assert_eq!(
             refusal(&table),
-            format!("t.nrt: a column cannot be named {name:?} in an .nrt file; rename it")
+            format!(
+                "t.nrt: the column name {name:?} is reserved in an .nrt file; rename the column"
+            )
         );
     }
 }
@@ -115,7 +117,7 @@ fn ids_are_i64_and_can_be_left_out() {
     assert!(refusal(&text).contains("vocabulary"));
     let error = nrt::write(&path, &text, &WriteOptions { overwrite: true, plain: true });
     assert!(error.unwrap_err().to_string().contains(
-        "a table of 1 rows without columns or axes cannot be written: the file would not record the number of rows; write it with its ids"
+        "the table has 1 rows but no columns or axes, so the file would not record the number of rows; write it with its ids"
     ));
     let big = flat("subject_id", Arc::new(UInt64Array::from(vec![u64::MAX])));
     assert!(refusal(&big).contains("column \"subject_id\""), "{}", refusal(&big));
@@ -153,12 +155,15 @@ fn chunks_that_do_not_fit_are_refused_by_name() {
     );
     assert_eq!(
         refused(flat("y", bytes.clone())),
-        "t.nrt: the file has no column \"y\"; it was started with x"
+        "t.nrt: the file has no column \"y\"; its columns are x"
     );
     let none = RaggedTable::builder().rows(2).build().unwrap();
     assert_eq!(refused(none), "no column \"x\"; the columns are ");
     let deep = RaggedTable::builder().lengths([2]).unwrap().column("x", 1, bytes).build().unwrap();
-    assert_eq!(refused(deep), "t.nrt: a table of 2 axes cannot be appended to a file of 1 axes");
+    assert_eq!(
+        refused(deep),
+        "t.nrt: the table has 2 axes, but the file has 1 axes; they must be equal"
+    );
     assert_eq!(w.num_rows(), 0);
 }
 
@@ -294,11 +299,14 @@ fn tensors_that_are_wrong_are_refused() {
     };
     assert_eq!(
         refused(&[("a", Dtype::F32, &[2], &[0; 7])]),
-        "t: tensor \"a\" of type F32 and shape [2] cannot hold 7 bytes"
+        "t: tensor \"a\" of type F32 and shape [2] does not take the given 7 bytes"
     );
     assert_eq!(
         refused(&[("a", Dtype::F32, &[usize::MAX, 4], &[])]),
-        format!("t: tensor \"a\" of type F32 and shape [{}, 4] cannot hold 0 bytes", usize::MAX)
+        format!(
+            "t: tensor \"a\" of type F32 and shape [{}, 4] does not take the given 0 bytes",
+            usize::MAX
+        )
     );
     let (a, b) = (("a", Dtype::U8, &[1][..], &[0][..]), ("b", Dtype::F16, &[1][..], &[0, 0][..]));
     assert_eq!(
@@ -344,7 +352,7 @@ fn dense_tensors_of_all_types_come_back() {
     let error = dense::read(&path, true).unwrap_err().to_string();
     assert!(
         error.ends_with(
-            "tensor \"b\": element 1 of a bool tensor is the byte 2; booleans are 0 or 1"
+            "tensor \"b\": element 1 of a bool tensor is the byte 2; every byte must be 0 or 1"
         ),
         "{error}"
     );

@@ -126,7 +126,7 @@ async fn a_statement_that_fails_changes_nothing() {
         ("INSERT INTO m SELECT 1, 2, 1 / (x - 2) FROM generate_series(1, 3) AS t(x)", "zero"),
         ("INSERT OVERWRITE m VALUES (11, 2, 1)", "\"i\" is 11"),
         ("UPDATE m SET i = 100", "\"i\" is 100"),
-        ("UPDATE m SET i = 1, j = 2", "is there already"),
+        ("UPDATE m SET i = 1, j = 2", "is already present"),
         ("UPDATE m SET v = NULL WHERE i = 1", "\"v\" is NULL"),
         ("UPDATE m SET v = 1 / (i - 3)", "zero"),
         ("UPDATE m SET w = 1", "w"),
@@ -235,9 +235,9 @@ async fn duplicates_are_what_the_table_says() {
     count(&strict.ctx, "INSERT INTO m VALUES (1, 2, 0.5)").await;
     let before = strict.bytes();
     let e = fails(&strict.ctx, "INSERT INTO m VALUES (0, 0, 1), (1, 2, 1)").await;
-    assert!(e.contains("row 1 (counted from 0): i 1, j 2 is there already"), "{e}");
+    assert!(e.contains("row 1 (counted from 0): i 1, j 2 is already present"), "{e}");
     let e = fails(&strict.ctx, "INSERT INTO m VALUES (0, 0, 1), (0, 0, 2)").await;
-    assert!(e.contains("row 1 (counted from 0): i 0, j 0 is there already"), "{e}");
+    assert!(e.contains("row 1 (counted from 0): i 0, j 0 is already present"), "{e}");
     assert_eq!(strict.bytes(), before);
 
     let sums = Folder::new(", duplicates 'sum'").await;
@@ -418,7 +418,7 @@ async fn queries_are_saved_as_tensors() {
         )
     };
     let e = fails(&ctx, &twice("")).await;
-    assert!(e.contains("row 2 (counted from 0): i 1, j 2 is there already"), "{e}");
+    assert!(e.contains("row 2 (counted from 0): i 1, j 2 is already present"), "{e}");
     for (rest, said) in [
         ("OPTIONS (shape '3, 3')", "row 1 (counted from 0): \"i\" is 3; the axis has size 3"),
         ("OPTIONS (shape '3')", "1 axes"),
@@ -444,7 +444,7 @@ async fn queries_are_saved_as_tensors() {
         ("SELECT 1 AS i, NULL::DOUBLE AS v", "\"v\" is NULL"),
         (
             "SELECT x - 2 AS i, 1 AS v FROM generate_series(1, 3) AS t(x)",
-            "row 0 (counted from 0): \"i\" is -1; an index is not negative",
+            "row 0 (counted from 0): \"i\" is -1; an index must not be negative",
         ),
     ] {
         let e =
@@ -525,7 +525,7 @@ async fn dictionaries_have_keys_of_any_type() {
         "INSERT INTO n VALUES (DATE '2020-01-02', 'A', 'x'), (DATE '2020-01-01', 'A', 'y')",
     )
     .await;
-    assert!(e.contains("row 1 (counted from 0): day 2020-01-01, code A is there already"), "{e}");
+    assert!(e.contains("row 1 (counted from 0): day 2020-01-01, code A is already present"), "{e}");
     let shown = text(&ctx, "SELECT dok_get('n', DATE '2020-01-01', 'A') AS a, dok_get('n', DATE '2020-01-01', 'B', 'none') AS b").await;
     assert!(shown.contains("| first | none |"), "{shown}");
 }

@@ -13,18 +13,18 @@ use super::ranges::{gather_values, merge_ranges};
 use super::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
-/// The Arrow list type of a level.
+/// An Arrow list type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListKind {
     /// 32-bit offsets.
     List,
     /// 64-bit offsets.
     LargeList,
-    /// No offsets, one size.
+    /// No offsets; every list has this size.
     FixedSizeList(i32),
 }
 
-/// Returns the kind of list and the field of its elements; `None` if the type is not a list.
+/// Returns the list type and the field of its elements; `None` if the type is not a list.
 pub fn list_kind(data_type: &DataType) -> Option<(ListKind, &FieldRef)> {
     match data_type {
         DataType::List(f) => Some((ListKind::List, f)),
@@ -48,7 +48,7 @@ pub fn list_depth(data_type: &DataType) -> usize {
     list_kind(data_type).map_or(0, |(_, f)| 1 + list_depth(f.data_type()))
 }
 
-/// Returns the type of the leaves below all lists.
+/// Returns the type of the leaves below all levels of lists.
 pub fn leaf_type(data_type: &DataType) -> &DataType {
     list_kind(data_type).map_or(data_type, |(_, f)| leaf_type(f.data_type()))
 }
@@ -60,11 +60,11 @@ pub fn list_of(levels: usize, leaf: DataType) -> DataType {
 
 impl RaggedArray {
     /// Converts an Arrow array: every level of List, LargeList or FixedSizeList becomes an axis,
-    /// and the values below all lists become the leaves.
+    /// and the values below all levels become the leaves.
     ///
-    /// Offsets and leaves are used in place; slices stay slices. Values hidden under a null list
-    /// are dropped, which copies everything below that level (and makes a FixedSizeList with nulls
-    /// ragged).
+    /// Offsets and leaves are used in place; slices stay slices. Values under a null list are
+    /// dropped, which copies everything below that level and makes a FixedSizeList with nulls
+    /// ragged.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -88,7 +88,7 @@ impl RaggedArray {
     }
 
     /// Converts an Arrow array like [`try_from_arrow`](Self::try_from_arrow), but opens at most
-    /// `levels` levels of lists; deeper lists are leaves.
+    /// `levels` levels of lists; deeper lists become leaves.
     pub fn try_from_arrow_levels(array: &ArrayRef, levels: usize) -> Result<Self> {
         let rows = array.len();
         let mut axes = Vec::new();
@@ -116,7 +116,7 @@ impl RaggedArray {
     /// Converts to Arrow lists with nullable elements named `item`: `LargeList` for 64-bit offsets,
     /// `FixedSizeList` for uniform axes, otherwise `List`.
     ///
-    /// Leaves are not copied; offsets are copied only when they do not start at zero.
+    /// Leaves are not copied; offsets are copied only if they do not start at zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -146,10 +146,10 @@ impl RaggedArray {
     }
 
     /// Converts to an Arrow array of exactly the type `target`, which must have the same leaf type
-    /// and one list level per axis of lists (fewer when the leaves are lists themselves).
+    /// and one list level per axis after the rows (fewer if the leaves are lists).
     ///
-    /// Leaves are not copied; offsets are copied when their width differs or they do not start at
-    /// zero.
+    /// Leaves are not copied; offsets are copied only if their width differs or they do not start
+    /// at zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -166,14 +166,15 @@ impl RaggedArray {
     /// ```
     ///
     /// # Errors
-    /// When the types do not match, or a valid list has another length than a FixedSizeList target.
+    /// When the types do not match, or the length of a valid list differs from the size of a
+    /// FixedSizeList.
     pub fn to_arrow_as(&self, target: &DataType) -> Result<ArrayRef> {
         let levels = self.axes().iter().map(|axis| (axis.layout(), axis.nulls().cloned()));
         lists_as(levels, self.leaves().clone(), target)
     }
 }
 
-/// Wraps leaves in levels of lists, outermost first, as exactly the type `target`.
+/// Wraps leaves in levels of lists, outermost first, to build exactly the type `target`.
 pub fn lists_as<'a>(
     levels: impl Iterator<Item = (&'a Layout, Option<NullBuffer>)>,
     leaves: ArrayRef,
@@ -202,7 +203,7 @@ fn open_list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<(ListAxis
     let offsets = list.offsets();
     let (first, last) = (offsets[0].as_usize(), offsets[list.len()].as_usize());
     let child = match list.values() {
-        // Slicing counts the nulls again, which takes as long as a sum.
+        // Slicing recounts the nulls, which takes as long as a sum.
         whole if first == 0 && last == whole.len() => Arc::clone(whole),
         part => part.slice(first, last - first),
     };
@@ -239,7 +240,7 @@ fn drop_null_children(
     Ok((ListAxis::try_new(offsets, Some(nulls.clone()))?, child))
 }
 
-/// Converts the size of lists to that of a `FixedSizeList`.
+/// Converts the size of uniform lists to `i32`, as `FixedSizeList` needs.
 pub(crate) fn to_fixed_size(size: usize) -> Result<i32> {
     i32::try_from(size).map_err(|_| {
         Error::invalid(format!(
@@ -271,13 +272,13 @@ fn wrap_in_lists(
             let is_valid = |i| nulls.as_ref().is_none_or(|n| n.is_valid(i));
             if let Some(i) = (0..lists).find(|i| is_valid(*i) && layout.length(*i) != size) {
                 return Err(Error::invalid(format!(
-                    "list {i} has {} elements, but every list of a FixedSizeList of {size} must have exactly {size}",
+                    "list {i} has {} elements, but a FixedSizeList of size {size} needs exactly {size} in every list",
                     layout.length(i)
                 )));
             }
             let child = match &nulls {
                 None => child,
-                // Null lists occupy `size` slots in Arrow.
+                // A null list occupies `size` slots in an Arrow FixedSizeList.
                 Some(n) => {
                     let data = child.to_data();
                     let mut all = MutableArrayData::new(vec![&data], true, child.len());
@@ -302,7 +303,7 @@ mod tests {
 
     use super::*;
 
-    /// Lists of `size`, every third of them null and hiding values.
+    /// Builds lists of `size` elements; every third list is null and hides values.
     fn fixed(size: i32, child: ArrayRef, lists: usize) -> ArrayRef {
         let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
         let nulls = (0..lists).map(|i| i % 3 > 0).collect();
@@ -322,7 +323,6 @@ mod tests {
             let whole = fixed(outer, middle, lists);
             let ragged = RaggedArray::try_from_arrow(&whole).unwrap();
             let back = ragged.to_arrow_as(whole.data_type()).unwrap();
-            // Arrow's equality ignores values below null lists.
             assert_eq!(&*back, &*whole, "sizes {outer} and {inner}");
             let as_lists = ragged.to_arrow().unwrap();
             assert_eq!(RaggedArray::try_from_arrow(&as_lists).unwrap(), ragged);

@@ -1,4 +1,4 @@
-//! How one axis divides its children among the lists of its parent.
+//! [`Layout`]: the lists of one axis, ragged or uniform.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use super::Offsets;
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// How one axis is laid over its parent: as lists of any length, or as lists of one size.
+/// Lists over the elements of an axis (the children), one list per element of the parent axis.
 #[derive(Clone, Debug)]
 pub enum Layout {
-    /// Lists of different length.
+    /// Lists of any length.
     Ragged(Offsets),
     /// `lists` lists of `size` children each (an Arrow `FixedSizeList`).
     Uniform {
@@ -41,8 +41,8 @@ impl Layout {
         }
     }
 
-    /// Returns the number of children, or an error if the sizes of uniform lists exceed a `usize` in
-    /// total; `axis` names the axis in it.
+    /// Returns the number of children, or an error if it exceeds a `usize`; `axis` is the axis that
+    /// the error names.
     pub(crate) fn checked_children(&self, axis: usize) -> Result<usize> {
         match self {
             Self::Uniform { size, lists } if size.checked_mul(*lists).is_none() => {
@@ -81,7 +81,7 @@ impl Layout {
         }
     }
 
-    /// Returns the list that contains child `child`; [`lists`](Self::lists) if there is no such
+    /// Returns the list that contains child `child`, or [`lists`](Self::lists) if there is no such
     /// child.
     pub fn list_of(&self, child: usize) -> usize {
         if child >= self.children() {
@@ -105,7 +105,7 @@ impl Layout {
         }
     }
 
-    /// Returns `length` lists from `offset` on without copying.
+    /// Returns `length` lists starting at `offset`, without a copy.
     pub fn slice(&self, offset: usize, length: usize) -> Self {
         match self {
             Self::Ragged(o) => Self::Ragged(o.slice(offset, length)),
@@ -113,7 +113,7 @@ impl Layout {
         }
     }
 
-    /// Returns the axis as offsets: its own, or the multiples of the size.
+    /// Converts to offsets; the offsets of uniform lists are multiples of the size.
     pub fn to_offsets(&self) -> Result<Offsets> {
         match self {
             Self::Ragged(o) => Ok(o.clone()),
@@ -128,7 +128,7 @@ impl Layout {
         matches!(self, Self::Ragged(_))
     }
 
-    /// Returns the first list whose length differs, if any.
+    /// Returns the first list whose length differs between both layouts, if any.
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         match (self, other) {
             (Self::Ragged(a), Self::Ragged(b)) => a.first_difference(b),
@@ -142,7 +142,7 @@ impl Layout {
     }
 }
 
-/// Equal when every list has the same length, ragged or uniform.
+/// Layouts are equal if every list has the same length, whether ragged or uniform.
 impl PartialEq for Layout {
     fn eq(&self, other: &Self) -> bool {
         self.first_difference(other).is_none()
@@ -155,7 +155,7 @@ impl From<Offsets> for Layout {
     }
 }
 
-/// Returns ragged lists of these lengths, with offsets at least as wide as those of `like`.
+/// Builds ragged lists of these lengths, with offsets at least as wide as in `like`.
 pub(crate) fn lists_like(
     like: &Layout,
     lengths: impl IntoIterator<Item = usize>,
@@ -167,7 +167,7 @@ pub(crate) fn lists_like(
     }))
 }
 
-/// Resolves axis number `axis` of something with `ndim` axes; negatives count from the innermost.
+/// Resolves the index of an axis in an array with `ndim` axes; negatives count from the innermost.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,4 +1,4 @@
-//! Exact casts of keys, times and targets: every value fits, or the cast is an error.
+//! Exact casts of keys, times and targets: a value that does not fit is an error.
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Int64Array, PrimitiveArray, TimestampMicrosecondArray,
@@ -12,15 +12,15 @@ use arrow::error::ArrowError;
 /// Why a cast is not exact. The caller adds the column and the row.
 #[derive(Debug)]
 pub(crate) enum Inexact {
-    /// The values are not of this type.
+    /// The type of the values; the text names the expected type.
     Type(&'static str),
-    /// The value at this position is wrong, for this reason.
+    /// The value at this index, with the reason.
     Value(usize, &'static str),
-    /// Arrow's cast reports a value that does not fit.
+    /// A value that does not fit, as Arrow's cast reports it.
     Cast(ArrowError),
 }
 
-/// Returns the smallest and the largest value of an integer type; `None` for other types.
+/// Returns the smallest and largest value of an integer type; `None` for other types.
 pub(crate) fn int_range(of: &DataType) -> Option<(i128, i128)> {
     Some(match of {
         DataType::Int8 => (i8::MIN.into(), i8::MAX.into()),
@@ -40,7 +40,7 @@ pub(crate) fn first_null(values: &dyn Array) -> Option<usize> {
     nulls.iter().position(|valid| !valid)
 }
 
-/// Casts values to another type; a value that does not fit is an error, not NULL.
+/// Casts values to another type. A value that does not fit is an error instead of NULL.
 pub(crate) fn cast_exact(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Inexact> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     cast_with_options(values, to, &options).map_err(Inexact::Cast)
@@ -53,8 +53,8 @@ pub(crate) fn cast_integers(values: &ArrayRef) -> Result<Int64Array, Inexact> {
     Ok(cast_exact(values, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
 }
 
-/// Casts times to microseconds without a time zone. Nanoseconds must be whole microseconds:
-/// truncation could move an event past a label, or a label past an event.
+/// Casts times to microseconds without a time zone. Nanoseconds must be whole microseconds, because
+/// truncation could move an event from after a label to before it, or the reverse.
 pub(crate) fn cast_microseconds(values: &ArrayRef) -> Result<TimestampMicrosecondArray, Inexact> {
     use DataType::{Date32, Date64, Null, Timestamp};
     if !matches!(values.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
@@ -63,7 +63,10 @@ pub(crate) fn cast_microseconds(values: &ArrayRef) -> Result<TimestampMicrosecon
     if let Timestamp(TimeUnit::Nanosecond, _) = values.data_type() {
         let fine: &PrimitiveArray<TimestampNanosecondType> = values.as_primitive();
         if let Some(i) = fine.iter().position(|t| t.is_some_and(|t| t % 1000 != 0)) {
-            return Err(Inexact::Value(i, "a time finer than microseconds; round it"));
+            return Err(Inexact::Value(
+                i,
+                "a time is finer than microseconds; round it to microseconds",
+            ));
         }
     }
     let times = cast_exact(values, &DataType::Timestamp(TimeUnit::Microsecond, None))?;

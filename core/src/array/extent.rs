@@ -1,4 +1,4 @@
-//! Buffers that report only the memory an array uses of them.
+//! Buffers that report only the memory that an array uses.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use bytes::Bytes;
 
 use super::Offsets;
 
-/// Returns the same array with buffers that own no more than it uses, so that summing the memory of
-/// batches does not count the whole table once per batch.
+/// Returns the same array over buffers that report only the bytes it uses, so that the total memory
+/// of batches does not count the whole table once per batch.
 ///
-/// Values are not copied. Offsets of strings are, because they count from the first byte of the
-/// slice. Dictionary values and the data of string views stay whole, as any key or view may refer
-/// to any part.
+/// Values are not copied. The offsets of strings are copied, because they must start at the first
+/// byte of the slice. Dictionary values and the data of string views stay whole, because any key or
+/// view may refer to any part of them.
 pub fn own_extent(array: &ArrayRef) -> ArrayRef {
     downcast_primitive_array! {
         array => own_primitive(array),
@@ -28,7 +28,7 @@ pub fn own_extent(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Returns offsets with their own buffer, like [`own_extent`].
+/// Returns offsets with a buffer of their own, like [`own_extent`].
 pub fn own_offsets(offsets: &Offsets) -> Offsets {
     fn own_offset_buffer<T: ArrowNativeType>(offsets: &OffsetBuffer<T>) -> OffsetBuffer<T> {
         // SAFETY: the buffer holds the same valid offsets as before.
@@ -81,15 +81,15 @@ fn own_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
     strings.into_data()
 }
 
-/// Returns a validity bitmap with its own buffer, like [`own_extent`].
+/// Returns a validity bitmap with a buffer of its own, like [`own_extent`].
 pub fn own_nulls(nulls: &NullBuffer) -> NullBuffer {
     let bits = nulls.inner();
     let own = BooleanBuffer::new(own_buffer(bits.inner()), bits.offset(), bits.len());
-    // SAFETY: the null count is unchanged. Counting again would take as long as a sum.
+    // SAFETY: the null count is unchanged. A recount would take as long as a sum.
     unsafe { NullBuffer::new_unchecked(own, nulls.null_count()) }
 }
 
-/// Returns the part of an allocation that a buffer covers, as an allocation of its own.
+/// Returns the part of an allocation that a buffer covers, as a separate allocation.
 fn own_buffer(buffer: &Buffer) -> Buffer {
     if buffer.capacity() == buffer.len() {
         return buffer.clone();
@@ -158,7 +158,7 @@ mod tests {
         for (whole, rows) in [(plain, 10), (large, 10), (bytes, 10), (lists, 1)] {
             for start in [0, 40, 90] {
                 let slice = whole.slice(start, rows);
-                // `own_extent` does not trim the child of a list; the code that makes the list
+                // `own_extent` does not trim the child of a list; the code that builds the list
                 // does.
                 let slice = match slice.as_list_opt::<i32>() {
                     None => slice,

@@ -1,4 +1,4 @@
-//! Validity: its replacement, and masks whose nulls are false.
+//! Replacement of validity, and masks whose nulls count as false.
 
 use arrow::array::{Array, ArrayRef, BooleanArray, make_array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -6,10 +6,10 @@ use arrow::datatypes::DataType;
 
 use crate::error::{Error, Result};
 
-/// Returns the same values with other validity.
+/// Replaces the validity of an array.
 ///
 /// # Errors
-/// When the validity has another length than the values, or the type has no validity of its own.
+/// When the length of the validity differs from the values, or the type has no validity bitmap.
 pub fn with_nulls(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     let nulls = nulls.filter(|n| n.null_count() > 0);
     if let Some(nulls) = nulls.as_ref().filter(|n| n.len() != values.len()) {
@@ -24,8 +24,8 @@ pub fn with_nulls(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayR
     if !simple {
         return Ok(make_array(data.build()?));
     }
-    // SAFETY: values of fixed width are valid under any validity, and its length was checked above.
-    // A checked build counts the nulls again, which takes as long as a sum.
+    // SAFETY: fixed-width values are valid under any validity, and its length was checked above. A
+    // checked build recounts the nulls, which takes as long as a sum.
     Ok(make_array(unsafe { data.build_unchecked() }))
 }
 

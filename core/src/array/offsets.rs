@@ -1,4 +1,4 @@
-//! Offsets of one ragged axis, 32 or 64 bits wide.
+//! [`Offsets`]: the offsets of one ragged axis, 32 or 64 bits wide.
 
 use std::ops::Range;
 
@@ -8,12 +8,12 @@ use arrow::datatypes::ArrowNativeType;
 
 use crate::error::{Error, Result};
 
-/// Offsets of the lists of one axis: `lists + 1` non-decreasing numbers.
+/// Offsets of the lists of one axis: `lists + 1` non-decreasing integers.
 ///
 /// The first offset need not be zero (a slice of a larger buffer keeps its offsets). Children are
 /// counted from it: list `i` holds the children [`range(i)`](Self::range).
 ///
-/// Both of Arrow's widths are kept as given, so `List` and `LargeList` convert without a copy.
+/// Both widths of Arrow are kept, so `List` and `LargeList` convert without a copy.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -31,7 +31,7 @@ pub enum Offsets {
     I64(OffsetBuffer<i64>),
 }
 
-/// Runs `$body` with `$o` bound to the offsets as a typed slice (`&[i32]` or `&[i64]`).
+/// Evaluates `$body` with `$o` bound to the offsets as a slice (`&[i32]` or `&[i64]`).
 #[macro_export]
 #[doc(hidden)]
 macro_rules! with_offsets {
@@ -55,7 +55,7 @@ impl Offsets {
         Self::I32(OffsetBuffer::new_empty())
     }
 
-    /// Builds offsets from the length of each list; 32 bits wide if that suffices.
+    /// Builds offsets from the length of each list, 32 bits wide if they fit.
     pub fn from_lengths(lengths: impl IntoIterator<Item = usize>) -> Result<Self> {
         let lengths = lengths.into_iter();
         let mut offsets = Vec::with_capacity(lengths.size_hint().0.saturating_add(1));
@@ -74,7 +74,7 @@ impl Offsets {
         Ok(Self::from_numbers(offsets))
     }
 
-    /// Builds offsets from cumulative ends without a leading zero, such as `dim{d}/bounds` of an
+    /// Builds offsets from cumulative ends without a leading zero, like `dim{d}/bounds` in an
     /// `.nrt` file.
     ///
     /// ```
@@ -97,7 +97,7 @@ impl Offsets {
                 return Err(Error::Offsets {
                     what: what.into(),
                     position,
-                    message: format!("{end} comes after {previous}; ends may not decrease"),
+                    message: format!("the end {end} follows {previous}; ends must not decrease"),
                 });
             }
             offsets.push(end);
@@ -118,14 +118,14 @@ impl Offsets {
             message,
         };
         let Some(first) = offsets.first() else {
-            return Err(wrong(0, "there must be at least one offset".into()));
+            return Err(wrong(0, "there are no offsets; give at least one offset".into()));
         };
         if *first < O::zero() {
-            return Err(wrong(0, format!("{first:?} is negative")));
+            return Err(wrong(0, format!("the first offset {first:?} is negative")));
         }
         if let Some(i) = offsets.windows(2).position(|w| w[1] < w[0]) {
             let message = format!(
-                "{:?} comes after {:?}; offsets may not decrease",
+                "the offset {:?} follows {:?}; offsets must not decrease",
                 offsets[i + 1],
                 offsets[i]
             );
@@ -164,7 +164,7 @@ impl Offsets {
         self.at(self.lists()) - self.base()
     }
 
-    /// Returns the `i`-th offset as stored (not counted from [`base`](Self::base)).
+    /// Returns the `i`-th offset as stored, without subtracting [`base`](Self::base).
     #[inline]
     pub fn at(&self, i: usize) -> usize {
         with_offsets!(self, o => o[i].as_usize())
@@ -204,7 +204,7 @@ impl Offsets {
         with_offsets!(self, o => find_longest(o))
     }
 
-    /// Returns `length` lists from `offset` on, sharing the buffer.
+    /// Returns `length` lists starting at `offset`, sharing the buffer.
     ///
     /// # Panics
     /// When the range is not within [`lists`](Self::lists).
@@ -215,7 +215,7 @@ impl Offsets {
         }
     }
 
-    /// Returns the same lists counted from zero; the buffer itself if it starts there already.
+    /// Returns the same lists with offsets that start at zero; copies only if needed.
     pub fn rebased(&self) -> Self {
         fn shift_to_zero<O: OffsetSizeTrait>(o: &OffsetBuffer<O>) -> OffsetBuffer<O> {
             let base = o[0];
@@ -230,8 +230,8 @@ impl Offsets {
         }
     }
 
-    /// Converts to 32-bit offsets from zero, as an Arrow `List` needs them; copies only if they are
-    /// not so already.
+    /// Converts to 32-bit offsets that start at zero, as an Arrow `List` needs; copies only if
+    /// needed.
     pub fn to_i32(&self) -> Result<OffsetBuffer<i32>> {
         match self.rebased() {
             Self::I32(o) => Ok(o),
@@ -239,7 +239,7 @@ impl Offsets {
                 let narrow: Option<Vec<i32>> = o.iter().map(|x| i32::try_from(*x).ok()).collect();
                 let narrow = narrow.ok_or_else(|| {
                     Error::invalid(format!(
-                        "{} values under {} lists do not fit the 32-bit offsets of List; use LargeList or fewer rows at a time",
+                        "{} values in {} lists exceed the 32-bit offsets of List; use LargeList or fewer rows at a time",
                         self.children(),
                         self.lists()
                     ))
@@ -249,8 +249,8 @@ impl Offsets {
         }
     }
 
-    /// Converts to 64-bit offsets from zero, as an Arrow `LargeList` needs them; copies only if
-    /// they are not so already.
+    /// Converts to 64-bit offsets that start at zero, as an Arrow `LargeList` needs; copies only if
+    /// needed.
     pub fn to_i64(&self) -> OffsetBuffer<i64> {
         match self.rebased() {
             Self::I64(o) => o,
@@ -267,13 +267,14 @@ impl Offsets {
         }
     }
 
-    /// Returns the first list whose length differs, if any: the end of the shorter one if one has
-    /// fewer lists. Offsets that share a buffer are equal without a comparison.
+    /// Returns the first list whose length differs, if any. If one side has fewer lists and all are
+    /// equal, it is the number of lists of that side. Offsets with a common buffer are equal
+    /// without a comparison.
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         if self.ptr_eq(other) {
             return None;
         }
-        // Usually they are equal and of one width, which a byte comparison finds fastest.
+        // Most are equal and of one width; comparing the bytes is the fastest check.
         match (self, other) {
             (Self::I32(a), Self::I32(b)) if a[..] == b[..] => return None,
             (Self::I64(a), Self::I64(b)) if a[..] == b[..] => return None,
@@ -298,18 +299,18 @@ impl<O: OffsetSizeTrait> From<OffsetBuffer<O>> for Offsets {
     fn from(offsets: OffsetBuffer<O>) -> Self {
         let inner = offsets.into_inner().into_inner();
         if O::IS_LARGE {
-            // SAFETY: these are the offsets of an `OffsetBuffer<O>`, and `O` is i64: Arrow seals
-            // the trait, and i64 is its only large type.
+            // SAFETY: these are the offsets of an `OffsetBuffer<O>`, and `O` is i64, the only large
+            // type of Arrow's sealed trait.
             Self::I64(unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(inner)) })
         } else {
-            // SAFETY: these are the offsets of an `OffsetBuffer<O>`, and `O` is i32, the other type
-            // of Arrow's sealed trait.
+            // SAFETY: these are the offsets of an `OffsetBuffer<O>`, and `O` is i32, the only other
+            // type of Arrow's sealed trait.
             Self::I32(unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(inner)) })
         }
     }
 }
 
-/// Equal when every list has the same length, whatever the width and the base.
+/// Offsets are equal if every list has the same length, regardless of width and base.
 impl PartialEq for Offsets {
     fn eq(&self, other: &Self) -> bool {
         self.first_difference(other).is_none()

@@ -2,9 +2,9 @@
 
 /// Advises the kernel to back the whole capacity of a vector with huge pages.
 ///
-/// Memory is faulted in and zeroed a page at a time, and the TLB holds few entries: with pages of 2
-/// MiB instead of 4 KiB, large arrays are allocated and scanned faster. Pages already written to
-/// stay as they are.
+/// The kernel faults in and zeroes memory page by page, and the TLB holds few entries: pages of 2
+/// MiB instead of 4 KiB make allocation and scans of large arrays faster. Pages already written to
+/// are unaffected.
 pub(crate) fn huge_pages<T>(vector: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {
@@ -17,13 +17,13 @@ pub(crate) fn huge_pages<T>(vector: &mut Vec<T>) {
         // A vector never has more than `isize::MAX` bytes.
         let (start, bytes) =
             (vector.as_mut_ptr(), vector.capacity().saturating_mul(size_of::<T>()));
-        // Only the huge pages that lie fully within the vector.
+        // Advise only the huge pages that lie fully within the vector.
         let skipped = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
         let whole = bytes.saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
         if whole > 0 {
             let first = start.cast::<c_void>().wrapping_byte_add(skipped);
-            // SAFETY: the range lies within the vector's memory, and this advice does not change
-            // its contents. The result is ignored because the advice is optional.
+            // SAFETY: the range lies within the vector's memory, and the advice does not change its
+            // contents. The result is ignored because the advice is optional.
             let _ = unsafe { madvise(first, whole, HUGE_PAGES) };
         }
     }

@@ -2,17 +2,17 @@
 
 use std::ops::Range;
 
-/// Prefetch distance in bytes. The hardware prefetcher alone is not enough for short lists: their
-/// ends are mispredicted so often that the loads issued speculatively past them are lost.
+/// Prefetch distance in bytes. The hardware prefetcher is not enough for short lists: mispredicted
+/// list ends discard the loads issued speculatively past them.
 const AHEAD: usize = 12 << 10;
 
-/// Prefetches the memory [`AHEAD`] bytes past value `at`, which need not exist.
+/// Prefetches the memory [`AHEAD`] bytes past value `at`; the address may be out of bounds.
 #[inline(always)]
 pub(crate) fn prefetch_ahead<T>(values: &[T], at: usize) {
     prefetch_byte(values, at.wrapping_mul(size_of::<T>()).wrapping_add(AHEAD));
 }
 
-/// Prefetches the memory of value `at`, which need not exist.
+/// Prefetches the memory of value `at`, which may be out of bounds.
 #[inline(always)]
 pub(crate) fn prefetch_value<T>(values: &[T], at: usize) {
     prefetch_byte(values, at.wrapping_mul(size_of::<T>()));
@@ -31,8 +31,8 @@ fn prefetch_byte<T>(values: &[T], bytes: usize) {
     let _ = (values, bytes);
 }
 
-/// Prefetches these bytes for writing. Lists lie far apart in no pattern that the hardware
-/// prefetcher could predict; without this, waiting for one after the other takes most of the time.
+/// Prefetches these bytes for writing. The hardware prefetcher cannot predict where the next list
+/// lies; without this prefetch, most of the time is spent on cache misses.
 #[inline(always)]
 pub(crate) fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! [`RaggedArray`]: one column with its axes.
+//! [`RaggedArray`]: a column with its axes.
 
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ use arrow::datatypes::DataType;
 use super::{Layout, Offsets, resolve_axis};
 use crate::error::{Error, Result};
 
-/// One level of lists: their layout over their children, and their validity.
+/// A level of lists: their layout over their children, and their validity.
 ///
-/// A null list has length 0 here; only the validity distinguishes it from an empty one.
+/// A null list has length 0; only the validity distinguishes it from an empty list.
 #[derive(Clone, Debug)]
 pub struct ListAxis {
     layout: Layout,
@@ -22,7 +22,8 @@ impl ListAxis {
     /// Builds a level of lists.
     ///
     /// # Errors
-    /// When the validity has another length than the layout, or a null list has children.
+    /// When the length of the validity differs from the number of lists, or a null list has
+    /// children.
     pub fn try_new(layout: impl Into<Layout>, nulls: Option<NullBuffer>) -> Result<Self> {
         let layout = layout.into();
         let nulls = nulls.filter(|n| n.null_count() > 0);
@@ -78,12 +79,11 @@ impl From<Offsets> for ListAxis {
     }
 }
 
-/// One column: levels of lists over one flat array of leaves.
+/// A column: levels of lists over one flat array of leaves.
 ///
-/// Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists. Every level is exactly
-/// as long as its parent needs: `axis(k).layout().children()` is the length of the next level, or
-/// of the leaves. Values that are unreachable or hidden under a null list are not kept. Cloning and
-/// slicing share all buffers.
+/// Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists.
+/// `axis(k).layout().children()` is exactly the length of the next level, or of the leaves. Values
+/// that no list reaches, or under a null list, are not kept. Cloning and slicing share all buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -109,7 +109,7 @@ impl RaggedArray {
     /// Builds an array from its parts, outermost level first.
     ///
     /// # Errors
-    /// When the length of a level or of the leaves is not the number of children of the level
+    /// When the length of a level or of the leaves differs from the number of children of the level
     /// above.
     pub fn try_new(rows: usize, axes: Vec<ListAxis>, leaves: ArrayRef) -> Result<Self> {
         let mut expected = rows;
@@ -125,7 +125,7 @@ impl RaggedArray {
         }
         if leaves.len() != expected {
             return Err(Error::invalid(format!(
-                "{} leaves for an innermost axis of {expected} elements",
+                "there are {} leaves but the innermost axis has {expected} elements",
                 leaves.len()
             )));
         }
@@ -152,7 +152,7 @@ impl RaggedArray {
         &self.axes
     }
 
-    /// Returns the level of lists that forms axis `axis` (1 is the outermost).
+    /// Returns the level of lists that forms axis `axis` (1 or more).
     pub fn axis(&self, axis: usize) -> Result<&ListAxis> {
         axis.checked_sub(1).and_then(|i| self.axes.get(i)).ok_or_else(|| Error::NoSuchAxis {
             what: "the array".into(),
@@ -171,13 +171,12 @@ impl RaggedArray {
         self.leaves.data_type()
     }
 
-    /// Returns the number of elements on an axis: the rows for axis 0, all leaves for the
-    /// innermost.
+    /// Returns the number of elements on an axis: the rows on axis 0, all leaves on the innermost.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
         if axis == 0 { Ok(self.rows) } else { Ok(self.axis(axis)?.layout.children()) }
     }
 
-    /// Returns the size of every axis, -1 where it is ragged.
+    /// Returns the size of every axis, or -1 if it is ragged.
     pub fn shape(&self) -> Vec<i64> {
         let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         std::iter::once(size(self.rows))
@@ -188,8 +187,8 @@ impl RaggedArray {
             .collect()
     }
 
-    /// Returns the size of every axis, the longest list where it is ragged: the shape after
-    /// padding.
+    /// Returns the shape after padding: the size of every axis, or its longest list if it is
+    /// ragged.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -206,8 +205,8 @@ impl RaggedArray {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
     }
 
-    /// Returns the length of every list of axis `axis` (1..), 0 for null lists; negatives count
-    /// from the innermost.
+    /// Returns the length of every list of axis `axis` (1 or more), 0 for null lists; negatives
+    /// count from the innermost.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -227,7 +226,7 @@ impl RaggedArray {
         Ok((0..layout.lists()).map(|i| layout.length(i)).collect())
     }
 
-    /// Returns `length` rows from `offset` on, sharing all buffers; O(number of axes).
+    /// Returns `length` rows starting at `offset`, sharing all buffers; O(number of axes).
     ///
     /// # Errors
     /// When the range exceeds the rows.
@@ -249,7 +248,7 @@ impl RaggedArray {
         Ok(Self { rows: length, axes, leaves })
     }
 
-    /// Returns the same lists over other leaves of the same number.
+    /// Replaces the leaves with an array of the same length and keeps the lists.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -271,7 +270,7 @@ impl RaggedArray {
         (self.rows, self.axes, self.leaves)
     }
 
-    /// Returns the elements of axis `axis` as rows: drops all outer levels, copies nothing.
+    /// Drops all levels above axis `axis`, so that its elements become the rows. Copies nothing.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -291,8 +290,8 @@ impl RaggedArray {
     }
 }
 
-/// Arrays are equal when rows, lengths, validity and leaves are equal, whatever the layout (NaN
-/// equals NaN of the same bits, as in Arrow).
+/// Arrays are equal if rows, lengths, validity and leaves are equal, whether ragged or uniform. NaN
+/// equals only NaN of the same bits, as in Arrow.
 impl PartialEq for RaggedArray {
     fn eq(&self, other: &Self) -> bool {
         self.rows == other.rows

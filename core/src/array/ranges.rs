@@ -48,8 +48,8 @@ pub(crate) fn gather_bits(
     out.finish()
 }
 
-/// Returns the layout of the lists of `lists`, whose children are `children`, merged like the lists.
-/// A single range is not copied.
+/// Returns the layout of the selected lists over `children`, the merged ranges of their children. A
+/// single range is not copied.
 pub(crate) fn gather_layout(
     layout: &Layout,
     lists: &[Range<usize>],
@@ -113,14 +113,15 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
     Ok(make_array(out.freeze()))
 }
 
-/// Bytes per copy of a short range: a constant size compiles to a few instructions without a call.
+/// Bytes per copy of a short range; a copy of constant size compiles to a few instructions without
+/// a call.
 const PIECE: usize = 64;
 
-/// Range lengths, in bytes, that are copied in pieces; the last piece may run past the end of the
-/// range.
+/// Range lengths, in bytes, that are copied in pieces of [`PIECE`]; the last piece may extend past
+/// the range.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
-/// Concatenates ranges of values of `width` bytes each; `len` is the number of values in all.
+/// Concatenates ranges of values of `width` bytes each; `len` is the total number of values.
 fn gather_bytes<'a>(
     parts: impl Iterator<Item = (&'a [u8], Range<usize>)>,
     width: usize,
@@ -128,20 +129,20 @@ fn gather_bytes<'a>(
 ) -> Result<MutableBuffer> {
     let bytes = len.checked_mul(width);
     let (Some(bytes), Some(capacity)) = (bytes, bytes.and_then(|n| n.checked_add(PIECE))) else {
-        return Err(Error::invalid("more bytes of values than memory can address"));
+        return Err(Error::invalid("the values have more bytes than memory can address"));
     };
     let mut out = MutableBuffer::with_capacity(capacity);
     let (mut at, mut previous_end) = (0, 0);
     for (source, r) in parts {
         let (start, end) = (r.start * width, r.end * width);
         let part = &source[start..end];
-        assert!(part.len() <= bytes - at, "ranges of more than {bytes} bytes");
-        // Prefetching past a range pays only if the next range follows closely.
+        assert!(part.len() <= bytes - at, "the ranges hold more than {bytes} bytes");
+        // Prefetching past a range pays off only if the next range follows closely.
         let near = start.wrapping_sub(previous_end) < PAGE;
         previous_end = end;
-        // SAFETY: the assertion leaves capacity for the part below `bytes`. Whole pieces are copied
-        // only if the source has a further PIECE bytes to read after the part; `capacity` has PIECE
-        // bytes more to write.
+        // SAFETY: by the assertion, the part fits into the first `bytes` bytes of capacity. Whole
+        // pieces are copied only if the source has PIECE more bytes to read after the part;
+        // `capacity` has PIECE more bytes to write.
         unsafe {
             let (from, to) = (part.as_ptr(), out.as_mut_ptr().add(at));
             if near && SHORT.contains(&part.len()) && source.len() - end >= PIECE {
@@ -162,18 +163,18 @@ fn gather_bytes<'a>(
     Ok(out)
 }
 
-/// Ranges less than this many bytes apart are read as one stream.
+/// Bytes between ranges below which the hardware reads them as one stream.
 const PAGE: usize = 4 << 10;
 
 #[cfg(feature = "parquet")]
-/// Concatenates ranges of several arrays of one type: each part is an array's position and a range
-/// of it. Dictionaries that share their values keep sharing them.
+/// Concatenates ranges of several arrays of one type. Each part is the index of an array and a
+/// range within it. Dictionaries with common values keep sharing them.
 pub(crate) fn gather_parts(
     arrays: &[&ArrayRef],
     parts: &[(usize, Range<usize>)],
 ) -> Result<ArrayRef> {
     let [first, rest @ ..] = arrays else {
-        return Err(Error::invalid("cannot gather values: no arrays given"));
+        return Err(Error::invalid("cannot gather values without arrays; give at least one"));
     };
     if rest.is_empty() {
         let ranges: Vec<Range<usize>> = merge_ranges(parts.iter().map(|(_, r)| r.clone()));
@@ -224,7 +225,7 @@ pub(crate) fn gather_parts(
 }
 
 #[cfg(feature = "parquet")]
-/// Returns the values of the dictionaries if all share the same.
+/// Returns the values of the dictionaries if all dictionaries share the same values.
 fn shared_values<'a>(arrays: &[&'a ArrayRef]) -> Option<&'a ArrayRef> {
     let first = arrays.first()?.as_any_dictionary_opt()?.values();
     let same =
@@ -291,8 +292,6 @@ mod bytes {
         for width in [1, 2, 4, 8, 16] {
             let source: Vec<u8> = (0..=250).cycle().take(5000 * width).collect();
             let around = [SHORT.start, PIECE, SHORT.end].map(|n| [n - 1, n, n + 1]).concat();
-            // Ranges in sequence, jumping back and forth, up to the end, and less than a piece
-            // before it.
             let mut next = 0;
             let mut ranges = vec![0..0, 0..1];
             for n in around.iter().map(|n| n.div_ceil(width)) {
@@ -313,7 +312,7 @@ mod bytes {
     }
 
     #[test]
-    #[should_panic(expected = "ranges of more than 7 bytes")]
+    #[should_panic(expected = "the ranges hold more than 7 bytes")]
     fn writing_past_the_capacity_panics() {
         drop(gather_bytes([(&[1; 100][..], 0..4), (&[1; 100][..], 0..4)].into_iter(), 1, 7));
     }

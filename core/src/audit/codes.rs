@@ -1,4 +1,4 @@
-//! [`CodeTable`]: the codes of a data set with numbers and counts, and the findings about them.
+//! [`CodeTable`]: the codes of a data set with indices and counts, and the findings about them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -38,12 +38,12 @@ pub(super) struct CodeTable {
 }
 
 impl CodeTable {
-    /// Returns the number of each code of a dictionary.
+    /// Returns the index of each code of a dictionary.
     pub(super) fn number_codes(&mut self, dictionary: &StringArray) -> Vec<u32> {
         (0..dictionary.len())
             .map(|i| match dictionary.is_valid(i) {
                 true => self.number_code(dictionary.value(i)),
-                // Unused: codes are not NULL.
+                // Unused, because codes are not NULL.
                 false => u32::MAX,
             })
             .collect()
@@ -152,7 +152,7 @@ pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Opt
     }
 }
 
-/// Reports codes with several rows. Other faults are reported when the vocabulary is read.
+/// Reports codes with several rows. Other faults are reported on reading the vocabulary.
 fn report_duplicate_codes(path: &Path, log: &mut Log) {
     let Ok(source) = MedsFile::open(path) else { return };
     let strings = |f: &arrow::datatypes::Field| string_like(f.data_type());

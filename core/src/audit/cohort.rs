@@ -76,7 +76,7 @@ pub(super) fn check_cohort(root: &Path, log: &mut Log) -> Result<Audit> {
     Ok(Audit { kind: "tensorized cohort", shards, ..Audit::default() })
 }
 
-/// Opens the tables of a shard; `None` after reporting why they cannot be checked.
+/// Opens the tables of a shard; reports an error and returns `None` if they cannot be checked.
 fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
     let path = shard.tensors_path();
     let file = match NrtFile::open(path, &ReadOptions::default()) {
@@ -117,7 +117,7 @@ fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
     match shard.read_noting(&mut mismatch) {
         Ok(tables) => Some(tables),
         Err(e) => {
-            // Skip what was already reported as a number of rows or a missing column.
+            // Skip a fault that was already reported as a number of rows or a missing column.
             let reported = log.has_finding("rows", path) || log.has_finding("columns", path);
             if !reported {
                 let check = match mismatch {
@@ -259,7 +259,6 @@ fn check_contents(
     Ok(facts)
 }
 
-/// Checks subjects, times and the columns derived from them.
 fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Result<()> {
     let (path, schema): (PathBuf, PathBuf) =
         (shard.tensors_path().into(), shard.schema_path().into());

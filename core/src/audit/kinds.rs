@@ -2,7 +2,7 @@
 
 use super::Severity;
 
-/// A kind of finding. Names are stable: programs may rely on them.
+/// A kind of finding. Names are stable, so that programs can rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
     /// The value of [`Finding::check`](super::Finding::check).

@@ -57,7 +57,7 @@ pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
 #[derive(Default)]
 struct LabelTask {
     types: ColumnTypes,
-    /// Per subject and time: a hash of the value, and the file and row that have it.
+    /// A hash of the value, and its file and row, by subject and time.
     values: HashMap<(i64, i64), (u64, usize, usize)>,
     files: Vec<PathBuf>,
     hasher: RandomState,
@@ -181,7 +181,6 @@ impl LabelTask {
         Ok(u64::try_from(first_row).unwrap_or(u64::MAX))
     }
 
-    /// Compares a label to an earlier one of the same subject and time.
     fn compare_label(&mut self, key: (i64, i64), value: u64, row: usize, log: &mut Log) {
         let file = self.files.len().saturating_sub(1);
         let Some((before, of_file, of_row)) = self.values.get(&key).copied() else {
@@ -208,12 +207,11 @@ impl LabelTask {
     }
 }
 
-/// Microseconds of 365 days.
 const YEAR: i64 = 365 * 86_400_000_000;
 
-/// Encodes the values of labels so that those of all files of a task are comparable.
+/// Encodes the values of labels so that the values of all files of a task are comparable.
 fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
-    // Floats are not rounded to float32 as when labels are read, so that any difference is found.
+    // Floats are not rounded to float32, unlike on reading, so that any difference is found.
     let types = LabelKind::ALL.map(|kind| match kind {
         LabelKind::Float => DataType::Float64,
         other => other.data_type(),

@@ -1,7 +1,7 @@
 //! Checks of whole data sets: MEDS folders and tensorized cohorts, with their labels.
 //!
-//! [`check`] reads everything and lists the faults, each with file, position, what was found and
-//! what was expected. It continues after a finding as far as possible. [`KINDS`] lists the kinds of
+//! [`check`] reads everything and lists the faults, each with file, position, and the found and
+//! expected values. It continues after a finding as far as possible. [`KINDS`] lists the kinds of
 //! findings.
 
 mod codes;
@@ -29,7 +29,7 @@ use crate::io::meds_torch::TensorizedCohort;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Notable, but nothing breaks.
+    /// Notable, but it breaks nothing.
     Warning,
     /// A model trained on the data learns something wrong, or cannot be trained.
     Error,
@@ -40,11 +40,11 @@ pub enum Severity {
 pub struct Finding {
     /// Severity.
     pub severity: Severity,
-    /// The kind of the finding: the name of one of [`KINDS`].
+    /// The kind of the finding, which is the name of one of [`KINDS`].
     pub check: &'static str,
     /// The file.
     pub file: PathBuf,
-    /// Position in the file; that of the first, if there are several.
+    /// Position of the first occurrence in the file.
     pub position: String,
     /// The value or type found.
     pub found: String,
@@ -68,7 +68,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Contents of a shard.
+/// Counts of the contents of a shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ShardFacts {
     /// Its name, such as `train/0`.
@@ -79,11 +79,11 @@ pub struct ShardFacts {
     pub measurements: u64,
     /// Number of measurements without a time.
     pub statics: u64,
-    /// Number of measurements with a time but without a number: NULL, which is NaN in a tensor.
+    /// Number of measurements with a time but a NULL number, which is NaN in a tensor.
     pub missing: u64,
-    /// Number of those whose number is NaN where it could be NULL.
+    /// Number of measurements with a time whose number is NaN where it could be NULL.
     pub nan: u64,
-    /// Number of those whose number is infinite.
+    /// Number of measurements with a time whose number is infinite.
     pub infinite: u64,
 }
 
@@ -121,11 +121,11 @@ pub struct CheckOptions {
 
 /// Checks a data set: a MEDS folder or a tensorized cohort.
 ///
-/// Shards are read one after the other, in batches. The memory is that of one batch, one subject,
-/// the ids of all subjects, the codes, and the labels of one task.
+/// Shards are read one after the other, in batches. Memory holds one batch, one subject, the ids of
+/// all subjects, the codes, and the labels of one task.
 ///
 /// # Errors
-/// When the folder is neither. Faults within it are findings, not errors.
+/// When the folder is neither. Faults within it are findings instead of errors.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -144,11 +144,11 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     } else if root.join("data").is_dir() {
         meds::check_meds(root, &mut log)
     } else if !root.exists() {
-        return Err(Error::file(root, "there is no such folder"));
+        return Err(Error::file(root, "the folder does not exist"));
     } else {
         return Err(Error::file(
             root,
-            "neither a MEDS data set nor a tensorized cohort; both have a folder named data",
+            "the folder is neither a MEDS data set nor a tensorized cohort, which both have a folder named data",
         ));
     }?;
     let own = root.join("labels");
@@ -161,7 +161,7 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     Ok(audit)
 }
 
-/// Findings so far, and facts of earlier checks for later ones.
+/// Findings so far, and facts of earlier checks for later checks.
 #[derive(Debug, Default)]
 struct Log {
     findings: Vec<Finding>,
@@ -171,7 +171,7 @@ struct Log {
     shards: Vec<ShardPlace>,
 }
 
-/// A finding that further ones of its kind are added to.
+/// A finding, to which further findings of its kind are added.
 #[derive(Debug)]
 struct Known {
     check: &'static str,
@@ -189,7 +189,6 @@ struct ShardPlace {
 #[derive(Clone, Copy, Debug)]
 struct SubjectFacts {
     shard: usize,
-    /// First and last time.
     span: Option<(i64, i64)>,
 }
 
@@ -205,7 +204,7 @@ impl Log {
         self.error_about("", check, file, position, found, expected);
     }
 
-    /// Reports an error in a separate finding for each column or field `about`.
+    /// Reports an error as a separate finding for each column or field `about`.
     fn error_about(
         &mut self,
         about: &str,
@@ -220,7 +219,8 @@ impl Log {
         });
     }
 
-    /// Reports an error that may occur in every row. `describe` runs for the first occurrence only.
+    /// Reports an error that may occur in every row. `describe` is called only for the first
+    /// occurrence.
     fn error_with(
         &mut self,
         check: &'static str,
@@ -256,7 +256,7 @@ impl Log {
         self.add(Severity::Warning, check, file, "", count, || (position, found, expected.into()));
     }
 
-    /// Reports like [`warn_many`](Self::warn_many), in a separate finding for each `about`.
+    /// Reports like [`warn_many`](Self::warn_many), as a separate finding for each `about`.
     fn warn_about(
         &mut self,
         about: &str,
@@ -268,8 +268,8 @@ impl Log {
         self.add(Severity::Warning, check, file, about, count, || found);
     }
 
-    /// Adds to the finding of the same kind, file and `about`, or makes one. `describe` returns
-    /// position, found and expected; it runs only for a new finding.
+    /// Adds to the finding of the same kind, file and `about`, or creates a finding. `describe`
+    /// returns position, found and expected; it is called only for a new finding.
     fn add(
         &mut self,
         severity: Severity,
@@ -310,7 +310,7 @@ impl Log {
         self.known.get(file).is_some_and(|known| known.iter().any(|k| k.check == check))
     }
 
-    /// Registers a subject of the current shard, and reports a repeated one.
+    /// Registers a subject of the current shard, and reports a repeated subject.
     fn add_subject(&mut self, file: &Path, row: usize, subject: i64) {
         let shard = self.shards.len().saturating_sub(1);
         let Some(before) = self.subjects.get(&subject).copied() else {
@@ -340,7 +340,6 @@ impl Log {
     }
 }
 
-/// Formats the first names, and how many more there are.
 fn list_names<S: AsRef<str>>(names: impl ExactSizeIterator<Item = S>) -> String {
     let all = names.len();
     let shown: Vec<String> = names.take(5).map(|n| n.as_ref().to_string()).collect();

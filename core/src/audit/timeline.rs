@@ -13,19 +13,18 @@ use super::{Log, format_time};
 use crate::error::Result;
 use crate::io::meds::file::{MedsFile, string_like};
 
-/// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
 
-/// The fields of a row by which measurements are compared.
+/// The fields of a row that distinguish measurements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     /// `None` for a static fact.
     pub(super) time: Option<i64>,
-    /// Number of the code in the [`CodeTable`].
+    /// Index of the code in the [`CodeTable`].
     pub(super) code: u32,
     /// Bits of the numeric value.
     pub(super) value: Option<u64>,
-    /// Position in the file.
+    /// Index of the row in the file.
     pub(super) row: usize,
 }
 
@@ -45,7 +44,6 @@ pub(super) struct SubjectTimeline {
 }
 
 impl SubjectTimeline {
-    /// Builds a timeline for a file, noting whether it has text values.
     pub(super) fn new(source: &MedsFile) -> Self {
         let texts = source.schema().field_with_name(TEXT).is_ok_and(|f| string_like(f.data_type()));
         Self { texts, ..Self::default() }
@@ -56,8 +54,8 @@ impl SubjectTimeline {
         self.rows.push(row);
     }
 
-    /// Ends the current subject and starts another. Returns subject, first and last time of the
-    /// ended one.
+    /// Ends the current subject and starts another. Returns the subject that ended, with its first
+    /// and last time.
     pub(super) fn start_subject(
         &mut self,
         subject: i64,
@@ -68,7 +66,8 @@ impl SubjectTimeline {
         ended
     }
 
-    /// Ends the current subject; returns subject, first and last time, or `None` without a time.
+    /// Ends the current subject; returns the subject, first and last time, or `None` without a
+    /// time.
     pub(super) fn end_subject(&mut self, codes: &CodeTable) -> Option<(i64, i64, i64)> {
         let span = self.count_outside_life(codes);
         self.count_duplicates(codes);
@@ -76,7 +75,7 @@ impl SubjectTimeline {
         span.map(|(first, last)| (self.subject, first, last))
     }
 
-    /// Counts measurements before birth and after death; returns first and last time.
+    /// Counts measurements before birth and after death; returns the first and last time.
     fn count_outside_life(&mut self, codes: &CodeTable) -> Option<(i64, i64)> {
         let (mut birth, mut death): (Option<i64>, Option<i64>) = (None, None);
         let mut span: Option<(i64, i64)> = None;
@@ -116,7 +115,7 @@ impl SubjectTimeline {
         Some((first, last))
     }
 
-    /// Counts rows that a model could not distinguish.
+    /// Counts rows that a model cannot distinguish.
     fn count_duplicates(&mut self, codes: &CodeTable) {
         if !self.rows.is_sorted_by_key(|row| row.time) {
             self.rows.sort_by_key(|row| row.time);
@@ -165,8 +164,8 @@ impl SubjectTimeline {
         Ok(())
     }
 
-    /// Counts the candidates whose text values are equal, too. These are read only now, and in
-    /// small batches, because few files have duplicates and notes are long.
+    /// Counts the candidates whose text values are also equal. The text values are read only now,
+    /// in small batches, because few files have duplicates and notes are long.
     fn compare_texts(&mut self, source: &MedsFile) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.sort_unstable_by_key(|(_, row)| *row);

@@ -13,7 +13,7 @@ const PLAUSIBLE: std::ops::Range<i64> = -2_177_452_800_000_000..10_413_792_000_0
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     count: u64,
-    /// Position, and what was found.
+    /// Position and description of the first occurrence.
     first: Option<(String, String)>,
 }
 
@@ -23,7 +23,7 @@ impl Tally {
         self.add_many(1, describe);
     }
 
-    /// Counts `n` occurrences; the first is described.
+    /// Counts `n` occurrences, of which `describe` describes the first.
     pub(super) fn add_many(&mut self, n: u64, describe: impl FnOnce() -> (String, String)) {
         if self.first.is_none() && n > 0 {
             self.first = Some(describe());
@@ -31,7 +31,6 @@ impl Tally {
         self.count = self.count.saturating_add(n);
     }
 
-    /// Reports a warning for a file, if there were occurrences.
     pub(super) fn add_warning(
         self,
         check: &'static str,

@@ -10,12 +10,10 @@ use crate::error::Result;
 use crate::io::meds::file::{MedsFile, string_like};
 use crate::io::meds::types::unify_types;
 
-/// One type of a column, with the files that have it.
 #[derive(Debug)]
 struct Variant {
-    /// Type stored in Parquet.
     stored: DataType,
-    /// Type as Arrow reads it from the first of the files.
+    /// Arrow type in the first of the files.
     read: DataType,
     files: Vec<PathBuf>,
 }
@@ -28,7 +26,7 @@ pub(super) struct ColumnTypes {
 }
 
 impl ColumnTypes {
-    /// Adds the columns of a file, except those already refused.
+    /// Adds the columns of a file, except columns with an error already.
     pub(super) fn add(&mut self, source: &MedsFile, refused: &[&str]) -> Result<()> {
         for (name, stored) in source.stored_types()? {
             let Ok(field) = source.schema().field_with_name(&name) else { continue };
@@ -68,13 +66,13 @@ impl ColumnTypes {
                 }
                 continue;
             }
-            // If no file has the type of MEDS, the first file sets the expectation.
+            // If no file has the type of MEDS, the type of the first file is expected.
             let due = due.filter(|due| variants.iter().any(|v| v.stored == *due));
             let right = due.as_ref().unwrap_or(&first.stored);
             let model = variants.iter().find(|v| v.stored == *right).unwrap_or(first);
             let example = model.files.first().map(|f| f.display().to_string()).unwrap_or_default();
             for variant in variants.iter().filter(|v| !std::ptr::eq(*v, model)) {
-                // Equal stored types differ only as Arrow types.
+                // Variants with equal stored types differ in the Arrow types that are read.
                 let (found, expected) = match variant.stored == model.stored {
                     true => (&variant.read, &model.read),
                     false => (&variant.stored, &model.stored),
@@ -88,7 +86,6 @@ impl ColumnTypes {
     }
 }
 
-/// The type that MEDS prescribes for a column of measurements.
 fn meds_type(name: &str) -> Option<DataType> {
     Some(match name {
         "subject_id" => DataType::Int64,

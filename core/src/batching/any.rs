@@ -8,12 +8,12 @@ use crate::array::Layout;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// A dense tensor, whose samples all have the same size, or a ragged batch. Functions that accept
-/// either convert as needed; clones share buffers.
+/// A dense tensor, whose samples have one size, or a ragged batch. Functions that accept either
+/// convert as needed; clones share buffers.
 #[derive(Clone, Debug)]
 pub enum AnyBatch {
-    /// Samples of the same size. The first axis is the only batch axis unless another argument
-    /// defines them.
+    /// Samples of one size. The first axis is the only batch axis, unless another argument
+    /// determines the batch axes.
     Dense(DenseTensor),
     /// Samples of different sizes.
     Ragged(RaggedBatch),
@@ -50,7 +50,7 @@ impl From<&Self> for AnyBatch {
 }
 
 impl AnyBatch {
-    /// Returns the tensor of `Dense`.
+    /// Returns the tensor; `None` for a ragged batch.
     pub fn as_dense(&self) -> Option<&DenseTensor> {
         match self {
             Self::Dense(tensor) => Some(tensor),
@@ -58,7 +58,7 @@ impl AnyBatch {
         }
     }
 
-    /// Returns the batch of `Ragged`.
+    /// Returns the ragged batch; `None` for a tensor.
     pub fn as_ragged(&self) -> Option<&RaggedBatch> {
         match self {
             Self::Dense(_) => None,
@@ -94,23 +94,22 @@ impl AnyBatch {
     }
 }
 
-/// Data as entries along one axis, those of a sample adjacent.
+/// Data as entries along one axis; the entries of a sample are adjacent.
 #[derive(Debug)]
 pub(super) struct EntryView {
     /// `[entries, before.., after..]`, where the data is `[batch.., before.., entries, after..]`.
     pub(super) values: DenseTensor,
-    /// The entries of every sample.
     pub(super) layout: Layout,
-    /// Number of positions along the axis, including filler.
+    /// Number of slots along the axis, including filler.
     pub(super) width: usize,
-    /// The element that filler reads as; `None` for zero.
+    /// The value of filler, as one element; `None` for zero.
     pub(super) filler: Option<DenseTensor>,
     pub(super) dim: usize,
 }
 
 impl EntryView {
     /// Arranges data with these batch axes as entries along axis `dim`. Ragged data is shared along
-    /// its own non-uniform axis, and padded along any other.
+    /// its non-uniform axis, and padded along any other axis.
     pub(super) fn new(data: &AnyBatch, batch_shape: &[usize], dim: usize) -> Result<Self> {
         let shape = data.shape();
         check_batch_axes(&shape, batch_shape)?;
@@ -175,8 +174,8 @@ impl EntryView {
     }
 }
 
-/// Converts entries `[samples * width, before.., after..]` to a tensor
-/// `[batch.., before.., width, after..]`.
+/// Converts entries `[samples * width, before.., after..]` to a tensor `[batch.., before.., width,
+/// after..]`.
 pub(super) fn to_dense(
     values: &DenseTensor,
     batch_shape: &[usize],

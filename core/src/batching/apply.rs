@@ -6,7 +6,7 @@ use crate::error::Result;
 
 /// Result of a function applied to a batch: one tensor or several, each of which becomes a batch.
 pub trait ApplyOutput {
-    /// The batches made of the tensors.
+    /// The batches built from the tensors.
     type Batches;
 
     /// Converts each tensor to a batch by `make`.
@@ -49,9 +49,9 @@ impl ApplyOutput for (DenseTensor, DenseTensor, DenseTensor) {
 }
 
 impl RaggedBatch {
-    /// Applies a function to the padded [`tensor`](Self::tensor). It returns one tensor or several
-    /// (a tuple or a `Vec`) of any type and data axes, with the same batch axes, the same size of
-    /// the same non-uniform axis, and entries in the same slots.
+    /// Applies a function to the padded [`tensor`](Self::tensor). The function returns one tensor
+    /// or several (a tuple or a `Vec`) of any type and data axes, with the same batch axes, the
+    /// same non-uniform axis and size along it, and entries in the same slots.
     ///
     /// For functions of single entries, [`apply_to_values`](Self::apply_to_values) avoids the
     /// padding.
@@ -68,8 +68,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// Errors of the function; the same as [`tensor`](Self::tensor); and if a result has other
-    /// batch axes or another size of the non-uniform axis.
+    /// Errors of the function; same as [`tensor`](Self::tensor); also if a result has other batch
+    /// axes or another size of the non-uniform axis.
     pub fn apply<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor) -> Result<R>,
@@ -77,10 +77,8 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?)?)
     }
 
-    /// Applies a function like [`apply`](Self::apply), and also passes it the [`mask`](Self::mask).
-    ///
-    /// # Errors
-    /// Same as [`apply`](Self::apply).
+    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) as a second
+    /// argument.
     pub fn apply_with_mask<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor, &DenseTensor) -> Result<R>,
@@ -88,11 +86,8 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?, self.mask()?)?)
     }
 
-    /// Applies a function like [`apply`](Self::apply), and also passes it [`mask`](Self::mask) and
-    /// [`sample_sizes`](Self::sample_sizes).
-    ///
-    /// # Errors
-    /// Same as [`apply`](Self::apply).
+    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) and the
+    /// [`sample_sizes`](Self::sample_sizes) as further arguments.
     pub fn apply_with_sample_sizes<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor, &DenseTensor, &DenseTensor) -> Result<R>,
@@ -104,9 +99,9 @@ impl RaggedBatch {
         result.batches(|t| self.create_with_sample_sizes_like_self(&t, None))
     }
 
-    /// Applies a function to the [`values`](Self::values), without padding. It returns values of as
-    /// many entries, in the same order, of any type. If the shape of an entry changes, all data
-    /// axes of the result come after the non-uniform one.
+    /// Applies a function to the [`values`](Self::values), without padding. The function returns
+    /// values of the same number of entries, in the same order, of any type. If the shape of an
+    /// entry changes, all data axes of the result follow the non-uniform axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -119,7 +114,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// Errors of the function; and if a result has another number of entries.
+    /// Errors of the function; also if a result has another number of entries.
     pub fn apply_to_values<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor) -> Result<R>,

@@ -11,10 +11,10 @@ use crate::error::{Error, Result};
 /// Samples of different sizes as one batch.
 ///
 /// The batch has the shape `[batch axes.., data axes..]`. One of the data axes, the *non-uniform*
-/// one, has a different size in every sample; an element of a sample along this axis is an *entry*.
-/// The batch stores the entries of all samples, one sample after the other, as
-/// `[entries, other data axes..]` ([`values`](Self::values)), and where each sample ends
-/// ([`offsets`](Self::offsets)), without padding.
+/// axis, has a different size in each sample; an element of a sample along this axis is an *entry*.
+/// The batch stores, without padding, the entries of all samples, one sample after the other, as
+/// `[entries, other data axes..]` ([`values`](Self::values)), and the end of each sample
+/// ([`offsets`](Self::offsets)).
 ///
 /// ```text
 /// padded tensor      a0 a1 a2    values    a0 a1 a2 b0 c0 c1     (. is filler)
@@ -25,8 +25,8 @@ use crate::error::{Error, Result};
 /// [`tensor`](Self::tensor), [`mask`](Self::mask) and [`sample_sizes`](Self::sample_sizes) are
 /// computed on first use and cached. Slots of the tensor after the entries of a sample are
 /// *filler*: zeros, or the value of [`with_padded_set_to`](Self::with_padded_set_to). The tensor
-/// may be wider than the largest sample ([`max_sample_size`](Self::max_sample_size)), like the
-/// tensor it was made from.
+/// may be wider than the largest sample ([`max_sample_size`](Self::max_sample_size)), if the batch
+/// was built from a wider tensor.
 ///
 /// Clones, batches with other batch axes, and other data with the same sample sizes share buffers,
 /// offsets and masks.
@@ -55,8 +55,8 @@ pub struct RaggedBatch {
 }
 
 impl RaggedBatch {
-    /// Combines the parts: the entries of the structure, with the non-uniform axis at
-    /// `non_uniform_dim` of the padded tensor.
+    /// Creates a batch of the entries of `structure`; `non_uniform_dim` is the non-uniform axis of
+    /// the padded tensor.
     pub(super) fn from_parts(
         structure: Arc<SampleStructure>,
         values: DenseTensor,
@@ -65,7 +65,7 @@ impl RaggedBatch {
         let entries = structure.offsets().children();
         if values.shape().first() != Some(&entries) {
             return Err(Error::invalid(format!(
-                "values of shape {:?} for {entries} entries",
+                "the values have the shape {:?}, but there are {entries} entries; the first axis must have one element per entry",
                 values.shape()
             )));
         }
@@ -81,7 +81,8 @@ impl RaggedBatch {
         self
     }
 
-    /// Combines other values with the same samples; keeps a filler of the same type.
+    /// Creates a batch of other values with the samples of this batch. Keeps the filler if the type
+    /// is the same.
     pub(super) fn with_values(&self, values: DenseTensor, non_uniform_dim: usize) -> Result<Self> {
         let filler = self.filler.clone().filter(|f| f.dtype() == values.dtype());
         let structure = Arc::clone(&self.structure);
@@ -113,7 +114,7 @@ impl RaggedBatch {
         &self.values
     }
 
-    /// Returns where samples start and end in [`values`](Self::values): one list per sample,
+    /// Returns the start and end of each sample in [`values`](Self::values): one list per sample,
     /// row-major over the batch axes, starting at zero.
     pub fn offsets(&self) -> &Offsets {
         self.structure.offsets()
@@ -130,19 +131,19 @@ impl RaggedBatch {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
     }
 
-    /// Computes the padded tensor like [`tensor`](Self::tensor), but each time, with the limit,
-    /// threads and filler of `options`. The result is not cached.
+    /// Computes the padded tensor like [`tensor`](Self::tensor), with the limit, threads and filler
+    /// of `options`. The result is not cached.
     ///
     /// # Errors
-    /// If the tensor exceeds the limit, the type cannot represent the filler, or `options` asks for
+    /// If the tensor exceeds the limit, the type cannot represent the filler, or `options` request
     /// padding on the left or another type, which are not supported.
     pub fn padded(&self, options: &DenseOptions) -> Result<DenseTensor> {
         pad_batch(self, options)
     }
 
-    /// Returns which slots of the non-uniform axis are entries: a `Bool` tensor of shape
-    /// `[batch axes.., max_sample_size]`. Computed on first use and shared by all batches with the
-    /// same sample sizes that derive from each other.
+    /// Returns which slots of the non-uniform axis are entries: a `Bool` tensor of shape `[batch
+    /// axes.., max_sample_size]`. Computed on first use and shared by all derived batches with the
+    /// same sample sizes.
     ///
     /// # Errors
     /// Same as [`tensor`](Self::tensor).
@@ -150,7 +151,7 @@ impl RaggedBatch {
         self.structure.mask()
     }
 
-    /// Returns the number of entries of every sample: integers of shape `[batch axes..]`, of the
+    /// Returns the number of entries of each sample: integers of shape `[batch axes..]`, of the
     /// type in which they were given, else int64.
     ///
     /// # Errors
@@ -189,7 +190,7 @@ impl RaggedBatch {
         self.offsets().children()
     }
 
-    /// Returns the size of the non-uniform axis of the padded tensor. It is at least the size of
+    /// Returns the size of the non-uniform axis of the padded tensor, which is at least the size of
     /// the largest sample.
     pub fn max_sample_size(&self) -> usize {
         self.structure.width()
@@ -240,21 +241,21 @@ impl RaggedBatch {
         self.with_values(values, self.non_uniform_dim)
     }
 
-    /// Takes the values out for writing, leaving an empty tensor.
+    /// Takes the values out for writing, and leaves an empty tensor.
     pub(super) fn take_values(&mut self) -> DenseTensor {
         self.tensor = OnceLock::new();
         let none = DenseTensor::new_empty(self.values.dtype());
         std::mem::replace(&mut self.values, none)
     }
 
-    /// Returns the parts of the entry shape before and after the non-uniform axis.
+    /// Splits the entry shape into the parts before and after the non-uniform axis.
     pub(super) fn split_entry_shape(&self) -> (&[usize], &[usize]) {
         self.entry_shape().split_at(self.non_uniform_dim - self.num_batch_dims())
     }
 }
 
-/// Compares batch axes, sizes, width, non-uniform axis, type and values (by bytes, so that NaN
-/// equals NaN of the same bits). Filler and the type of the sample sizes do not matter.
+/// Batches are equal if batch axes, sizes, width, non-uniform axis, type and values are equal; NaN
+/// equals NaN of the same bits. Filler and the type of the sample sizes are ignored.
 impl PartialEq for RaggedBatch {
     fn eq(&self, other: &Self) -> bool {
         self.batch_shape() == other.batch_shape()
@@ -265,12 +266,11 @@ impl PartialEq for RaggedBatch {
     }
 }
 
-/// Returns an error if the non-uniform axis is a batch axis or does not exist.
 pub(super) fn check_dim(dim: usize, batch_dims: usize, ndim: usize) -> Result<()> {
     if (batch_dims..ndim).contains(&dim) {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "the non-uniform axis must be one of the axes {batch_dims}..{ndim}, after the batch axes, not {dim}"
+        "the non-uniform axis is {dim}, but must be one of the data axes {batch_dims}..{ndim}"
     )))
 }

@@ -1,4 +1,4 @@
-//! Combination of single samples to one batch.
+//! Combination of samples into one batch.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 pub enum Samples {
     /// One sample.
     Tensor(DenseTensor),
-    /// A list of samples, or of lists of them.
+    /// A list of samples, or a list of lists.
     List(Vec<Samples>),
 }
 
@@ -50,7 +50,7 @@ impl Samples {
         }
     }
 
-    /// Returns the length of the lists at every level, which must be equal within a level.
+    /// Returns the length of the lists at each level, which must be equal within a level.
     fn shape(&self) -> Result<Vec<usize>> {
         fn stack_level(
             samples: &Samples,
@@ -60,7 +60,7 @@ impl Samples {
         ) -> Result<()> {
             let found = |what: String| {
                 Err(Error::invalid(format!(
-                    "the nested lists of samples differ at level {depth}: {what}; set flatten_batch_dims to combine them anyway"
+                    "the nested lists of samples differ at level {depth} ({what}); set flatten_batch_dims to combine them anyway"
                 )))
             };
             match samples {
@@ -97,14 +97,15 @@ impl Samples {
     }
 }
 
-/// Combines samples `[size, ..]`, which may differ in their first axis only, to one batch with that
-/// axis as the non-uniform one, right after the batch axes.
+/// Combines samples `[size, ..]`, which may differ only in their first axis, into one batch. Their
+/// first axis becomes the non-uniform axis, right after the batch axes.
 ///
-/// If flattened, samples are taken depth first from lists of any nesting, and there is one batch
-/// axis. Otherwise every level of lists is a batch axis, and all lists of a level have the same
-/// length. The type is that of the first sample, or, if flattened, of the first sample with
-/// elements; the others are converted to it. A sample without elements has no entries, whatever its
-/// other axes. With `other_with_same_sample_sizes`, sizes and mask are shared with that batch.
+/// With `flatten_batch_dims`, samples are taken depth first from lists of any nesting, and there is
+/// one batch axis. Otherwise each level of lists is a batch axis, and all lists of a level have the
+/// same length. The type is the type of the first sample, or, if flattened, of the first sample
+/// with elements; the others are converted to it. A sample without elements has no entries; its
+/// other axes are ignored. With `other_with_same_sample_sizes`, sizes and mask are shared with that
+/// batch.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -120,10 +121,9 @@ impl Samples {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
-/// # Errors
 /// If there are no samples; if a sample has no axes, or samples differ in other axes than the
-/// first; if lists differ in length or depth, unless flattened; if sample sizes differ from those
-/// to be shared (the message names the sample); if values do not fit the type.
+/// first; if lists differ in length or depth, unless flattened; if sample sizes differ from the
+/// batch to share with (the message names the sample); if values do not fit the type.
 pub fn combine_data(
     data_list: &Samples,
     other_with_same_sample_sizes: Option<&RaggedBatch>,
@@ -131,7 +131,9 @@ pub fn combine_data(
 ) -> Result<RaggedBatch> {
     let tensors: Vec<&DenseTensor> = data_list.tensors().collect();
     let (Samples::List(_), Some(first)) = (data_list, tensors.first()) else {
-        return Err(Error::invalid("a batch must be combined from a list of at least one sample"));
+        return Err(Error::invalid(
+            "a batch must be combined from a list of at least one sample; give a list with samples",
+        ));
     };
     let filled = tensors.iter().find(|t| t.num_elements() > 0);
     let dtype = if flatten_batch_dims { filled.unwrap_or(first).dtype() } else { first.dtype() };
@@ -142,14 +144,14 @@ pub fn combine_data(
         match tensor.shape() {
             [] => {
                 return Err(Error::invalid(format!(
-                    "sample {i} is a tensor without axes; a sample needs entries along its first axis"
+                    "sample {i} is a tensor without axes; it needs a first axis for its entries"
                 )));
             }
             [size, rest @ ..] if rest == entry_shape => lengths.push(*size),
             _ if tensor.num_elements() == 0 => lengths.push(0),
             shape => {
                 return Err(Error::invalid(format!(
-                    "sample {i} of shape {shape:?} does not have entries of shape {entry_shape:?}"
+                    "sample {i} has the shape {shape:?}, but its entries must have the shape {entry_shape:?}"
                 )));
             }
         }

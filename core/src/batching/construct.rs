@@ -1,4 +1,4 @@
-//! Construction of batches from padded tensors, with validated masks or sizes.
+//! Construction of batches from padded tensors, with a check of masks and sizes.
 
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use crate::error::{Error, Result};
 use crate::index::resolve_position;
 use crate::limit::check_size;
 
-/// Sample sizes from the arguments of a constructor.
 struct SampleSizes {
     batch_shape: Vec<usize>,
     lengths: Vec<usize>,
@@ -36,7 +35,9 @@ impl SampleSizes {
                 (shape[..shape.len() - 1].to_vec(), lengths.clone(), DType::I64)
             }
             (None, None) => {
-                return Err(Error::invalid("a batch needs a mask, sample sizes, or both"));
+                return Err(Error::invalid(
+                    "neither mask nor sample sizes are given; a batch needs at least one of them",
+                ));
             }
         };
         let mask_width = match of_mask {
@@ -50,7 +51,7 @@ impl SampleSizes {
                 }
                 if let Some(i) = (0..lengths.len()).find(|i| lengths[*i] != counted[*i]) {
                     return Err(Error::invalid(format!(
-                        "{}: the mask has {} entries, the sample sizes say {}",
+                        "{} has {} entries in the mask but {} by its sample size; both must agree",
                         name_sample(&batch_shape, i),
                         counted[i],
                         lengths[i]
@@ -70,7 +71,7 @@ impl SampleSizes {
     ) -> Result<(usize, usize)> {
         let batch = self.batch_shape.len();
         if batch == 0 {
-            return Err(Error::invalid("a batch has one batch axis or more, not none"));
+            return Err(Error::invalid("a batch needs at least one batch axis"));
         }
         let dim = non_uniform_dim.unwrap_or(batch);
         check_dim(dim, batch, tensor.ndim())?;
@@ -95,10 +96,10 @@ pub(super) fn check_batch_axes(shape: &[usize], batch_shape: &[usize]) -> Result
 }
 
 impl RaggedBatch {
-    /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and a mask
-    /// `[batch axes.., max_sample_size]` (bool; true for the entries of each sample, which come
-    /// first), sample sizes `[batch axes..]` (integers), or both. They define the number of batch
-    /// axes; the non-uniform axis defaults to the one after these. Entries are copied and filler is
+    /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and a mask `[batch
+    /// axes.., max_sample_size]` (bool; true for the entries of each sample, which come first),
+    /// sample sizes `[batch axes..]` (integers), or both. They define the number of batch axes; the
+    /// non-uniform axis is the first data axis by default. Entries are copied and filler is
     /// dropped; a tensor without filler is shared.
     ///
     /// ```
@@ -132,12 +133,9 @@ impl RaggedBatch {
     }
 
     /// Creates a batch like [`try_new`](Self::try_new) from a tensor (and mask) that is longer
-    /// along the non-uniform axis than the largest sample:
-    /// [`max_sample_size`](Self::max_sample_size) becomes the size of that sample, or 0 without
-    /// samples.
-    ///
-    /// # Errors
-    /// Same as [`try_new`](Self::try_new).
+    /// along the non-uniform axis than the largest sample.
+    /// [`max_sample_size`](Self::max_sample_size) becomes the size of the largest sample, or 0
+    /// without samples.
     pub fn from_oversize_tensor(
         tensor: &DenseTensor,
         mask: Option<&DenseTensor>,
@@ -172,8 +170,8 @@ impl RaggedBatch {
         Self::from_parts(Arc::new(structure), values, dim)
     }
 
-    /// Creates a batch from a tensor without filler: every sample has the size of the non-uniform
-    /// axis. Nothing is copied if that is the first data axis.
+    /// Creates a batch from a tensor without filler: each sample has the size of the non-uniform
+    /// axis. Copies nothing if the non-uniform axis is the first data axis.
     ///
     /// # Errors
     /// If there are no batch axes, or the non-uniform axis is one of them or does not exist.
@@ -183,7 +181,7 @@ impl RaggedBatch {
         num_batch_dims: usize,
     ) -> Result<Self> {
         if num_batch_dims == 0 {
-            return Err(Error::invalid("a batch has one batch axis or more, not none"));
+            return Err(Error::invalid("a batch needs at least one batch axis"));
         }
         check_dim(non_uniform_dim, num_batch_dims, full_tensor.ndim())?;
         let batch_shape = full_tensor.shape()[..num_batch_dims].to_vec();
@@ -195,8 +193,8 @@ impl RaggedBatch {
     }
 
     /// Creates a batch of `num_dims` axes without entries, of float32. Every axis has size 0,
-    /// except for batch axes of a given shape. There is one batch axis unless their number or shape
-    /// is given.
+    /// except for batch axes of a given shape. There is one batch axis unless the number or shape
+    /// of the batch axes is given.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -218,7 +216,7 @@ impl RaggedBatch {
         let batch_shape = match (num_batch_dims, batch_shape) {
             (Some(_), Some(_)) => {
                 return Err(Error::invalid(
-                    "give the number of batch axes or their shape, not both",
+                    "both the number and the shape of the batch axes are given; give one of them",
                 ));
             }
             (Some(n), None) => {
@@ -243,10 +241,10 @@ impl RaggedBatch {
         Self::from_parts(Arc::new(structure), values, non_uniform_dim)
     }
 
-    /// Returns a batch of other data with the sample sizes of this one. The padded tensor may have
-    /// any type and data axes, but needs the batch axes of this batch and its size along the
-    /// non-uniform axis (by default that of this batch; negative axes count from the end). Sizes
-    /// and mask are shared.
+    /// Returns a batch of other data with the sample sizes of this batch. The padded tensor may
+    /// have any type and data axes, but must have the batch axes of this batch and its size along
+    /// the non-uniform axis (by default the non-uniform axis of this batch; negative axes count
+    /// from the end). Sizes and mask are shared.
     ///
     /// # Errors
     /// If the batch axes or the size of the non-uniform axis differ, or the axis does not exist.
@@ -276,12 +274,12 @@ impl RaggedBatch {
         Self::from_parts(Arc::clone(self.structure()), values, dim)
     }
 
-    /// Replaces the data with that of a padded tensor of any type and data axes, with the same batch
-    /// axes and the same size along the same non-uniform axis.
+    /// Replaces the data with a padded tensor of any type and data axes, with the same batch axes,
+    /// the same non-uniform axis and the same size along it.
     ///
     /// # Errors
     /// Same as [`create_with_sample_sizes_like_self`](Self::create_with_sample_sizes_like_self);
-    /// the batch is then unchanged.
+    /// the batch is unchanged after an error.
     pub fn set_tensor(&mut self, tensor: &DenseTensor) -> Result<()> {
         *self = self.create_with_sample_sizes_like_self(tensor, None)?;
         Ok(())

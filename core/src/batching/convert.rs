@@ -9,13 +9,13 @@ use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A batch in the form that variable-length kernels take: all entries, and where samples start.
+/// A batch in the form of variable-length kernels: all entries, and the start of each sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
     /// `[entries, data axes except the non-uniform one..]`, one sample after the other.
     pub values: DenseTensor,
-    /// `[samples + 1]`, starting at 0: sample `i` has the entries
-    /// `cu_seqlens[i]..cu_seqlens[i + 1]`. int32 if it suffices, else int64.
+    /// `[samples + 1]`, starting at 0: sample `i` has the entries `cu_seqlens[i]..cu_seqlens[i +
+    /// 1]`. int32 if the sizes fit, else int64.
     pub cu_seqlens: DenseTensor,
     /// Number of entries of the largest sample.
     pub max_seqlen: usize,
@@ -32,7 +32,7 @@ impl RaggedBatch {
     pub fn from_packed(values: DenseTensor, cu_seqlens: &DenseTensor) -> Result<Self> {
         if cu_seqlens.ndim() != 1 || !cu_seqlens.dtype().is_integer() {
             return Err(Error::invalid(format!(
-                "cumulative sizes are integers of one axis, not {} of shape {:?}",
+                "cumulative sizes must be integers of one axis, not {} of shape {:?}",
                 cu_seqlens.dtype(),
                 cu_seqlens.shape()
             )));
@@ -45,7 +45,7 @@ impl RaggedBatch {
         };
         if offsets.base() != 0 {
             return Err(Error::invalid(format!(
-                "cumulative sizes begin with 0, not with {}",
+                "cumulative sizes must begin with 0, not {}",
                 offsets.base()
             )));
         }
@@ -66,9 +66,6 @@ impl RaggedBatch {
     /// assert_eq!(packed.cu_seqlens.to_string(), "int32[3] [0, 2, 3]");
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Never for a valid batch.
     pub fn to_packed(&self) -> Result<Packed> {
         let samples = self.total_num_samples_in_batch();
         let (dtype, buffer) = match self.offsets() {
@@ -83,9 +80,9 @@ impl RaggedBatch {
     }
 
     /// Creates a batch from a ragged array without nulls. The one axis whose lists differ in length
-    /// becomes the non-uniform one, axes before it (including the rows) batch axes, and axes after
-    /// it data axes. If no lists differ, it is the first axis that is stored as ragged. Shares
-    /// offsets and leaves.
+    /// becomes the non-uniform axis, the axes before it (including the rows) become batch axes, and
+    /// the axes after it data axes. If no lists differ, the first axis stored as ragged is the
+    /// non-uniform axis. Shares offsets and leaves.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -101,13 +98,15 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the array contains nulls or no lists, if lists differ in length on more than one axis, or
-    /// if the leaves are not numeric.
+    /// If the array contains nulls or no lists, lists differ in length on more than one axis, or
+    /// the leaves are not numeric.
     pub fn from_ragged_array(array: &RaggedArray) -> Result<Self> {
         let axes = array.axes();
         let nulls = |a: &ListAxis| a.nulls().is_some_and(|n| n.null_count() > 0);
         if axes.iter().any(nulls) || array.leaves().null_count() > 0 {
-            return Err(Error::invalid("a batch cannot hold nulls; fill them first"));
+            return Err(Error::invalid(
+                "the array has nulls, which a batch cannot hold; fill them first",
+            ));
         }
         let one_size = |axis: &ListAxis| match axis.layout() {
             Layout::Uniform { size, .. } => Some(*size),
@@ -122,7 +121,7 @@ impl RaggedBatch {
         let at = match (differ.next(), differ.next()) {
             (Some(first), Some(second)) => {
                 return Err(Error::invalid(format!(
-                    "lists differ in length on axes {} and {}; a batch has one such axis",
+                    "lists differ in length on axes {} and {}; they may differ on one axis of a batch only",
                     first + 1,
                     second + 1
                 )));
@@ -140,7 +139,7 @@ impl RaggedBatch {
         let mut shape = vec![offsets.children()];
         shape.extend((at + 1..axes.len()).map(|i| size(&i)));
         let values = DenseTensor::from_flat(array.leaves(), "the leaves of a batch")?;
-        // If an axis has no lists, their size is unknown; 0 is right because there are no elements.
+        // An axis without lists has no known size; any size fits, because there are no elements.
         let values = values.reshape(shape)?;
         let dim = batch_shape.len();
         let structure = SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?;
@@ -148,11 +147,8 @@ impl RaggedBatch {
     }
 
     /// Returns a ragged array: the rows are the first batch axis, followed by the other batch axes,
-    /// the non-uniform axis, and the data axes, wherever the non-uniform axis is in the tensor.
-    /// Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
-    ///
-    /// # Errors
-    /// Never for a valid batch.
+    /// the non-uniform axis, and the data axes, at any position of the non-uniform axis in the
+    /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
     pub fn to_ragged_array(&self) -> Result<RaggedArray> {
         let uniform = |size: usize, lists: usize| ListAxis::from(Layout::Uniform { size, lists });
         let (rows, rest) = self.batch_shape().split_first().map_or((0, &[][..]), |(r, b)| (*r, b));
@@ -181,15 +177,17 @@ impl RaggedBatch {
     }
 
     /// Creates a table with one column per batch. All batches must have the same sample sizes; the
-    /// columns share their offsets, laid out as by [`to_ragged_array`](Self::to_ragged_array). The
-    /// data axes of each column must be a prefix of those of the column with the most axes.
+    /// columns share their offsets and have the axes of [`to_ragged_array`](Self::to_ragged_array).
+    /// The data axes of each column must be a prefix of the data axes of the column with the most.
     ///
     /// # Errors
     /// If there are no batches, sample sizes differ (the message names the sample), data axes are
     /// not such prefixes, or a name repeats.
     pub fn to_table(columns: &[(&str, &Self)]) -> Result<RaggedTable> {
         let Some((_, first)) = columns.iter().rev().max_by_key(|(_, b)| b.dim()) else {
-            return Err(Error::invalid("a table needs at least one batch"));
+            return Err(Error::invalid(
+                "there are no batches to convert to a table; give at least one",
+            ));
         };
         let array = first.to_ragged_array()?;
         let mut builder = RaggedTable::builder().rows(array.len());
@@ -202,7 +200,7 @@ impl RaggedBatch {
             let shape = batch.entry_shape();
             if first.entry_shape().get(..shape.len()) != Some(shape) {
                 return Err(Error::invalid(format!(
-                    "column {name:?} has entries of shape {shape:?}, but another column has {:?}; columns of a table must share their axes",
+                    "column {name:?} has entries of shape {shape:?}, but another column has entries of shape {:?}; one shape must start with the other, because the columns of a table share their axes",
                     first.entry_shape()
                 )));
             }
@@ -212,7 +210,6 @@ impl RaggedBatch {
     }
 }
 
-/// See [`RaggedBatch::from_ragged_array`].
 impl TryFrom<&RaggedArray> for RaggedBatch {
     type Error = Error;
 
@@ -221,7 +218,6 @@ impl TryFrom<&RaggedArray> for RaggedBatch {
     }
 }
 
-/// See [`RaggedBatch::to_ragged_array`].
 impl TryFrom<&RaggedBatch> for RaggedArray {
     type Error = Error;
 
@@ -230,7 +226,6 @@ impl TryFrom<&RaggedBatch> for RaggedArray {
     }
 }
 
-/// See [`RaggedBatch::to_packed`].
 impl TryFrom<&RaggedBatch> for Packed {
     type Error = Error;
 

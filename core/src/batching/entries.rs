@@ -1,4 +1,4 @@
-//! Entries as bytes: copies specialized for common sizes, and division of work among threads.
+//! Entries as bytes: copies specialized by size, and division of work among threads.
 
 use std::ops::Range;
 
@@ -11,7 +11,6 @@ use crate::error::Result;
 /// Minimum bytes of output per thread.
 const GRAIN: usize = 512 << 10;
 
-/// Access to entries of a fixed size in bytes.
 pub(super) trait EntryBytes: Copy + Sync {
     /// Size of an entry in bytes, never 0.
     fn size(self) -> usize;
@@ -19,7 +18,7 @@ pub(super) trait EntryBytes: Copy + Sync {
     fn copy(self, to: &mut [u8], j: usize, from: &[u8], i: usize) -> bool;
 }
 
-/// Entries of `N` bytes, copied like a number.
+/// Entries of `N` bytes; the constant size compiles to register moves.
 #[derive(Clone, Copy)]
 pub(super) struct FixedEntry<const N: usize>;
 
@@ -66,11 +65,11 @@ impl EntryBytes for AnySize {
     }
 }
 
-/// Results below this size come from the allocator, which reuses freed memory: filling that takes a
-/// third of the time that mapping fresh huge pages takes.
+/// Maximum size in bytes of results on the heap. The allocator reuses freed memory there, which
+/// takes a third of the time of mapping new huge pages.
 const HEAP: usize = 32 << 20;
 
-/// Runs `$body` with `$e` bound to the fastest copier of entries of `$size` bytes (not 0).
+/// Evaluates `$body` with `$e` bound to the fastest copier of entries of `$size` bytes (not 0).
 macro_rules! with_entry {
     ($size:expr, $e:ident => $body:expr) => {
         match $size {
@@ -103,7 +102,7 @@ macro_rules! with_entry {
 }
 pub(super) use with_entry;
 
-/// Runs `leaf` on ranges of the lists of a layout, each with its part of `out`, which has `size`
+/// Calls `leaf` for ranges of the lists of a layout, each with its part of `out`, which has `size`
 /// bytes per child. Large outputs are divided among threads; returns the error of the first range.
 pub(super) fn for_each_part(
     layout: &Layout,
@@ -126,7 +125,6 @@ fn split_lists(
     if !parallel || out.len() <= GRAIN || lists.len() < 2 {
         return leaf(lists, out);
     }
-    // Find the list that splits the children in half.
     let half = layout.ranges(lists.clone()).len() / 2;
     let (mut low, mut high) = (lists.start + 1, lists.end - 1);
     while low < high {
@@ -146,7 +144,6 @@ fn split_lists(
     a.and(b)
 }
 
-/// Allocates a buffer of `bytes` zeros and lets `write` fill it.
 pub(super) fn fill_buffer(
     bytes: usize,
     write: impl FnOnce(&mut [u8]) -> Result<()>,
@@ -175,8 +172,8 @@ pub(super) fn repeat_value(out: &mut [u8], value: &[u8]) {
     }
 }
 
-/// Transposes `[a, b]` entries to `[b, a]`: entry `(i, j)` of `from`, whose rows are `from_width`
-/// entries apart, becomes entry `(j, i)` of `out`, whose rows are `out_width` apart.
+/// Transposes `[a, b]` entries to `[b, a]`: entry `(i, j)` of `from` becomes entry `(j, i)` of
+/// `out`. The rows are `from_width` and `out_width` entries apart.
 pub(super) fn transpose_entries(
     entry: impl EntryBytes,
     (a, b): (usize, usize),

@@ -1,4 +1,4 @@
-//! Gather and scatter of entries by position.
+//! Gather and scatter of entries by index.
 
 use std::ops::Range;
 
@@ -30,14 +30,13 @@ impl Position for i64 {
     }
 }
 
-/// The indices of a batch: one position per entry.
 pub(super) struct Indices {
     values: DenseTensor,
     offsets: Offsets,
     batch_shape: Vec<usize>,
 }
 
-/// Runs `$body` with `$ids` bound to the positions as a typed slice.
+/// Evaluates `$body` with `$ids` bound to the indices as a typed slice.
 macro_rules! with_positions {
     ($indices:expr, $ids:ident => $body:expr) => {
         match $indices.values.dtype() {
@@ -59,7 +58,7 @@ impl Indices {
         let values = batch.values();
         if values.ndim() != 1 || !values.dtype().is_integer() {
             return Err(Error::invalid(format!(
-                "indices are integers of shape [batch axes.., positions], not {} of shape {:?}",
+                "indices must be integers of shape [batch axes.., positions], not {} of shape {:?}",
                 values.dtype(),
                 batch.shape()
             )));
@@ -83,11 +82,11 @@ impl Indices {
     }
 }
 
-/// Valid positions in a sample: those of its entries only, or those of filler, too.
+/// Valid indices in a sample: only its entries, or also filler.
 #[derive(Clone, Copy)]
 pub(super) struct Limit {
     pub(super) width: usize,
-    /// Whether positions of filler are out of range.
+    /// Whether indices of filler are out of range.
     pub(super) strict: bool,
 }
 
@@ -97,7 +96,7 @@ impl Limit {
     }
 }
 
-/// Resolves negative positions, which count from the end of the valid ones.
+/// Resolves an index; a negative one counts from the end of the valid range.
 #[inline(always)]
 fn resolve_position(index: i64, limit: usize) -> Option<usize> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -105,7 +104,7 @@ fn resolve_position(index: i64, limit: usize) -> Option<usize> {
     usize::try_from(index).ok()
 }
 
-/// Returns the entries at the positions: `[positions, entry shape..]`.
+/// Returns the entries at the indices: `[positions, entry shape..]`.
 pub(super) fn gather_entries(
     data: &EntryView,
     indices: &Indices,
@@ -124,7 +123,7 @@ pub(super) fn gather_entries(
         } else {
             let bytes = count.checked_mul(entry);
             let bytes = bytes.ok_or_else(|| {
-                Error::invalid("the selected entries have more bytes than memory can hold")
+                Error::invalid("the selected entries have more bytes than memory can address")
             })?;
             let filler = data.filler_entry();
             fill_buffer(bytes, |out| {
@@ -172,7 +171,7 @@ fn gather_part<E: EntryBytes, I: Position>(
     Ok(())
 }
 
-/// Checks positions of entries without bytes.
+/// Checks the indices of entries that have no bytes to copy.
 fn check_positions<I: Position>(
     layout: &Layout,
     ids: &[I],
@@ -190,26 +189,22 @@ fn check_positions<I: Position>(
     Ok(())
 }
 
-/// Initial contents of a target.
 pub(super) enum Before<'a> {
-    /// A copy of these entries.
     Copy(&'a [u8]),
-    /// Repetitions of this element.
     Fill(&'a [u8]),
 }
 
 pub(super) struct ScatterTarget<'a> {
     pub(super) layout: &'a Layout,
-    /// Shape of all entries together.
     pub(super) shape: Vec<usize>,
     pub(super) before: Before<'a>,
     pub(super) limit: Limit,
-    /// Whether a repeated position is an error; otherwise the last write wins.
+    /// Whether a repeated index is an error; otherwise the last write wins.
     pub(super) unique: bool,
 }
 
-/// Returns the target with entry `j` of every sample of `from` at position `j` of its indices.
-/// Writes to filler are dropped.
+/// Returns the target with entry `j` of each sample of `from` at index `j` of that sample. Writes
+/// to filler are dropped.
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,
@@ -218,7 +213,7 @@ pub(super) fn scatter_entries(
     let lists = target.layout.lists();
     if let Some(i) = (0..lists).find(|i| from.layout.length(*i) < indices.offsets.length(*i)) {
         return Err(Error::invalid(format!(
-            "{} has {} entries to write but {} indices; it needs an entry per index",
+            "{} has {} entries to write but {} indices; every index needs an entry",
             super::structure::name_sample(&indices.batch_shape, i),
             from.layout.length(i),
             indices.offsets.length(i)
@@ -227,7 +222,7 @@ pub(super) fn scatter_entries(
     let (entry, dtype) = (from.entry_bytes(), from.values.dtype());
     let bytes = saturating_product(&target.shape).checked_mul(dtype.size());
     let bytes =
-        bytes.ok_or_else(|| Error::invalid("the target has more bytes than memory can hold"))?;
+        bytes.ok_or_else(|| Error::invalid("the target has more bytes than memory can address"))?;
     let buffer = with_positions!(indices, ids => {
         if entry == 0 {
             check_positions(target.layout, ids, indices, target.limit)?;
@@ -259,7 +254,7 @@ fn scatter_part<E: EntryBytes, I: Position>(
             let start = first * e.size();
             out.copy_from_slice(&all[start..start + out.len()]);
         }
-        // Fresh memory is already zero.
+        // New memory is already zero.
         Before::Fill(value) if value.iter().all(|b| *b == 0) => {}
         Before::Fill(value) => repeat_value(out, value),
     }
@@ -272,7 +267,7 @@ fn scatter_part<E: EntryBytes, I: Position>(
         let ids = &ids[indices.offsets.range(i)];
         let values = &all[from.layout.range(i).start * e.size()..];
         if target.unique {
-            // Writes to filler are dropped, so repeating them is not an error.
+            // Writes to filler are dropped, so repeats there are no error.
             seen.start_sample(own.len() / e.size());
         }
         for (j, id) in ids.iter().enumerate() {
@@ -293,12 +288,12 @@ fn scatter_part<E: EntryBytes, I: Position>(
 #[cold]
 fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, index: i64) -> Error {
     Error::invalid(format!(
-        "{}: position {second} writes to index {index}, as position {first} does",
+        "{}: positions {first} and {second} both write to index {index}; remove one, or let the last write win",
         super::structure::name_sample(&indices.batch_shape, i)
     ))
 }
 
-/// The positions of one sample that were written, each with the index that wrote it.
+/// The entries of one sample that were written, each with the position that wrote it.
 #[derive(Default)]
 struct WrittenPositions {
     sample: u32,
@@ -317,7 +312,7 @@ impl WrittenPositions {
         }
     }
 
-    /// Returns the index that wrote position `k` before; otherwise records `j`.
+    /// Returns the position that wrote entry `k` before; otherwise records `j`.
     fn record_write(&mut self, k: usize, j: usize) -> Option<usize> {
         let (sample, index) = self.places.get_mut(k)?;
         if *sample == self.sample {
@@ -328,7 +323,7 @@ impl WrittenPositions {
     }
 }
 
-/// Returns a row of `targets` flags for every sample, true at its positions.
+/// Returns `targets` booleans for each sample, true at its indices.
 pub(super) fn mark_positions(indices: &Indices, targets: usize) -> Result<DenseTensor> {
     let mut shape = indices.batch_shape.clone();
     shape.push(targets);

@@ -1,4 +1,4 @@
-//! Access by index to entries of all samples: read, write, move between batches.
+//! Access by index to the entries of all samples: read, write, move between batches.
 
 use super::any::{EntryView, to_dense};
 use super::gather::{Before, Indices, Limit, ScatterTarget, gather_entries, scatter_entries};
@@ -9,7 +9,7 @@ use crate::array::Layout;
 use crate::dense::{DenseOptions, DenseTensor, Fill};
 use crate::error::{Error, Result};
 
-/// Treatment of an index that is written to twice within a sample.
+/// Treatment of an index that occurs twice within a sample of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
     /// The last write wins.
@@ -19,12 +19,12 @@ pub enum Duplicates {
     Error,
 }
 
-/// Treatment of an index that addresses filler: it is at least the size of its sample, but below
+/// Treatment of an index of filler: at least the size of its sample, but below
 /// [`max_sample_size`](RaggedBatch::max_sample_size).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BeyondSample {
-    /// Filler is addressed as in the padded tensor: reads return the filler value (0 by default),
-    /// writes are dropped. Negative indices count from the end of the padded axis.
+    /// Filler is part of the range, as in the padded tensor: reads return the filler value (0 by
+    /// default), writes are dropped. Negative indices count from the end of the padded axis.
     #[default]
     Filler,
     /// Such an index is out of range. Negative indices count from the end of the sample.
@@ -43,7 +43,7 @@ pub enum BeyondSample {
 pub struct IndexOptions {
     /// Treatment of repeated indices in writes.
     pub duplicates: Duplicates,
-    /// Treatment of indices that address filler of ragged data.
+    /// Treatment of indices of filler in ragged data.
     pub beyond: BeyondSample,
 }
 
@@ -53,7 +53,7 @@ impl IndexOptions {
     }
 }
 
-/// Returns the axis to index: by default the non-uniform axis of the indices; never a batch axis.
+/// Returns the axis to index: the non-uniform axis of the indices by default; never a batch axis.
 fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result<usize> {
     let dim = dim_to_index_in.unwrap_or(indices.non_uniform_dim());
     if dim < indices.num_batch_dims() {
@@ -64,13 +64,13 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
     Ok(dim)
 }
 
-/// Returns, for every sample, the entries of the data at the indices of that sample:
-/// `out[b, j] = data[b, indices[b, j]]`.
+/// Returns, for each sample, the entries of the data at the indices of that sample: `out[b, j] =
+/// data[b, indices[b, j]]`.
 ///
 /// Indices are integers `[batch axes.., positions]` without data axes; the data has the same batch
-/// axes. Entries are counted along `dim_to_index_in`, by default the non-uniform axis of the
+/// axes. `dim_to_index_in` is the axis of the entries, by default the non-uniform axis of the
 /// indices; it need not be the non-uniform axis of the data. The result has the sample sizes of the
-/// indices (and their type), this axis as the non-uniform one, and `filler_value` as filler.
+/// indices (and their type), this axis as the non-uniform axis, and `filler_value` as filler.
 /// Negative indices count from the end, and indices may repeat.
 ///
 /// ```
@@ -95,9 +95,9 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 /// ```
 ///
 /// # Errors
-/// If an index is out of range (the message names sample, position, index and size); if the batch
-/// axes differ; if the axis is a batch axis or does not exist; if the indices are not integers or
-/// have data axes; if the type cannot represent the filler.
+/// If an index is out of range (the message names sample, position, index and size), the batch axes
+/// differ, the axis is a batch axis or does not exist, the indices are not integers or have data
+/// axes, or the type cannot represent the filler.
 pub fn batched_indexing_access(
     input_data: impl Into<AnyBatch>,
     input_indices: &RaggedBatch,
@@ -114,9 +114,8 @@ pub fn batched_indexing_access(
     Ok(input_indices.with_values(values, dim)?.with_filler(Some(filler)))
 }
 
-/// Returns, for every sample, a row of `output_num_targets` entries: those of the data at the
-/// indices, and the filler elsewhere: `out[b, indices[b, j]] = data[b, j]`. The result is a dense
-/// tensor.
+/// Returns, for each sample, `output_num_targets` entries: the entries of the data at the indices,
+/// and filler elsewhere: `out[b, indices[b, j]] = data[b, j]`. The result is a dense tensor.
 ///
 /// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. Each sample of
 /// the data has at least as many entries as indices; further entries are ignored.
@@ -173,9 +172,9 @@ pub fn batched_inverse_indexing_access(
 /// a batch with its sample sizes.
 ///
 /// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. Both data have
-/// the same type, and the same shape except for the indexed axis. Each sample of `to_write` has at
-/// least as many entries as indices; further entries are ignored. If the axis is the non-uniform
-/// one of a ragged batch, indices beyond a sample address filler; see [`BeyondSample`].
+/// the same type, and the same shape except along the indexed axis. Each sample of `to_write` has
+/// at least as many entries as indices; further entries are ignored. Along the non-uniform axis of
+/// a ragged batch, indices beyond a sample address filler; see [`BeyondSample`].
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -207,7 +206,6 @@ pub fn batched_indexing_write(
     write_entries(&from, &indices, &into, dim, options)
 }
 
-/// Writes entries at indices along one axis of `into`.
 fn write_entries(
     from: &EntryView,
     indices: &Indices,
@@ -247,7 +245,7 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
     }
     if from.entry_shape() != into.entry_shape() {
         return Err(Error::invalid(format!(
-            "entries of shape {:?} cannot be written into those of shape {:?}",
+            "entries of shape {:?} cannot be written into entries of shape {:?}; the shapes must be equal",
             from.entry_shape(),
             into.entry_shape()
         )));
@@ -255,13 +253,12 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
     Ok(())
 }
 
-/// Returns a copy of the target with entries of the source:
-/// `out[b, to[b, j]] = source[b, from[b, j]]`. The result is a tensor if the target is one, else a
-/// batch with its sample sizes.
+/// Returns a copy of the target with entries of the source: `out[b, to[b, j]] = source[b, from[b,
+/// j]]`. The result is a tensor if the target is one, else a batch with its sample sizes.
 ///
-/// Entries are counted along the non-uniform axis of a ragged batch, or along the axis after the
-/// batch axes of a tensor. Source and target have the same type, and the same shape except for this
-/// axis. Both batches of indices have the same sample sizes. Indices of the source may repeat.
+/// The entries are along the non-uniform axis of a ragged batch, or the axis after the batch axes
+/// of a tensor. Source and target have the same type, and the same shape except along this axis.
+/// Both batches of indices have the same sample sizes. Indices of the source may repeat.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -277,7 +274,7 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
 /// ```
 ///
 /// # Errors
-/// If the indices differ in sample sizes; otherwise the same as [`batched_indexing_write`].
+/// If the indices differ in sample sizes; otherwise same as [`batched_indexing_write`].
 pub fn batched_index_mapping(
     source_data: impl Into<AnyBatch>,
     source_indices: &RaggedBatch,

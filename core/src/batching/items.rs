@@ -16,7 +16,7 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 
 impl RaggedBatch {
     /// Returns 1 for entries of the padded tensor and 0 for filler, in any type (for example
-    /// float32 weights of a loss): like [`mask`](Self::mask), but in the shape of the tensor.
+    /// float32 weights of a loss): the [`mask`](Self::mask) in the shape of the tensor.
     ///
     /// # Errors
     /// Same as [`tensor`](Self::tensor).
@@ -33,12 +33,11 @@ impl RaggedBatch {
             .padded(&DenseOptions::default())
     }
 
-    /// Returns the same batch with this value as filler of the padded tensor. Floats are truncated
-    /// towards zero for integers; for booleans, nonzero values are true. Shares all data; filler is
-    /// not stored.
+    /// Sets the filler of the padded tensor. For integers, floats are truncated towards zero; for
+    /// booleans, nonzero values are true. Shares all data; filler is not stored.
     ///
-    /// The filler is kept when batch axes, data axes or the type change; operations that create new
-    /// entries reset it to zero.
+    /// Batches with other batch axes, data axes or another type keep the filler; operations that
+    /// create new entries reset it to zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -61,14 +60,16 @@ impl RaggedBatch {
     /// Sets the filler like [`with_padded_set_to`](Self::with_padded_set_to), in place.
     ///
     /// # Errors
-    /// Same as [`with_padded_set_to`](Self::with_padded_set_to); the batch is then unchanged.
+    /// Same as [`with_padded_set_to`](Self::with_padded_set_to); the batch is unchanged after an
+    /// error.
     pub fn set_padded_to(&mut self, value_to_set: impl Into<Fill>) -> Result<()> {
         *self = self.with_padded_set_to(value_to_set)?;
         Ok(())
     }
 
-    /// Converts all elements and the filler; see [`DenseTensor::cast`]: exactly if the type can
-    /// hold them, floats to integers truncated towards zero, numbers to booleans as "not zero".
+    /// Converts all elements and the filler like [`DenseTensor::cast`]: exactly if the type can
+    /// represent them; floats to integers truncate towards zero; numbers to booleans are true if
+    /// not zero.
     ///
     /// # Errors
     /// If a value does not fit the type.
@@ -114,7 +115,7 @@ impl RaggedBatch {
     }
 
     /// Returns all samples, each as a tensor of its own size, in lists nested like the batch axes.
-    /// The inverse is [`combine_data`](super::combine_data).
+    /// The inverse of [`combine_data`](super::combine_data).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -127,9 +128,6 @@ impl RaggedBatch {
     /// assert_eq!(samples, ["int32[2] [1, 2]", "int32[1] [3]"]);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Never for a valid batch.
     pub fn split(&self) -> Result<Samples> {
         let mut level: Vec<Samples> = (0..self.total_num_samples_in_batch())
             .map(|i| self.sample(i).map(Samples::Tensor))
@@ -152,10 +150,10 @@ impl RaggedBatch {
         self.tensor()?.index(index)
     }
 
-    /// Writes to items of the padded tensor, by NumPy's indexing. The value is converted to the
-    /// type of the batch and broadcast to the selected items; writes to filler are dropped. If an
-    /// item is selected more than once, the last value wins. Writes in place unless the buffer of
-    /// the entries is shared.
+    /// Writes to items of the padded tensor by NumPy's indexing. The value is converted to the type
+    /// of the batch and broadcast to the selected items; writes to filler are dropped. If an item
+    /// is selected more than once, the last value wins. Writes in place unless the buffer of the
+    /// entries is shared.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -171,8 +169,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// Same as [`DenseTensor::index`]; also if the value does not broadcast or fit the type. The
-    /// batch is then unchanged.
+    /// Same as [`DenseTensor::index`]; also if the value does not broadcast or does not fit the
+    /// type. The batch is unchanged after an error.
     pub fn set(&mut self, index: &[Index], value: &DenseTensor) -> Result<()> {
         let shape = self.shape();
         if element_count(&shape).is_none() {
@@ -182,7 +180,7 @@ impl RaggedBatch {
         }
         let selection = Selection::new(&shape, index)?;
         let value = value.cast(self.dtype())?;
-        // Leading axes of size 1 repeat nothing and can be ignored.
+        // Extra leading axes of the value must have size 1.
         let extra = value.ndim().saturating_sub(selection.shape().len());
         let (ones, own) = value.shape().split_at(extra);
         let fits = ones.iter().all(|n| *n == 1)
@@ -222,8 +220,8 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Takes the bytes of the entries out for writing, without a copy unless they are shared.
-    /// Leaves a batch without entries.
+    /// Takes the bytes of the entries out for writing, without a copy unless they are shared, and
+    /// leaves a batch without entries.
     fn take_bytes(&mut self) -> MutableBuffer {
         let buffer = self.take_values().into_buffer();
         buffer.into_mutable().unwrap_or_else(|shared: Buffer| {

@@ -1,4 +1,4 @@
-//! Access by mask to entries of all samples: filter, write, overwrite.
+//! Access by mask to the entries of all samples: filter, write, overwrite.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -29,7 +29,7 @@ impl MaskedData {
         let one = |batch: &RaggedBatch, what: &str| match batch.num_batch_dims() {
             1 => Ok(()),
             n => Err(Error::invalid(format!(
-                "{what} has {n} batch axes; together with a tensor it must have one"
+                "{what} has {n} batch axes; used with a tensor, it must have one"
             ))),
         };
         match (data, mask) {
@@ -47,7 +47,7 @@ impl MaskedData {
         let flags = Flags::new(mask, batch_shape.len())?;
         if mask.shape()[..batch_shape.len()] != batch_shape {
             return Err(Error::invalid(format!(
-                "data has batch axes of shape {batch_shape:?}, but the mask has the shape {:?}",
+                "the data has batch axes of shape {batch_shape:?}, but the mask has the shape {:?}",
                 mask.shape()
             )));
         }
@@ -55,7 +55,7 @@ impl MaskedData {
         let width = mask.shape()[batch_shape.len()];
         if width != entries.width {
             return Err(Error::invalid(format!(
-                "data has the size {} along the non-uniform axis, but the mask has {width}",
+                "the data has the size {} along the non-uniform axis, but the mask has {width}",
                 entries.width
             )));
         }
@@ -66,7 +66,6 @@ impl MaskedData {
         Ok(masked)
     }
 
-    /// Returns the flags of the entries of a sample, without filler.
     fn kept_flags(&self, i: usize) -> &[u8] {
         self.flags.of_sample(i, self.entries.layout.length(i))
     }
@@ -142,10 +141,10 @@ impl MaskedData {
     }
 }
 
-/// Returns, for every sample, the entries at which the mask is true, in order.
+/// Returns, for each sample, the entries at which the mask is true, in order.
 ///
-/// The mask is bool, `[batch axes.., entries]`, and refers to the entries of ragged data along its
-/// non-uniform axis, or of a tensor along axis 1. If one of the two is a tensor, there is one batch
+/// The mask is bool, `[batch axes.., entries]`, and applies to the entries of ragged data along its
+/// non-uniform axis, or of a tensor along axis 1. If data or mask is a tensor, there is one batch
 /// axis, and the sample sizes of the other apply to it. Filler is never kept. The result has filler
 /// 0 and the width of its largest sample.
 ///
@@ -160,9 +159,8 @@ impl MaskedData {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
-/// # Errors
-/// If the mask is not bool or has data axes, if batch axes, widths or sample sizes differ (the
-/// message names the sample), or if there are several batch axes together with a tensor.
+/// If the mask is not bool or has data axes, batch axes, widths or sample sizes differ (the message
+/// names the sample), or there are several batch axes and one argument is a tensor.
 pub fn batched_bool_indexing(
     input_data: impl Into<AnyBatch>,
     input_mask: impl Into<AnyBatch>,
@@ -175,11 +173,11 @@ pub fn batched_bool_indexing(
 }
 
 /// Returns a copy of `to_write_into` in which the slots where the mask is true hold the entries of
-/// `to_write`, sample by sample and in order: the inverse of [`batched_bool_indexing`]. The result
+/// `to_write`, sample by sample and in order. The inverse of [`batched_bool_indexing`]. The result
 /// is a tensor if `to_write_into` is one, else a batch with its sample sizes.
 ///
-/// `to_write_into` and the mask relate as data and mask do in [`batched_bool_indexing`]. Both data
-/// have the same type, and the same shape except for the non-uniform axis.
+/// `to_write_into` and the mask must match like data and mask in [`batched_bool_indexing`]. Both
+/// data have the same type, and the same shape except along the non-uniform axis.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -195,8 +193,8 @@ pub fn batched_bool_indexing(
 /// ```
 ///
 /// # Errors
-/// Same as [`batched_bool_indexing`]; also if a sample has another number of entries to write than
-/// true slots (the message names it), or if types or shapes of entries differ.
+/// Same as [`batched_bool_indexing`]; also if the entries to write of a sample differ in number
+/// from its true slots (the message names it), or types or entry shapes differ.
 pub fn batched_bool_indexing_write(
     to_write: &RaggedBatch,
     output_mask: impl Into<AnyBatch>,
@@ -206,14 +204,14 @@ pub fn batched_bool_indexing_write(
     let masked = MaskedData::new(&into, &output_mask.into())?;
     if to_write.batch_shape() != masked.batch_shape {
         return Err(Error::invalid(format!(
-            "the entries to write have batch axes of shape {:?}, but the mask has {:?}",
+            "the entries to write have batch axes of shape {:?}, but the mask has batch axes of shape {:?}",
             to_write.batch_shape(),
             masked.batch_shape
         )));
     }
     if let Some(i) = to_write.offsets().first_difference(&masked.kept) {
         return Err(Error::invalid(format!(
-            "{} has {} entries to write but {} slots where the mask is true",
+            "{} has {} entries to write but {} slots where the mask is true; the numbers must be equal",
             to_write.structure().name_sample(i),
             to_write.offsets().length(i),
             masked.kept.length(i)
@@ -232,9 +230,8 @@ pub fn batched_bool_indexing_write(
     }
 }
 
-/// Returns the data with `value_to_set` where the mask is false. The axes of the mask, which is
-/// bool, are the first axes of the data; those of size 1 broadcast. A mask without elements changes
-/// nothing.
+/// Replaces the data with `value_to_set` where the mask is false. The axes of the bool mask are the
+/// first axes of the data; axes of size 1 broadcast. A mask without elements changes nothing.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -248,8 +245,8 @@ pub fn batched_bool_indexing_write(
 /// ```
 ///
 /// # Errors
-/// If the mask is not bool, has more axes than the data or axes of another size, or if the type
-/// cannot represent the value.
+/// If the mask is not bool, has more axes than the data or does not broadcast, or the type cannot
+/// represent the value.
 pub fn apply_mask_to_tensor(
     data: &DenseTensor,
     mask: &DenseTensor,
@@ -294,7 +291,7 @@ pub fn apply_mask_to_tensor(
     DenseTensor::try_new_trusted(data.dtype(), data.shape().to_vec(), buffer)
 }
 
-/// A collection of tensors that are made compact together: a single field, a list or tuple, a map
+/// A collection of tensors to convert to batches together: a single field, a list or tuple, a map
 /// by name, or a custom type that visits its fields.
 ///
 /// ```
@@ -336,7 +333,6 @@ pub trait CompactFields {
     ) -> Result<Self::Compact>;
 }
 
-/// A tensor becomes a batch.
 impl CompactFields for DenseTensor {
     type Compact = RaggedBatch;
 
@@ -360,13 +356,12 @@ pub enum Field<T> {
 /// The compact form of a [`Field`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompactField<T> {
-    /// The batch made of a tensor.
+    /// The batch built from a tensor.
     Batch(RaggedBatch),
     /// Anything that is not a tensor.
     Other(T),
 }
 
-/// A tensor becomes a batch; anything else is kept.
 impl<T> CompactFields for Field<T> {
     type Compact = CompactField<T>;
 
@@ -381,7 +376,6 @@ impl<T> CompactFields for Field<T> {
     }
 }
 
-/// Compacts element by element.
 impl<T: CompactFields> CompactFields for Vec<T> {
     type Compact = Vec<T::Compact>;
 
@@ -393,7 +387,6 @@ impl<T: CompactFields> CompactFields for Vec<T> {
     }
 }
 
-/// Compacts value by value.
 impl<K: Ord, T: CompactFields> CompactFields for BTreeMap<K, T> {
     type Compact = BTreeMap<K, T::Compact>;
 
@@ -405,7 +398,6 @@ impl<K: Ord, T: CompactFields> CompactFields for BTreeMap<K, T> {
     }
 }
 
-/// Keeps the name of the tensor.
 impl<T: CompactFields> CompactFields for (String, T) {
     type Compact = (String, T::Compact);
 
@@ -418,9 +410,9 @@ impl<T: CompactFields> CompactFields for (String, T) {
 }
 
 /// Converts each tensor `[samples, entries, ..]` to a batch of the entries at which the mask is
-/// true, like [`batched_bool_indexing`]. All batches share sample sizes. The mask is
-/// `[samples, entries]`, bool, or numbers that are true unless zero. In a list of [`Field`]s,
-/// elements that are not tensors are kept.
+/// true, like [`batched_bool_indexing`]. All batches share sample sizes. The mask is `[samples,
+/// entries]`, of bool, or of numbers, where nonzero is true. In a list of [`Field`]s, elements that
+/// are not tensors are kept.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -436,7 +428,7 @@ impl<T: CompactFields> CompactFields for (String, T) {
 /// ```
 ///
 /// # Errors
-/// If the mask has other axes, or the first two axes of a tensor differ from those of the mask.
+/// If the mask has other axes, or the first two axes of a tensor differ from the mask.
 pub fn get_compact_lists<T: CompactFields>(
     mask: &DenseTensor,
     data: Vec<T>,
@@ -444,11 +436,7 @@ pub fn get_compact_lists<T: CompactFields>(
     get_compact_from_named_tuple(mask, data)
 }
 
-/// Converts tensors like [`get_compact_lists`], in any type that visits its tensors; see
-/// [`CompactFields`].
-///
-/// # Errors
-/// Same as [`get_compact_lists`].
+/// Converts tensors like [`get_compact_lists`], in any [`CompactFields`] type.
 pub fn get_compact_from_named_tuple<T: CompactFields>(
     mask: &DenseTensor,
     data: T,

@@ -1,4 +1,4 @@
-//! Masks of batches: access per sample, conversion from and to indices.
+//! Masks of batches: access by sample, conversion from and to indices.
 
 use std::borrow::Cow;
 
@@ -16,10 +16,8 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Reads a tensor `[batch axes.., entries]` or a batch without data axes.
-    ///
-    /// # Errors
-    /// If it is not bool, or has data axes.
+    /// Reads a tensor `[batch axes.., entries]` or a batch without data axes. Returns an error if
+    /// it is not bool, or has data axes.
     pub(super) fn new(mask: &AnyBatch, batch_dims: usize) -> Result<Self> {
         let refuse = |why: String| Err(Error::invalid(format!("a mask {why}")));
         if mask.dtype() != DType::Bool {
@@ -41,7 +39,6 @@ impl Flags {
         }
     }
 
-    /// Returns the flags of the first `size` entries of sample `i`.
     pub(super) fn of_sample(&self, i: usize, size: usize) -> &[u8] {
         let own = self.layout.range(i);
         let end = own.end.min(own.start.saturating_add(size));
@@ -54,7 +51,7 @@ pub(super) fn count_true(flags: &[u8]) -> usize {
     flags.iter().map(|b| usize::from(*b)).sum()
 }
 
-/// Calls `each` with the positions of true flags, in order, testing eight flags at a time.
+/// Calls `each` with the indices of true flags, ascending. Tests eight flags at a time.
 #[inline(always)]
 pub(super) fn for_each_true(flags: &[u8], mut each: impl FnMut(usize)) {
     let (eights, rest) = flags.as_chunks::<8>();
@@ -73,7 +70,6 @@ pub(super) fn for_each_true(flags: &[u8], mut each: impl FnMut(usize)) {
     }
 }
 
-/// Converts a mask to bool: nonzero values are true.
 pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
     match mask.dtype() {
         DType::Bool => Ok(Cow::Borrowed(mask)),
@@ -81,11 +77,11 @@ pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
     }
 }
 
-/// Returns, for every sample, the positions at which the mask is true: int64, ascending.
+/// Returns, for each sample, the indices at which the mask is true: int64, ascending.
 ///
 /// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose
 /// filler is ignored. Nonzero numbers are true. Selecting entries by these indices equals filtering
-/// by the mask; to filter several times, indices are faster.
+/// by the mask, and is faster for repeated filtering.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -108,7 +104,7 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
         }
         AnyBatch::Ragged(batch) => {
             return Err(Error::invalid(format!(
-                "only a mask of one batch axis can be converted to indices, not one of {}; apply flatten_batch_dims first",
+                "a mask of {} batch axes cannot be converted to indices; apply flatten_batch_dims first to get one batch axis",
                 batch.num_batch_dims()
             )));
         }
@@ -128,9 +124,9 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
     RaggedBatch::from_parts(structure.into(), values, 1)
 }
 
-/// Returns, for every sample, a row of `mask_num_targets` booleans that are true at its indices: a
-/// `Bool` tensor `[batch axes.., mask_num_targets]`. Order and repetitions do not matter; negative
-/// indices count from the end of the row.
+/// Returns, for each sample, `mask_num_targets` booleans that are true at its indices: a `Bool`
+/// tensor `[batch axes.., mask_num_targets]`. Order and repeats are ignored; negative indices count
+/// from the end.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -144,8 +140,8 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
 /// ```
 ///
 /// # Errors
-/// If an index is out of range (the message names sample, position, index and size), if the indices
-/// are not integers or have data axes, or if the mask exceeds
+/// If an index is out of range (the message names sample, position, index and size), the indices
+/// are not integers or have data axes, or the mask exceeds
 /// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn get_mask_from_indices(
     mask_num_targets: usize,

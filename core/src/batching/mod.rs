@@ -1,21 +1,20 @@
 //! Batches of samples of different sizes, and operations on all samples of a batch at once.
 //!
 //! * [`RaggedBatch`]: data with one non-uniform axis, one or more batch axes before it, and any
-//!   data axes around it. It stores the entries of all samples, one sample after the other, and
-//!   where each sample ends; the padded [`tensor`](RaggedBatch::tensor),
-//!   [`mask`](RaggedBatch::mask) and [`sample_sizes`](RaggedBatch::sample_sizes) are computed on
-//!   first use.
+//!   data axes around it. It stores the entries of all samples, one sample after the other, and the
+//!   end of each sample; the padded [`tensor`](RaggedBatch::tensor), [`mask`](RaggedBatch::mask)
+//!   and [`sample_sizes`](RaggedBatch::sample_sizes) are computed on first use.
 //! * [`AnyBatch`]: a dense tensor or a ragged batch; most operations accept either.
 //! * Access by index: [`batched_indexing_access`], [`batched_inverse_indexing_access`],
 //!   [`batched_indexing_write`], [`batched_index_mapping`]; by mask: [`batched_bool_indexing`],
 //!   [`batched_bool_indexing_write`], [`apply_mask_to_tensor`], [`get_compact_lists`],
 //!   [`get_compact_from_named_tuple`]; conversion between the two: [`get_indices_from_mask`],
 //!   [`get_mask_from_indices`].
-//! * [`combine_data`] combines single samples to a batch; [`sum_over_targets`] and
+//! * [`combine_data`] combines samples into a batch; [`sum_over_targets`] and
 //!   [`average_over_targets`] reduce; [`squeeze_except_batch_and_sample`] drops axes of size 1.
 //!
-//! The names are those of accvlab's `batching_helpers`; these batches correspond to its padded
-//! batches, but store no padding. Devices, gradients and complex numbers are not supported.
+//! The names are the same as in accvlab's `batching_helpers`, whose batches are padded; these
+//! batches store no padding. Devices, gradients and complex numbers are not supported.
 //!
 //! ```
 //! # use serrate_core as serrate;

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor> {
     if options.side == Side::Left {
         return Err(Error::invalid(
-            "a batch cannot be padded on the left; its entries come first and its filler after them",
+            "a batch cannot be padded on the left, because its filler follows its entries; use the right side",
         ));
     }
     let dtype = batch.dtype();
@@ -70,9 +70,9 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
     DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
 }
 
-/// Returns the entries of a padded tensor `[samples, before.., width, after..]` as
-/// `[entries, before.., after..]`. Samples are at most as large as the width. Shares the buffer if
-/// there is no filler.
+/// Returns the entries of a padded tensor `[samples, before.., width, after..]` as `[entries,
+/// before.., after..]`. No sample is larger than the width. Shares the buffer if there is no
+/// filler.
 pub(super) fn remove_padding(
     tensor: &DenseTensor,
     offsets: &Offsets,
@@ -118,11 +118,8 @@ pub(super) fn remove_padding(
     DenseTensor::try_new_trusted(tensor.dtype(), made, buffer)
 }
 
-/// Converts a value to one element of a type, as tensor libraries do: floats are truncated towards
-/// zero for integers, and nonzero values are true.
-///
-/// # Errors
-/// If the type cannot represent the value.
+/// Converts a value to one element of a type, as tensor libraries do: floats to integers truncate
+/// towards zero; nonzero values are true. Returns an error if the type cannot represent the value.
 pub(super) fn convert_fill(value: Fill, dtype: crate::dense::DType) -> Result<DenseTensor> {
     use crate::dense::DType;
     let value = match (value, dtype) {

@@ -1,4 +1,4 @@
-//! Sums and means over the entries of every sample.
+//! Sums and means over the entries of each sample.
 
 use std::ops::AddAssign;
 
@@ -38,7 +38,8 @@ macro_rules! sum_integers {
     )*};
 }
 
-// An i64 holds the sum of 2^47 values of 16 bits, an i128 that of any number of wider values.
+// An i64 holds the sum of 2^47 values of 16 bits; an i128 holds the sum of any number of wider
+// values.
 sum_integers! {
     u8 => i64;
     u16 => i64;
@@ -75,12 +76,12 @@ sum_floats! {
     f64, |v| v;
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "rounds, as float32 arithmetic does")]
+#[expect(clippy::cast_possible_truncation, reason = "rounding is expected of float32 arithmetic")]
 fn to_f32(v: f64) -> f32 {
     v as f32
 }
 
-/// Reduces the entries of every sample, for every element of an entry: `make` gets the total and
+/// Reduces the entries of each sample for every element of an entry. `make` receives the total and
 /// the number of entries, and returns `None` if the total does not fit.
 fn reduce_samples<T: Sum, R: Element>(
     batch: &RaggedBatch,
@@ -132,7 +133,7 @@ fn reduce_samples<T: Sum, R: Element>(
     }
 }
 
-/// Runs `$body` with `$T` bound to the type of the elements; booleans are read as u8.
+/// Evaluates `$body` with `$T` bound to the type of the elements; booleans are read as u8.
 macro_rules! with_type {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -188,9 +189,9 @@ macro_rules! with_type {
     };
 }
 
-/// Returns the sum of the entries of every sample:
-/// `[batch axes.., data axes except the non-uniform one..]`, of the type of the data. A sample
-/// without entries gives 0; booleans give whether any is true. Floats are summed in 64 bits.
+/// Returns the sum of the entries of each sample: `[batch axes.., data axes except the non-uniform
+/// one..]`, of the type of the data. A sample without entries gives 0; for booleans the sum is
+/// whether any is true. Floats are summed in 64 bits.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -213,12 +214,11 @@ pub fn sum_over_targets(data: &RaggedBatch) -> Result<DenseTensor> {
     with_type!(data.dtype(), T => reduce_samples::<T, T>(data, |total, _| T::from_total(total)))
 }
 
-/// Returns the mean of the entries of every sample:
-/// `[batch axes.., data axes except the non-uniform one..]`, of the type of the data, or float32 if
-/// that is not a float. A sample without entries gives NaN; `nans_to_zero` replaces NaN and
-/// infinities by 0. Totals have at least 64 bits.
+/// Returns the mean of the entries of each sample: `[batch axes.., data axes except the non-uniform
+/// one..]`, of the type of the data if it is a float, else float32. A sample without entries gives
+/// NaN; `nans_to_zero` replaces NaN and infinities with 0. Totals have at least 64 bits.
 ///
-/// The data axes keep their order wherever the non-uniform one is.
+/// The data axes keep their order at any position of the non-uniform axis.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -231,9 +231,6 @@ pub fn sum_over_targets(data: &RaggedBatch) -> Result<DenseTensor> {
 /// assert_eq!(average_over_targets(&batch, false)?.to_string(), "float32[2] [1.5, NaN]");
 /// # Ok::<(), serrate::Error>(())
 /// ```
-///
-/// # Errors
-/// Never for a valid batch.
 pub fn average_over_targets(data: &RaggedBatch, nans_to_zero: bool) -> Result<DenseTensor> {
     fn compute_mean<T: Sum, R: Sum<Total = f64>>(
         data: &RaggedBatch,

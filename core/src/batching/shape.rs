@@ -12,7 +12,7 @@ use crate::array::Offsets;
 use crate::dense::{DenseOptions, DenseTensor, element_count};
 use crate::error::{Error, Result};
 
-/// Number of repetitions of samples: along one batch axis, or along each.
+/// Number of repeats of samples: along one batch axis, or along each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Repeats {
     /// Along one batch axis.
@@ -46,7 +46,7 @@ impl<const N: usize> From<[usize; N]> for Repeats {
 }
 
 impl RaggedBatch {
-    /// Returns the same entries with other batch axes of as many samples.
+    /// Replaces the batch axes; the number of samples must be the same.
     fn with_batch_shape(&self, batch_shape: Vec<usize>) -> Result<Self> {
         let dim = self.non_uniform_dim() - self.num_batch_dims() + batch_shape.len();
         let structure = self.structure().with_batch_shape(batch_shape)?;
@@ -78,7 +78,7 @@ impl RaggedBatch {
         let mut shape = self.batch_shape().to_vec();
         let Some(size) = shape.get(batch_dim) else {
             return Err(Error::invalid(format!(
-                "the batch axes are 0..{}; there is no batch axis {batch_dim}",
+                "there is no batch axis {batch_dim}; the batch axes are 0..{}",
                 shape.len()
             )));
         };
@@ -91,8 +91,8 @@ impl RaggedBatch {
         self.with_batch_shape(shape)
     }
 
-    /// Reshapes the batch axes, row-major, to others of as many samples. One size may be -1, which
-    /// is inferred from the others. Shares all data.
+    /// Reshapes the batch axes, row-major. The number of samples must stay the same. One size may
+    /// be -1, which is inferred from the others. Shares all data.
     ///
     /// # Errors
     /// If the number of samples differs, there are no batch axes, more than one size is -1 or it is
@@ -101,7 +101,7 @@ impl RaggedBatch {
         let samples = self.total_num_samples_in_batch();
         let refuse = || {
             Error::invalid(format!(
-                "{samples} samples do not fit batch axes of shape {new_batch_shape:?}"
+                "{samples} samples do not fit batch axes of shape {new_batch_shape:?}; the product of the sizes must be the number of samples"
             ))
         };
         let mut shape = Vec::with_capacity(new_batch_shape.len());
@@ -127,15 +127,12 @@ impl RaggedBatch {
     }
 
     /// Flattens the batch axes to one. Shares all data.
-    ///
-    /// # Errors
-    /// Never for a valid batch.
     pub fn flatten_batch_dims(&self) -> Result<Self> {
         self.with_batch_shape(vec![self.total_num_samples_in_batch()])
     }
 
-    /// Repeats the samples: the whole batch, then the whole batch again, along one batch axis
-    /// (`batch_dim`, by default the first) or along each. 0 repetitions leave no samples.
+    /// Repeats the samples along one batch axis (`batch_dim`, by default the first) or along each:
+    /// all samples, then all samples again. 0 repeats leave no samples.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -150,8 +147,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the batch axis does not exist, or is given together with several numbers; if there is not
-    /// one number per batch axis; if the result exceeds [`DenseOptions::DEFAULT_LIMIT`].
+    /// If the batch axis does not exist or is given together with one number per axis, there is not
+    /// one number per batch axis, or the result exceeds [`DenseOptions::DEFAULT_LIMIT`].
     pub fn repeat_samples(
         &self,
         num_repeats: impl Into<Repeats>,
@@ -164,34 +161,32 @@ impl RaggedBatch {
                 let mut each = vec![1; batch];
                 *each.get_mut(dim).ok_or_else(|| {
                     Error::invalid(format!(
-                        "the batch axes are 0..{batch}; there is no batch axis {dim}"
+                        "there is no batch axis {dim}; the batch axes are 0..{batch}"
                     ))
                 })? = n;
                 each
             }
             (Repeats::Each(_), Some(_)) => {
                 return Err(Error::invalid(
-                    "a batch axis can only be given with a single number of repeats, not with one per axis",
+                    "a batch axis is given with one number of repeats per axis; give a single number, or no axis",
                 ));
             }
             (Repeats::Each(each), None) if each.len() == batch => each,
             (Repeats::Each(each), None) => {
                 return Err(Error::invalid(format!(
-                    "got {} numbers of repeats for {batch} batch axes; expected one per axis",
+                    "{} numbers of repeats are given for {batch} batch axes; give one per axis",
                     each.len()
                 )));
             }
         };
         let sizes = self.batch_shape().iter().zip(&each).map(|(n, times)| n.checked_mul(*times));
         let shape: Option<Vec<usize>> = sizes.collect();
-        self.tile_samples(
-            shape.ok_or_else(|| {
-                Error::invalid("the repeated samples are more than memory can hold")
-            })?,
-        )
+        self.tile_samples(shape.ok_or_else(|| {
+            Error::invalid("the repeated samples are more than memory can address")
+        })?)
     }
 
-    /// Repeats samples to fill batch axes that are multiples of the current ones: position `i`
+    /// Repeats samples to fill batch axes whose sizes are multiples of the current sizes: index `i`
     /// takes the sample at `i` modulo the current size.
     fn tile_samples(&self, shape: Vec<usize>) -> Result<Self> {
         if shape == self.batch_shape() {
@@ -224,8 +219,8 @@ impl RaggedBatch {
         self.with_structure(structure, values, self.non_uniform_dim())
     }
 
-    /// Repeats samples until the batch axes have this shape, each size a multiple of the current
-    /// one (so 1 becomes anything, and 2 becomes 4).
+    /// Repeats samples until the batch axes have this shape. Each size must be a multiple of the
+    /// current size (1 to any size, 2 to 4).
     ///
     /// # Errors
     /// If the number of batch axes differs, or a size is not a multiple.
@@ -240,13 +235,13 @@ impl RaggedBatch {
             |(old, new): (&usize, &usize)| new.checked_rem(*old).map_or(*new == 0, |r| r == 0);
         if !own.iter().zip(new_batch_shape).all(fits) {
             return Err(Error::invalid(format!(
-                "batch axes of shape {own:?} cannot be broadcast to {new_batch_shape:?}; each size must be a multiple"
+                "batch axes of shape {own:?} cannot be broadcast to {new_batch_shape:?}; each size must be a multiple of the current size"
             )));
         }
         self.tile_samples(new_batch_shape.to_vec())
     }
 
-    /// Broadcasts all batches to the largest of their sizes along every batch axis; see
+    /// Broadcasts all batches to their largest size along each batch axis; see
     /// [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape).
     ///
     /// # Errors
@@ -258,7 +253,7 @@ impl RaggedBatch {
             let own = batch.batch_shape();
             if own.len() != shape.len() {
                 return Err(Error::invalid(format!(
-                    "batches of {} and {} batch axes do not broadcast",
+                    "batches of {} and {} batch axes do not broadcast; the numbers of batch axes must be equal",
                     shape.len(),
                     own.len()
                 )));
@@ -270,11 +265,11 @@ impl RaggedBatch {
         data.iter().map(|b| b.broadcast_batch_dims_to_shape(&shape)).collect()
     }
 
-    /// Inserts a data axis of size 1 at `dim` of the new shape, after the batch axes; negative
-    /// positions count from the end of the new shape. Shares all data.
+    /// Inserts a data axis of size 1 at `dim` of the new shape, after the batch axes; negative axes
+    /// count from the end of the new shape. Shares all data.
     ///
     /// # Errors
-    /// If the position is among the batch axes or beyond the last axis.
+    /// If the axis is among the batch axes or beyond the last axis.
     pub fn unsqueeze_data_dim(&self, dim: i64) -> Result<Self> {
         let (batch, ndim) = (self.num_batch_dims(), self.dim());
         let at = crate::index::resolve_position(dim, ndim + 1).filter(|d| *d >= batch);
@@ -293,7 +288,7 @@ impl RaggedBatch {
         self.with_values(self.values().reshape(shape)?, non_uniform)
     }
 
-    /// Swaps the non-uniform axis with axis `dim` of the tensor. Nothing is copied if they are
+    /// Swaps the non-uniform axis with axis `dim` of the tensor. Copies nothing if they are
     /// adjacent.
     ///
     /// # Errors
@@ -305,13 +300,13 @@ impl RaggedBatch {
         if dim == own {
             return Ok(self.clone());
         }
-        // Within an entry, the swapped axis moves from one end of the axes in between to the other:
-        // [before, x, between, after] becomes [before, between, x, after], or the reverse.
+        // Within an entry, the swapped axis moves across the axes in between: [before, x, between,
+        // after] becomes [before, between, x, after], or the reverse.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;
         let (a, b) = if dim > own {
-            // The axis `dim` is the last of `low..high`, and becomes the first.
+            // The axis `dim` is the last of `low..high` and becomes the first.
             (saturating_product(&shape[low..high - 1]), shape[high - 1])
         } else {
             (shape[low], saturating_product(&shape[low + 1..high]))
@@ -334,8 +329,8 @@ impl RaggedBatch {
     }
 }
 
-/// Removes axes of size 1, except batch axes and the non-uniform one; a tensor keeps its axes 0 and
-/// 1. Shares all data.
+/// Removes axes of size 1, except batch axes and the non-uniform axis; a tensor keeps its axes 0
+/// and 1. Shares all data.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -345,9 +340,6 @@ impl RaggedBatch {
 /// assert_eq!(squeeze_except_batch_and_sample(&t)?.shape(), [1, 1, 2]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
-///
-/// # Errors
-/// Never for valid data.
 pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyBatch> {
     match data.into() {
         AnyBatch::Dense(tensor) => {
@@ -368,8 +360,8 @@ pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyB
 }
 
 impl RaggedBatch {
-    /// Returns a batch of other values for the same entries, `[entries, ..]` of any type and entry
-    /// shape, whose data axes all come after the non-uniform one. Sizes and mask are shared.
+    /// Returns a batch of other values `[entries, ..]` for the same entries, of any type and entry
+    /// shape. All data axes follow the non-uniform axis. Sizes and mask are shared.
     ///
     /// # Errors
     /// If the number of entries differs.

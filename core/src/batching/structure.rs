@@ -13,7 +13,7 @@ pub(super) struct SampleStructure {
     batch_shape: Vec<usize>,
     /// One list per sample, starting at zero.
     offsets: Offsets,
-    /// Size of the non-uniform axis of the padded tensor, at least that of the largest sample.
+    /// Size of the non-uniform axis of the padded tensor, at least the size of the largest sample.
     width: usize,
     /// Type in which the sample sizes were given.
     sizes_dtype: DType,
@@ -22,11 +22,9 @@ pub(super) struct SampleStructure {
 }
 
 impl SampleStructure {
-    /// Creates a structure; `width` defaults to the size of the largest sample.
-    ///
-    /// # Errors
-    /// If there are no batch axes, if the number of samples does not match them, or if a sample is
-    /// larger than the width.
+    /// Creates a structure; `width` defaults to the size of the largest sample. Returns an error if
+    /// there are no batch axes, the number of samples does not match them, or a sample is larger
+    /// than the width.
     pub(super) fn try_new(
         batch_shape: Vec<usize>,
         offsets: Offsets,
@@ -34,11 +32,11 @@ impl SampleStructure {
         sizes_dtype: DType,
     ) -> Result<Self> {
         if batch_shape.is_empty() {
-            return Err(Error::invalid("a batch has one batch axis or more, not none"));
+            return Err(Error::invalid("a batch needs at least one batch axis"));
         }
         if element_count(&batch_shape) != Some(offsets.lists()) {
             return Err(Error::invalid(format!(
-                "{} samples do not fill batch axes of shape {batch_shape:?}",
+                "{} samples do not fit batch axes of shape {batch_shape:?}",
                 offsets.lists()
             )));
         }
@@ -87,18 +85,17 @@ impl SampleStructure {
         name_sample(&self.batch_shape, i)
     }
 
-    /// Returns an error that names the first sample whose size differs.
     pub(super) fn check_same_sizes(&self, other: &Self, what: &str) -> Result<()> {
         if self.batch_shape != other.batch_shape {
             return Err(Error::invalid(format!(
-                "{what}: batch axes of shape {:?} and {:?}",
+                "{what} have batch axes of shape {:?} and {:?}; they must be equal",
                 self.batch_shape, other.batch_shape
             )));
         }
         match self.offsets.first_difference(&other.offsets) {
             None => Ok(()),
             Some(i) => Err(Error::invalid(format!(
-                "{what}: {} has {} and {} entries",
+                "{what} differ in size: {} has {} and {} entries",
                 self.name_sample(i),
                 self.offsets.length(i),
                 other.offsets.length(i)
@@ -129,7 +126,6 @@ impl SampleStructure {
     }
 }
 
-/// Returns the cached tensor, computing it on first use.
 pub(super) fn get_or_compute(
     cell: &OnceLock<DenseTensor>,
     make: impl FnOnce() -> Result<DenseTensor>,
@@ -160,8 +156,7 @@ pub(super) fn check_bytes(
     )
 }
 
-/// Returns the number of samples of batch axes, or an error if their sizes exceed the default
-/// limit.
+/// Returns the number of samples, or an error if their sizes exceed the default limit.
 pub(super) fn count_samples(batch_shape: &[usize]) -> Result<usize> {
     let options = DenseOptions::default();
     check_bytes(batch_shape, DType::I64, &options, "sample sizes").map(|bytes| bytes / 8)
@@ -171,7 +166,7 @@ pub(super) fn saturating_product(shape: &[usize]) -> usize {
     element_count(shape).unwrap_or(usize::MAX)
 }
 
-/// Names a sample for error messages: by its number, or by its coordinates on several batch axes.
+/// Names a sample for error messages: by its index, or by its coordinates on several batch axes.
 pub(super) fn name_sample(batch_shape: &[usize], i: usize) -> String {
     match batch_shape.len() {
         0 | 1 => format!("sample {i}"),
@@ -189,10 +184,8 @@ pub(super) fn unravel_position(batch_shape: &[usize], mut i: usize) -> Vec<usize
     place
 }
 
-/// Reads sample sizes of any integer type.
-///
-/// # Errors
-/// If they are not integers, or one is negative.
+/// Reads sample sizes of any integer type. Returns an error if they are not integers, or one is
+/// negative.
 pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
     fn read<T: Element + TryInto<usize>>(sizes: &DenseTensor) -> Result<Vec<usize>> {
         let one = |(i, n): (usize, &T)| {
@@ -219,9 +212,7 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
 }
 
 /// Counts the entries of each sample in a mask, whose true entries must precede all false ones.
-///
-/// # Errors
-/// If the mask lacks axes or is not bool, or a true entry follows a false one.
+/// Returns an error if the mask lacks axes, is not bool, or has a true entry after a false one.
 pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
     if mask.dtype() != DType::Bool {
         return Err(Error::invalid(format!("a mask must be bool, not {}", mask.dtype())));
@@ -240,7 +231,7 @@ pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
             match row[n..].iter().position(|b| *b != 0) {
                 None => Ok(n),
                 Some(j) => Err(Error::invalid(format!(
-                    "the mask of {}: entry {} is true after entry {n}, which is false",
+                    "the mask of {} is true at entry {} after it is false at entry {n}; the entries of a sample must come first",
                     name_sample(batch, i),
                     n + j
                 ))),

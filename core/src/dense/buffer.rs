@@ -8,17 +8,17 @@ use memmap2::{MmapMut, MmapOptions};
 use super::plan::Plan;
 use crate::error::{Error, Result};
 
-/// Minimum size of blocks that get their own mapping, in huge pages if the system has them.
+/// Minimum size in bytes of blocks that are mapped separately, in huge pages if the system has
+/// them.
 pub(crate) const MAPPED: usize = 4 << 20;
 
-/// Size of a huge page; a mapping of a multiple of it starts on a huge-page boundary.
+/// Size of a huge page. A mapping whose size is a multiple of it starts on a huge-page boundary.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Contents of a block before the first write.
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,
-    /// Zeros except for the values that this plan wrote.
+    /// Zeros, except for the values that this plan wrote.
     Values(Plan),
     Unknown,
 }
@@ -31,8 +31,8 @@ pub(crate) enum MemoryBlock {
 }
 
 impl MemoryBlock {
-    /// Allocates `bytes` zeros. Large blocks are mapped because page faults are most of the cost of
-    /// a padded tensor: huge pages make them 512 times fewer, and pages that hold only padding
+    /// Allocates `bytes` zeros. Page faults are most of the cost of a padded tensor, so large
+    /// blocks are mapped: huge pages cause 512 times fewer faults, and pages that hold only padding
     /// never fault.
     pub(crate) fn new_zeroed(bytes: usize) -> Result<Self> {
         if bytes < MAPPED {
@@ -40,11 +40,11 @@ impl MemoryBlock {
         }
         let len = bytes.checked_next_multiple_of(HUGE_PAGE).unwrap_or(bytes);
         let map = MmapOptions::new().len(len).map_anon().map_err(|e| {
-            Error::invalid(format!("the system refused {bytes} bytes for a dense result: {e}"))
+            Error::invalid(format!("cannot allocate {bytes} bytes for a dense result: {e}"))
         })?;
         #[cfg(target_os = "linux")]
         {
-            // Only advice: small pages work too, but slower.
+            // The advice is optional: small pages work, too, but are slower.
             let _ = map.advise(memmap2::Advice::HugePage);
         }
         Ok(Self::Mapped(map))
@@ -65,7 +65,6 @@ impl MemoryBlock {
     }
 }
 
-/// A block for one result, fresh or from a pool.
 #[derive(Debug)]
 pub(crate) struct Memory {
     /// `None` once it is back in its pool.
@@ -81,8 +80,8 @@ impl Memory {
         Ok(Self { block, len, contents: BlockContents::Zero, pool: Weak::new() })
     }
 
-    /// Returns the whole block, which may be longer than requested, and what it contains. The
-    /// contents count as unknown until [`set_contents`](Self::set_contents) is called.
+    /// Returns the whole block, which may be longer than requested, and its contents. The contents
+    /// count as unknown until [`set_contents`](Self::set_contents) is called.
     pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
         let bytes = match &mut self.block {
@@ -92,14 +91,14 @@ impl Memory {
         (bytes, contents)
     }
 
-    /// Records what was written, if the block will be reused.
+    /// Records the written contents if the block will be reused.
     pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
         if self.pool.strong_count() > 0 {
             self.contents = contents();
         }
     }
 
-    /// Converts to an Arrow buffer. The block returns to its pool when the last copy is dropped.
+    /// Converts to an Arrow buffer. The block returns to its pool when the last clone is dropped.
     pub(crate) fn into_buffer(mut self) -> Buffer {
         if self.pool.strong_count() == 0
             && let Some(MemoryBlock::Heap(b)) =
@@ -158,9 +157,9 @@ impl PoolState {
 /// Pool that reuses the memory of dropped dense results.
 ///
 /// Set it as [`DenseOptions::pool`](super::DenseOptions) and keep it between batches: the memory of
-/// a tensor returns when its last copy is dropped, and the next result only clears the slots where
-/// the previous one had values. Pages that were padding before and stay padding are not touched.
-/// Clones share the pool.
+/// a tensor returns when its last clone is dropped, and the next result clears only the slots that
+/// held values before. Pages that were padding and stay padding are not touched. Clones share the
+/// pool.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -192,8 +191,8 @@ impl BufferPool {
         self.0.free().iter().map(|(b, _)| b.as_slice().len()).sum()
     }
 
-    /// Returns the smallest free block that is large enough and at most four times as large as
-    /// needed, else a fresh one with an eighth more capacity.
+    /// Returns the smallest free block that is large enough and at most four times the requested
+    /// size, else a new one with an eighth more capacity.
     pub(crate) fn take(&self, len: usize) -> Result<Memory> {
         let used = {
             let mut free = self.0.free();
@@ -213,7 +212,6 @@ impl BufferPool {
     }
 }
 
-/// Retains up to 1 GiB.
 impl Default for BufferPool {
     fn default() -> Self {
         Self::new(1 << 30)
@@ -255,14 +253,12 @@ mod tests {
         assert_eq!(again.as_ref().as_ptr(), at);
         assert!(matches!(again.take_contents().1, BlockContents::Unknown));
         assert_eq!(pool.held(), 0);
-        // Small requests do not occupy large blocks, and the pool retains no more than its limit.
         drop(again);
         drop(pool.take(16).unwrap());
         assert!(pool.held() < 2 * MAPPED);
         let many: Vec<_> = (0..5).map(|_| pool.take(MAPPED).unwrap().into_buffer()).collect();
         drop(many);
         assert!(pool.held() <= 3 * MAPPED);
-        // Tensors outlive their pool.
         let last = pool.take(64).unwrap().into_buffer();
         drop(pool);
         assert_eq!(last.len(), 64);

@@ -24,7 +24,7 @@ fn share_primitive<T: ArrowPrimitiveType>(buffer: &Buffer) -> ArrayRef {
 
 /// Writes each bit of `bits` as one byte, 0 or 1.
 pub(crate) fn unpack_bits(bits: &BooleanBuffer, out: &mut [u8]) {
-    /// Expands each byte to the eight bytes of its bits.
+    /// The eight bytes of the bits of each byte.
     const BYTES: [[u8; 8]; 256] = {
         let mut table = [[0u8; 8]; 256];
         let mut i = 0;
@@ -66,10 +66,10 @@ pub(crate) fn unpack_bits(bits: &BooleanBuffer, out: &mut [u8]) {
 
 impl DenseTensor {
     /// Creates a one-dimensional tensor from a flat Arrow array: numbers share its memory, booleans
-    /// are unpacked to bytes, dates and times become the integers they are stored as.
+    /// are unpacked to bytes, dates and times become the integers that store them.
     ///
-    /// Slots under a null keep whatever is stored there; callers that care check
-    /// [`null_count`](Array::null_count) first. `what` names the array in error messages.
+    /// Null slots keep their stored value; check [`null_count`](Array::null_count) first if nulls
+    /// matter. `what` names the array in error messages.
     ///
     /// # Errors
     /// For strings, dictionaries and every other type that is not numeric.
@@ -116,7 +116,7 @@ impl DenseTensor {
     }
 
     /// Returns an Arrow array with one value per row: a `FixedSizeList<T not null>` of all elements
-    /// of the row, or flat values if there is only one axis. Numbers are not copied.
+    /// of the row, or flat values if the tensor has one axis. Numbers are not copied.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -165,18 +165,16 @@ impl DenseTensor {
         Ok(array)
     }
 
-    /// Returns the field of [`to_arrow`](Self::to_arrow)'s array. A tensor of more than one axis is
-    /// tagged as the canonical extension type `arrow.fixed_shape_tensor` with the shape of one row.
-    ///
-    /// # Errors
-    /// Same as [`to_arrow`](Self::to_arrow).
+    /// Returns the field of the array of [`to_arrow`](Self::to_arrow). With more than one axis it
+    /// is tagged as the canonical extension type `arrow.fixed_shape_tensor`, with the shape of one
+    /// row.
     pub fn field(&self, name: &str) -> Result<Field> {
         let rest = self.shape().get(1..).unwrap_or_default();
         tensor_field(name, self.dtype(), rest)
     }
 
-    /// Creates a tensor from flat numbers, or from any depth of `FixedSizeList` around them, each
-    /// of which becomes an axis. Numbers are not copied.
+    /// Creates a tensor from flat numbers within any number of `FixedSizeList` levels, each of
+    /// which becomes an axis. Numbers are not copied.
     ///
     /// # Errors
     /// If the array contains nulls (fill them first) or ragged lists (densify them instead), or its
@@ -187,7 +185,7 @@ impl DenseTensor {
         loop {
             if current.null_count() > 0 {
                 return Err(Error::invalid(format!(
-                    "{} null(s) at depth {}; a tensor cannot hold nulls, fill them first",
+                    "the array has {} null(s) at depth {}, which a tensor cannot hold; fill them first",
                     current.null_count(),
                     shape.len() - 1
                 )));
@@ -195,7 +193,7 @@ impl DenseTensor {
             let Some(list) = current.as_fixed_size_list_opt() else { break };
             let size = usize::try_from(list.value_length())
                 .map_err(|_| Error::invalid("the size of a FixedSizeList is negative"))?;
-            // The values of a sliced array are already sliced to match.
+            // The values of a sliced array are already sliced.
             let inner = list.values().slice(0, list.len() * size);
             shape.push(size);
             current = inner;
@@ -203,7 +201,7 @@ impl DenseTensor {
         if let DataType::List(_) | DataType::LargeList(_) = current.data_type() {
             return Err(Error::type_of(
                 "a tensor",
-                "FixedSizeList or flat numbers; densify lists of different length",
+                "FixedSizeList or flat numbers (densify ragged lists first)",
                 current.data_type(),
             ));
         }
@@ -212,12 +210,12 @@ impl DenseTensor {
     }
 }
 
-/// Returns the number of elements of a row, as the size of a FixedSizeList.
+/// Returns the number of elements per row as the size of a FixedSizeList.
 fn count_row_elements(shape: &[usize]) -> Result<i32> {
     let n = super::tensor::element_count(shape);
     n.and_then(|n| i32::try_from(n).ok()).ok_or_else(|| {
         Error::invalid(format!(
-            "a row of shape {shape:?} has more than 2^31 - 1 elements, the most a FixedSizeList holds"
+            "a row of shape {shape:?} has more than 2^31 - 1 elements, the maximum of a FixedSizeList"
         ))
     })
 }
@@ -300,7 +298,6 @@ mod tests {
         let t = t.reshape([1, 2, 3]).unwrap();
         assert_eq!(t.to_arrow().unwrap().data_type(), t.field("x").unwrap().data_type());
         assert_eq!(DenseTensor::try_from_arrow(&t.to_arrow_nested().unwrap()).unwrap(), t);
-        // Zero-sized axes keep their rows.
         let t = DenseTensor::from_vec([3, 0, 2], Vec::<f32>::new()).unwrap();
         assert_eq!(t.to_arrow().unwrap().len(), 3);
         assert_eq!(DenseTensor::try_from_arrow(&t.to_arrow_nested().unwrap()).unwrap(), t);

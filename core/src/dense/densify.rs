@@ -1,4 +1,4 @@
-//! Conversion of ragged arrays to dense tensors: pads and truncates in one pass.
+//! Conversion of ragged arrays to dense tensors. Pads and truncates in one pass.
 
 use std::ops::Range;
 
@@ -19,12 +19,12 @@ use crate::error::{Error, Result};
 /// elements of a list and pads after them, `Left` keeps the last and pads before them.
 ///
 /// Leaves are booleans, numbers, or dates and times (written as their integers). Null leaves and
-/// the positions that null or short lists lack get the fill value; [`mask`](super::mask::mask) and
+/// padding get the fill value; [`mask`](super::mask::mask) and
 /// [`validity_mask`](super::mask::validity_mask) distinguish them from values. An axis without
 /// elements has size 0.
 ///
-/// The size in bytes is checked before allocation. Large results are written by several threads
-/// into huge pages; zero padding of fresh memory is never written.
+/// The size in bytes is checked before allocation. Several threads write large results into huge
+/// pages; zero padding in fresh memory needs no write.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -55,7 +55,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// When leaves are not numbers, the number of sizes is wrong, the result exceeds the byte limit,
-/// the type cannot represent the fill value, or values do not fit the requested type.
+/// the type cannot represent the fill value, or a value does not fit the requested type.
 pub fn densify(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -64,7 +64,7 @@ pub fn densify(
     densify_named(array, sizes, options, "densify")
 }
 
-/// Like [`densify`], with `what` naming the array in errors.
+/// Densifies like [`densify`]; `what` names the array in errors.
 pub(crate) fn densify_named(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -78,15 +78,15 @@ pub(crate) fn densify_named(
     })
 }
 
-/// Densifies like [`densify`], into memory of the caller; returns the shape.
+/// Densifies like [`densify`], into memory of the caller. Returns the shape.
 ///
-/// `out` must have exactly the length of the result, see [`dense_bytes`]. Every byte is
-/// overwritten, in native byte order; alignment is not required. A
-/// [`BufferPool`](crate::dense::BufferPool) is faster for memory that holds the previous batch,
-/// because it knows which values to clear.
+/// `out` must have exactly the length of the result (see [`dense_bytes`]). Every byte is
+/// overwritten, in native byte order; alignment is not required. If the memory holds the previous
+/// batch, a [`BufferPool`](crate::dense::BufferPool) is faster, because it knows which values to
+/// clear.
 ///
 /// # Errors
-/// Same as [`densify`], and when `out` has another length.
+/// Same as [`densify`], and when the length of `out` differs from the result.
 pub fn densify_into(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -96,7 +96,7 @@ pub fn densify_into(
     densify_into_named(array, sizes, options, "densify", out)
 }
 
-/// Like [`densify_into`], with `what` naming the array in errors.
+/// Densifies like [`densify_into`]; `what` names the array in errors.
 pub(crate) fn densify_into_named(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -116,14 +116,14 @@ pub(crate) fn check_out_len(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "{what}: {} bytes for a {dtype} result of shape {:?}, which takes {}",
+        "{what}: the output has {} bytes, but a {dtype} result of shape {:?} takes {}",
         out.len(),
         plan.shape(),
         plan.bytes()
     )))
 }
 
-/// Returns type, shape and size in bytes of the result of [`densify`] without computing it.
+/// Returns the type, shape and size in bytes of the result of [`densify`] without computing it.
 ///
 /// # Errors
 /// Same as [`densify`], except for errors that depend on values.
@@ -136,7 +136,7 @@ pub fn dense_bytes(
     Ok((dtype, plan.shape().to_vec(), plan.bytes()))
 }
 
-/// Returns the size of a shape in bytes, without a limit.
+/// Returns the size of a shape in bytes; it cannot overflow.
 pub(crate) fn count_bytes(shape: &[usize], dtype: DType) -> u128 {
     if shape.contains(&0) {
         return 0;
@@ -156,7 +156,7 @@ fn make_plan(
     Ok((dtype, plan_axes(array.len(), layouts, sizes, dtype, options, what)?))
 }
 
-/// Plans the positions of values of a chain of axes, after checking the size in bytes.
+/// Plans the positions of the values of a chain of axes, after a check of the size in bytes.
 pub(crate) fn plan_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -193,16 +193,16 @@ pub(crate) fn plan_axes(
 
 #[derive(Clone, Copy)]
 pub(crate) enum Padding {
-    /// Padding is zero already.
+    /// Write no padding: the memory is already zero.
     Leave,
-    /// All bytes are the same.
+    /// All bytes of the fill value are equal.
     Byte(u8),
     /// Elements of 2, 4 or 8 bytes.
     Element([u8; 8], usize),
 }
 
 impl Padding {
-    /// Returns padding that overwrites previous contents with `fill`.
+    /// Returns padding that overwrites earlier contents with `fill`.
     pub(super) fn overwriting(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
@@ -230,7 +230,7 @@ impl Padding {
     }
 }
 
-/// Allocates memory or takes it from the pool, clears previous values, and writes.
+/// Allocates memory or takes it from the pool, clears earlier values, and writes.
 pub(crate) fn write(
     plan: Plan,
     dtype: DType,
@@ -289,7 +289,6 @@ impl Sink for CopySink<'_> {
     }
 }
 
-/// Writes narrow integers as 64-bit ones.
 struct WidenSink<'a, T> {
     values: &'a [T],
     padding: Padding,
@@ -308,7 +307,7 @@ impl<T: Element + Into<i64>> Sink for WidenSink<'_, T> {
     }
 }
 
-/// Writes the fill value over null leaves, after the values of a run.
+/// Writes the values of a run, then the fill value over null leaves.
 struct NullSink<'a, S> {
     inner: S,
     nulls: &'a NullBuffer,
@@ -330,7 +329,7 @@ impl<S: Sink> Sink for NullSink<'_, S> {
     }
 }
 
-/// Leaves of an array, to be written as elements of a type.
+/// Leaves of an array and the type to write them as.
 struct LeafWriter {
     values: DenseTensor,
     dtype: DType,
@@ -405,7 +404,7 @@ fn is_widening(from: DType, to: DType) -> bool {
         )
 }
 
-/// Zeroes the values under nulls, so that they cannot fail to convert.
+/// Zeroes the values at nulls, so that their conversion cannot fail.
 fn zero_nulls(values: &DenseTensor, nulls: &NullBuffer) -> Result<DenseTensor> {
     let size = values.dtype().size();
     let mut bytes = values.as_bytes().to_vec();

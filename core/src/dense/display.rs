@@ -9,7 +9,7 @@ use super::tensor::SHORT;
 const SHOWN: usize = 4;
 
 /// Formats the result of [`to_dense`](crate::table::RaggedTable::to_dense): type and shape of every
-/// tensor, then its first rows, one per line, abbreviated if long.
+/// tensor, then its first rows, one per line; long rows are abbreviated.
 ///
 /// ```
 /// # use serrate_core as serrate;

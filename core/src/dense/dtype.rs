@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// Element type of a [`DenseTensor`](super::DenseTensor).
 ///
 /// These are the fixed-width types that tensor libraries share. `Bool` takes one byte per element,
-/// 0 or 1 (Arrow packs eight into one); `BF16` has no Arrow type and is converted to `Float32`.
+/// 0 or 1 (Arrow packs eight into a byte); `BF16` has no Arrow type and converts to `Float32`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -122,8 +122,8 @@ impl DType {
         }
     }
 
-    /// Returns the type of a safetensors name; `None` for types without a counterpart (`F8_E4M3`,
-    /// ..).
+    /// Returns the type with this name in safetensors files; `None` for types without a
+    /// counterpart, such as `F8_E4M3`.
     pub fn from_safetensors_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|d| d.safetensors_name() == name)
     }
@@ -165,8 +165,8 @@ impl DType {
         })
     }
 
-    /// Returns the type of leaves of an Arrow type: booleans and numbers keep theirs; dates, times,
-    /// timestamps and durations become the integers they are stored as.
+    /// Returns the type of tensors of an Arrow type: booleans and numbers keep their type; dates,
+    /// times, timestamps and durations become the integers that store them.
     ///
     /// # Errors
     /// For all other types, with advice; `what` names the column in the message.
@@ -185,9 +185,7 @@ impl DType {
                 | DataType::LargeUtf8
                 | DataType::Utf8View
                 | DataType::Dictionary(_, _) => {
-                    "numbers, booleans, dates or times; encode strings to integers first, by a \
-                     vocabulary (a dictionary's own numbering is not stable and cannot stand in \
-                     for one)"
+                    "numbers, booleans, dates or times; encode strings to integers with a vocabulary first (the keys of a dictionary differ between batches and cannot replace a vocabulary)"
                 }
                 DataType::Decimal32(_, _)
                 | DataType::Decimal64(_, _)
@@ -249,10 +247,10 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A Rust type as which elements of a tensor can be read.
+/// A Rust type of the elements of a tensor.
 ///
 /// Implemented for the integers, `f32`, `f64` and the types of [`half`]; `u8` also reads `Bool`
-/// tensors (bytes 0 and 1).
+/// tensors, as the bytes 0 and 1.
 pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Send + Sync {
     /// The tensor type with these elements.
     const DTYPE: DType;
@@ -265,11 +263,11 @@ pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Se
     /// Converts the elements to a buffer without copying them.
     fn into_buffer(values: Vec<Self>) -> Buffer;
 
-    /// Views a buffer as elements; `None` if it is misaligned or has a partial element.
+    /// Views a buffer as elements; `None` if it is misaligned or ends within an element.
     fn view(buffer: &Buffer) -> Option<&[Self]>;
 }
 
-/// Views a buffer as Arrow native elements; `None` if it is misaligned or has a partial element.
+/// Views a buffer as Arrow native elements; `None` if it is misaligned or ends within an element.
 fn view_native<T: ArrowNativeType>(buffer: &Buffer) -> Option<&[T]> {
     let aligned = buffer.as_ptr().align_offset(align_of::<T>()) == 0;
     (aligned && buffer.len().is_multiple_of(size_of::<T>())).then(|| buffer.typed_data::<T>())

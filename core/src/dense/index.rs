@@ -9,7 +9,7 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast, strides};
 use crate::index::{Index, Span, resolve_position};
 use crate::limit::check_size;
 
-/// The elements that an index selects: the shape of the result, and runs of adjacent elements.
+/// Elements that an index selects: the shape of the result, and runs of adjacent elements.
 #[derive(Debug)]
 pub(crate) struct Selection {
     shape: Vec<usize>,
@@ -18,7 +18,6 @@ pub(crate) struct Selection {
     run: usize,
 }
 
-/// One item of an index, resolved against its axis.
 enum IndexItem {
     At {
         stride: usize,
@@ -35,7 +34,7 @@ enum IndexItem {
         positions: Vec<usize>,
     },
     NewAxis,
-    /// `...` that covers no axis; it still separates its neighbours.
+    /// A `...` that covers no axis; it still separates its neighbours.
     Nothing,
 }
 
@@ -43,16 +42,16 @@ enum IndexItem {
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,
-    /// The axis of the tensor that is selected whole and in order.
+    /// The axis of the tensor, if it is selected whole and in order.
     whole: Option<usize>,
 }
 
 impl Selection {
     /// Resolves an index against a shape.
     ///
-    /// Index arrays, and integers used together with them, broadcast against each other. Their
-    /// combined axes replace the first of them if all are adjacent, else they come first. A mask of
-    /// `n` axes consumes `n` axes and acts like the index arrays of its true positions.
+    /// Index arrays, and integers used with them, broadcast against each other. Their combined axes
+    /// replace the first of them if all are adjacent; otherwise they come first. A mask of `n` axes
+    /// applies to `n` axes and acts like the index arrays of its true elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
         let strides = element_strides(shape);
@@ -62,7 +61,7 @@ impl Selection {
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
         let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
         let any = items.iter().any(arrays);
-        // Position at which the combined axes of the index arrays are to be inserted.
+        // Axis of the result at which the combined axes of the index arrays are inserted.
         let (first, combined) = if any {
             let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
             let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
@@ -126,19 +125,18 @@ impl Selection {
         &self.shape
     }
 
-    /// Returns the selected ranges of elements, in the order of the result.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.starts.iter().map(|s| *s..*s + self.run)
     }
 
-    /// Returns the position of every selected element, in the order of the result.
+    /// Returns the index of every selected element, in the order of the result.
     pub(crate) fn positions(&self) -> impl Iterator<Item = usize> + '_ {
         self.ranges().flatten()
     }
 }
 
-/// Returns the row-major strides of the shape of a tensor, whose element count fits a `usize`; 0 for
-/// shapes without elements, whose other sizes may be anything.
+/// Returns the row-major strides of a shape whose element count fits a `usize`; 0 for shapes
+/// without elements, whose other sizes may overflow.
 fn element_strides(shape: &[usize]) -> Vec<usize> {
     if shape.contains(&0) { vec![0; shape.len()] } else { strides(shape) }
 }
@@ -179,11 +177,11 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
             Index::Mask(mask) => {
                 let own = mask.shape();
                 if own.is_empty() {
-                    return Err(Error::invalid("a mask must have at least one axis"));
+                    return Err(Error::invalid("a mask has no axes; give it at least one"));
                 }
                 if own != &shape[axis..axis + own.len()] {
                     return Err(Error::invalid(format!(
-                        "the mask has the shape {own:?}, but the axes it applies to have {:?}",
+                        "the mask has the shape {own:?}, but the axes it applies to have the shape {:?}",
                         &shape[axis..axis + own.len()]
                     )));
                 }
@@ -197,7 +195,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                     axis += 1;
                 }
             }
-            // Only one that covers no axis is left.
+            // Only a `...` that covers no axis is left.
             Index::Rest => items.push(IndexItem::Nothing),
             Index::NewAxis => items.push(IndexItem::NewAxis),
         }
@@ -212,7 +210,7 @@ fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
         let IndexItem::Array { shape: own, .. } = item else { continue };
         shape = broadcast_shapes(&shape, own).ok_or_else(|| {
             Error::invalid(format!(
-                "an index array of shape {own:?} does not broadcast with the others, of shape {shape:?}"
+                "an index array of shape {own:?} does not broadcast with the other index arrays, which have the shape {shape:?}"
             ))
         })?;
     }
@@ -239,8 +237,8 @@ fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
 }
 
 impl DenseTensor {
-    /// Copies the elements that an index selects, with the rules of NumPy: integers, slices with
-    /// steps, `...`, new axes, index arrays that broadcast, masks of one or more axes.
+    /// Copies the elements that an index selects by NumPy's rules: integers, slices with steps,
+    /// `...`, new axes, index arrays that broadcast, masks of one or more axes.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -253,15 +251,16 @@ impl DenseTensor {
     /// ```
     ///
     /// # Errors
-    /// For positions out of range, more items than axes, masks of another shape, and index arrays
-    /// that do not broadcast.
+    /// When an index is out of range, there are more items than axes, the shape of a mask differs
+    /// from its axes, or index arrays do not broadcast.
     pub fn index(&self, index: &[Index]) -> Result<Self> {
         let selection = Selection::new(self.shape(), index)?;
         let size = self.dtype().size();
         let bytes = self.as_bytes();
         let total = element_count(selection.shape()).and_then(|n| n.checked_mul(size));
-        let total = total
-            .ok_or_else(|| Error::invalid("the index selects more bytes than memory can hold"))?;
+        let total = total.ok_or_else(|| {
+            Error::invalid("the index selects more bytes than memory can address")
+        })?;
         let mut out = arrow::buffer::MutableBuffer::with_capacity(total);
         for range in selection.ranges() {
             out.extend_from_slice(&bytes[range.start * size..range.end * size]);
@@ -298,9 +297,7 @@ mod tests {
     #[test]
     fn arrays_go_together() {
         assert_eq!(text("[0, 1], [2, 0], [3, 3]"), (vec![2], vec![11, 15]));
-        // Adjacent index arrays keep their place; an integer counts as one of them.
         assert_eq!(text(":, 1, [0, 2]"), (vec![2, 2], vec![4, 6, 16, 18]));
-        // If a slice separates them, their axis comes first.
         assert_eq!(text("[1, 0], :, 1").0, [2, 3]);
         assert_eq!(text("1, :, [0, 3]"), (vec![2, 3], vec![12, 16, 20, 15, 19, 23]));
         let square = Index::Array(IndexArray::try_new([2, 1], vec![1, 0]).unwrap());
@@ -338,7 +335,7 @@ mod tests {
         let wide = DenseTensor::from_vec([1, 1 << 11], vec![0u8; 1 << 11]).unwrap();
         let e = wide.index(&[vec![0i64; 1 << 20].into(), parse_index("::2").unwrap().remove(0)]);
         assert!(e.is_err());
-        // Sizes beside one of 0 may be anything.
+        // If one size is 0, the others may overflow in total.
         let none = DenseTensor::from_vec([0, 1 << 40, 1 << 40], Vec::<u8>::new()).unwrap();
         let index = [Index::ALL, (1 << 39).into(), 1.into()];
         assert_eq!(none.index(&index).unwrap().shape(), [0]);

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// .. d_axis]`.
 ///
 /// The mask matches a [`densify`](super::densify::densify) with the same sizes and side. `sizes`
-/// has one size per axis after the rows; those beyond `axis` are ignored. Axis 1 is the outermost
+/// has one size per axis after the rows; sizes after `axis` are ignored. Axis 1 is the outermost
 /// list, negative axes count from the innermost. Null elements and null lists count as elements; a
 /// null list has no children. The options fill and dtype are ignored.
 ///
@@ -37,8 +37,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, for axis 0 (all rows exist), for a wrong number of sizes, and
-/// when the result exceeds the byte limit.
+/// When there is no such axis, `axis` is 0 (all rows exist), the number of sizes is wrong, or the
+/// result exceeds the byte limit.
 pub fn mask(
     array: &RaggedArray,
     axis: i64,
@@ -48,7 +48,7 @@ pub fn mask(
     let axis = match resolve_axis(axis, array.ndim(), "the array")? {
         0 => {
             return Err(Error::invalid(
-                "a mask of axis 0 would be true for every row; axis 1 is the outermost list",
+                "a mask of axis 0 would be true for every row; use axis 1, the outermost list, or a later one",
             ));
         }
         axis => axis,
@@ -67,7 +67,7 @@ pub fn mask(
     mask_axes(array.len(), layouts, sizes, options)
 }
 
-/// Returns the mask of the last of `layouts`.
+/// Returns the mask of the axis of the last layout.
 pub(crate) fn mask_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -80,7 +80,7 @@ pub(crate) fn mask_axes(
     })
 }
 
-/// Like [`mask_axes`], into memory of the caller.
+/// Writes the mask of [`mask_axes`] into memory of the caller.
 pub(crate) fn mask_axes_into(
     rows: usize,
     layouts: Vec<Layout>,
@@ -96,7 +96,7 @@ pub(crate) fn mask_axes_into(
 }
 
 /// Returns which positions hold a valid leaf, as a `Bool` tensor of the shape of
-/// [`densify`](super::densify::densify), for leaves of any type.
+/// [`densify`](super::densify::densify). Leaves may have any type.
 ///
 /// If no leaf is null, this is the [`mask`] of the innermost axis.
 ///
@@ -115,7 +115,7 @@ pub(crate) fn mask_axes_into(
 /// ```
 ///
 /// # Errors
-/// When the number of sizes is wrong, and when the result exceeds the byte limit.
+/// When the number of sizes is wrong, or the result exceeds the byte limit.
 pub fn validity_mask(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -125,10 +125,10 @@ pub fn validity_mask(
     densify_named(&valid, sizes, &options, "validity mask")
 }
 
-/// Computes the mask like [`validity_mask`], into memory of the caller.
+/// Writes the mask of [`validity_mask`] into memory of the caller.
 ///
 /// # Errors
-/// Same as [`validity_mask`], and when `out` does not have the length of the result.
+/// Same as [`validity_mask`], and when the length of `out` differs from the result.
 pub fn validity_mask_into(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -139,7 +139,7 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Returns the validity of leaves as an array of booleans, and the options to densify it.
+/// Returns the validity of the leaves as booleans, and the options to densify it.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::kernels::side::Side;
 use crate::limit::{DEFAULT_LIMIT, check_bytes};
 
-/// The value of padding. It must be representable in the tensor's type: 0.5 cannot fill integers,
-/// nor -1 unsigned ones.
+/// The value of padding. The tensor's type must be able to represent it: 0.5 does not fit integers,
+/// -1 does not fit unsigned integers.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -16,13 +16,13 @@ use crate::limit::{DEFAULT_LIMIT, check_bytes};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fill {
-    /// For booleans, and 0 or 1 in numbers.
+    /// For booleans, and as 0 or 1 for numbers.
     Bool(bool),
     /// For numbers.
     Int(i64),
-    /// For numbers; needed only for unsigned integers from 2^63 on, which `Int` cannot hold.
+    /// For numbers; needed only for unsigned integers of 2^63 or more, which `Int` cannot hold.
     UInt(u64),
-    /// For numbers; integers accept whole values only.
+    /// For numbers; integer types accept only whole values.
     Float(f64),
 }
 
@@ -87,8 +87,11 @@ impl Fill {
             (Self::Float(v), d) if d.is_integer() => v.fract() == 0.0,
             _ => true,
         };
-        let refuse =
-            || Error::invalid(format!("the fill value {self} cannot be represented as {dtype}"));
+        let refuse = || {
+            Error::invalid(format!(
+                "the fill value {self} cannot be represented as {dtype}; choose another fill value or type"
+            ))
+        };
         if fits { whole.cast(dtype).map_err(|_| refuse()) } else { Err(refuse()) }
     }
 }
@@ -103,20 +106,21 @@ impl Fill {
 /// ```
 #[derive(Clone, Debug)]
 pub struct DenseOptions {
-    /// Side of the padding, and the side on which lists that are too long are cut.
+    /// Side of the padding, and of truncation in lists that are too long.
     pub side: Side,
     /// Value of padding and of null leaves; `None` for zero (or `false`).
     pub fill: Option<Fill>,
     /// Element type of the result; `None` for the type of the leaves. Narrow integers are widened
-    /// to 64 bits while they are written; other conversions need a pass over the leaves first. A
-    /// value that does not fit is an error.
+    /// to 64 bits as they are written; other conversions first need a pass over the leaves. A value
+    /// that does not fit is an error.
     pub dtype: Option<DType>,
-    /// Maximum number of bytes of one result, checked before allocating; `None` for no limit.
+    /// Maximum number of bytes of one result, checked before allocation; `None` for no limit.
     pub limit: Option<u64>,
-    /// Whether several (rayon) threads may write a large result. Turn it off if the caller already
-    /// runs in parallel.
+    /// Whether several (rayon) threads may write a large result. Turn it off if the caller runs in
+    /// parallel.
     pub parallel: bool,
-    /// Pool that provides and takes back the memory of results; `None` allocates afresh.
+    /// Pool that provides and takes back the memory of results; `None` allocates new memory each
+    /// time.
     pub pool: Option<BufferPool>,
 }
 

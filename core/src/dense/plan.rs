@@ -1,8 +1,8 @@
 //! [`Plan`]: which bytes of a dense block hold values of a ragged array, and which hold padding.
 //!
-//! Each level of lists is laid over one axis of the block. A list fills the first slots of its
-//! element, or the last ones with [`Side::Left`]; surplus children are dropped and missing ones
-//! become padding. The rows `[[1, 2, 3], [4]]` and `[]` in a block of shape `[2, 2, 2]`:
+//! Each level of lists maps to one axis of the block. A list fills the first slots of its element,
+//! or the last with [`Side::Left`]; surplus children are dropped and missing children become
+//! padding. The rows `[[1, 2, 3], [4]]` and `[]` in a block of shape `[2, 2, 2]`:
 //!
 //! ```text
 //! blocks[0] = 4 leaves   |      row 0      |      row 1      |
@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use super::Side;
 use crate::array::{Layout, Offsets};
 
-/// Bytes that one task writes: small enough to balance rows of different length, large enough that
+/// Bytes that one task writes: small enough to balance rows of different lengths, large enough that
 /// two tasks rarely share a huge page.
 const GRAIN: usize = 1 << 20;
 
@@ -30,17 +30,17 @@ pub(crate) trait Sink: Sync {
     fn padding(&self, out: &mut [u8]);
 }
 
-/// Layouts of all list levels together with the shape of the block they are laid over.
+/// Layouts of all list levels and the shape of the block.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     layouts: Vec<Layout>,
     shape: Vec<usize>,
-    /// Bytes of one element of each axis, rows first; the last entry is the size of a leaf.
+    /// Bytes per element of each axis, rows first; the last entry is the size of a leaf.
     blocks: Vec<usize>,
     side: Side,
 }
 
-/// Offsets as a typed slice, so that the inner loop does not dispatch on their type.
+/// Offsets as a typed slice, so that the inner loop does not branch on their type.
 enum Level<'a> {
     I32(&'a [i32]),
     I64(&'a [i64]),
@@ -69,8 +69,8 @@ struct PlanWriter<'a, S> {
 }
 
 impl Plan {
-    /// Creates the plan of a block of `shape`, which lists the rows and one size per layout. The
-    /// caller has checked that the bytes of the block fit a `usize`.
+    /// Creates the plan of a block. `shape` is the number of rows and one size per layout. The
+    /// caller guarantees that the bytes of the block fit a `usize`.
     pub(crate) fn new(layouts: Vec<Layout>, shape: Vec<usize>, size: usize, side: Side) -> Self {
         debug_assert_eq!(layouts.len() + 1, shape.len());
         let mut blocks = vec![size; shape.len()];
@@ -89,10 +89,10 @@ impl Plan {
         &self.shape
     }
 
-    /// Sends every byte of the block to `sink` once. `parallel` lets several threads write large
+    /// Sends every byte of the block to `sink` once. With `parallel`, several threads write large
     /// blocks.
     ///
-    /// `out` has at least [`bytes`](Self::bytes) bytes; any further bytes stay unchanged.
+    /// `out` has at least [`bytes`](Self::bytes) bytes; further bytes stay unchanged.
     pub(crate) fn walk_lists<S: Sink>(&self, sink: &S, out: &mut [u8], parallel: bool) {
         let bytes = self.bytes();
         if bytes == 0 {
@@ -119,7 +119,7 @@ impl<S: Sink> PlanWriter<'_, S> {
             if !self.parallel || out.len() <= 4 * GRAIN {
                 return self.sink.values(range, out);
             }
-            // A leaf has 1, 2, 4 or 8 bytes, and each of these divides `GRAIN`.
+            // A leaf has 1, 2, 4 or 8 bytes, all of which divide `GRAIN`.
             let per_task = GRAIN / block;
             return out.par_chunks_mut(GRAIN).enumerate().for_each(|(task, out)| {
                 let first = range.start + task * per_task;
@@ -141,7 +141,7 @@ impl<S: Sink> PlanWriter<'_, S> {
         }
     }
 
-    /// Writes one element: the children of its list and the padding next to them.
+    /// Writes one element: the children of its list and the padding before or after them.
     fn write_element(&self, axis: usize, index: usize, out: &mut [u8]) {
         let (block, capacity) = (self.plan.blocks[axis + 1], self.plan.shape[axis + 1]);
         let list = self.levels[axis].range(index);

@@ -15,9 +15,9 @@ pub enum Size {
     /// The length of the longest list.
     #[default]
     Longest,
-    /// The length of the longest list, at most this; longer lists are cut.
+    /// The length of the longest list, but at most this; longer lists are truncated.
     AtMost(usize),
-    /// Exactly this; shorter lists are padded, longer ones cut.
+    /// Exactly this; shorter lists are padded, longer lists truncated.
     Exactly(usize),
 }
 
@@ -36,14 +36,14 @@ pub enum Size {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TableDenseOptions {
-    /// Side, fill, threads and pool. The limit applies to all tensors and masks together; a type
-    /// set here applies to every column.
+    /// Side, fill, threads and pool. The limit applies to all tensors and masks together, the type
+    /// to every column.
     pub dense: DenseOptions,
     /// Rows to convert; `None` for all.
     pub rows: Option<Range<usize>>,
     /// Columns to convert, in this order; `None` for all.
     pub columns: Option<Vec<String>>,
-    /// Size of each axis after the rows; [`Size::Longest`] for those not listed.
+    /// Size of each axis after the rows; [`Size::Longest`] for axes without an entry.
     pub sizes: Vec<Size>,
     /// Whether integer columns become int64, the type that embedding layers take. A value of 2^63
     /// or more is an error.
@@ -72,7 +72,7 @@ pub struct DenseSpec {
     pub name: String,
     /// Type of the elements.
     pub dtype: DType,
-    /// Size of every axis, the rows first.
+    /// Size of every axis, rows first.
     pub shape: Vec<usize>,
 }
 
@@ -87,7 +87,7 @@ impl DenseSpec {
 impl RaggedTable {
     /// Converts every column to a padded tensor.
     ///
-    /// The result lists the columns by name, in order; then the [scalars](RaggedTable::scalars),
+    /// The result holds the columns by name, in order; then the [scalars](RaggedTable::scalars),
     /// which have no axes; then a mask `dim{d}/mask` (bool, shape `[rows, .. d]`) for every axis
     /// `d` from 1 on that has columns; then a mask `{column}/valid` for every column or scalar with
     /// nulls: true at values, false at nulls and padding.
@@ -119,14 +119,13 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// If a column is not a number, date or time (omit it, or encode it first); if a column's type
-    /// cannot represent the fill value; if all tensors together exceed the limit.
+    /// If a column is not a number, date or time (omit it, or encode it first), a column's type
+    /// cannot represent the fill value, or all tensors together exceed the limit.
     pub fn to_dense(&self, options: &DenseOptions) -> Result<Vec<(String, DenseTensor)>> {
         self.to_dense_with(&TableDenseOptions { dense: options.clone(), ..Default::default() })
     }
 
-    /// Converts like [`to_dense`](Self::to_dense), for selected rows and columns and with chosen
-    /// sizes.
+    /// Converts like [`to_dense`](Self::to_dense), with selected rows, columns and sizes.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -150,14 +149,14 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// Same as [`to_dense`](Self::to_dense); also for rows or columns that do not exist, and for
+    /// Same as [`to_dense`](Self::to_dense); also when rows or columns do not exist, or there are
     /// more sizes than axes.
     pub fn to_dense_with(&self, options: &TableDenseOptions) -> Result<Vec<(String, DenseTensor)>> {
         let parts = TablePlan::new(self, options)?;
         parts.specs.iter().map(|s| Ok((s.spec.name.clone(), parts.build_tensor(s)?))).collect()
     }
 
-    /// Returns names, types and shapes of the result of [`to_dense_with`](Self::to_dense_with)
+    /// Returns the names, types and shapes of the result of [`to_dense_with`](Self::to_dense_with)
     /// without computing it.
     ///
     /// ```
@@ -206,7 +205,7 @@ impl RaggedTable {
     ///
     /// # Errors
     /// Same as [`to_dense_with`](Self::to_dense_with); also if the number of slices or the length
-    /// of one is wrong. Slices written before an error keep what was written.
+    /// of a slice is wrong. An error leaves earlier slices written.
     pub fn to_dense_into(
         &self,
         options: &TableDenseOptions,
@@ -216,7 +215,7 @@ impl RaggedTable {
         let names = || parts.specs.iter().map(|p| p.spec.name.as_str()).collect::<Vec<_>>();
         if out.len() != parts.specs.len() {
             return Err(Error::invalid(format!(
-                "got {} slices of memory for {} tensors: {}",
+                "{} output slices are given for {} tensors ({}); give one per tensor",
                 out.len(),
                 parts.specs.len(),
                 names().join(", ")
@@ -231,7 +230,7 @@ impl RaggedTable {
     fn resolve_sizes(&self, sizes: &[Size]) -> Result<Vec<usize>> {
         if sizes.len() > self.axes().len() {
             return Err(Error::invalid(format!(
-                "got {} sizes, but the table has {} axes after the rows",
+                "{} sizes are given, but the table has {} axes after the rows; give at most one per axis",
                 sizes.len(),
                 self.axes().len()
             )));
@@ -251,11 +250,11 @@ impl RaggedTable {
 }
 
 enum TensorSource {
-    /// Values of a column (without axes for a scalar), and its name in error messages.
+    /// Values of a column, or of a scalar without axes, and its name in error messages.
     Values { array: RaggedArray, dense: DenseOptions, what: String },
     /// Mask of the slots that hold an element of this axis.
     Axis(usize),
-    /// Mask of the slots that hold a non-null value.
+    /// Mask of the slots that hold a valid value.
     Valid(RaggedArray),
 }
 
@@ -264,7 +263,7 @@ struct TensorPlan {
     source: TensorSource,
 }
 
-/// All tensors of a table, with shapes and total size checked before any is computed.
+/// All tensors of a table, with shapes and total size checked before any tensor is computed.
 struct TablePlan {
     table: RaggedTable,
     sizes: Vec<usize>,
@@ -333,14 +332,13 @@ impl TablePlan {
         Ok(parts)
     }
 
-    /// Checks the total size of all tensors against the limit.
     fn check_bytes(&self) -> Result<()> {
         let bytes = |p: &TensorPlan| count_bytes(&p.spec.shape, p.spec.dtype);
         let total = self.specs.iter().fold(0u128, |n, p| n.saturating_add(bytes(p)));
         self.dense
             .check_bytes(
                 total,
-                || format!("a dense form of {} rows", self.table.num_rows()),
+                || format!("the dense form of {} rows", self.table.num_rows()),
                 || {
                     let longest: Vec<_> =
                         self.table.axes().iter().map(|a| a.layout().max_length()).collect();
@@ -403,7 +401,6 @@ impl TablePlan {
     }
 }
 
-/// Returns the options with the element type of this column.
 fn resolve_options(
     array: &RaggedArray,
     options: &TableDenseOptions,

@@ -1,4 +1,4 @@
-//! [`DenseTensor`]: a dtype, a shape and a buffer.
+//! [`DenseTensor`]: an element type, a shape and a buffer.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use crate::index::broadcast::strides;
 /// Elements of one type in a row-major block of a given shape.
 ///
 /// Cloning, slicing rows and reshaping share the Arrow buffer. The buffer has exactly the size that
-/// shape and type require and is aligned for the type; bytes of `Bool` tensors are 0 or 1. A shape
-/// without axes holds one element; an axis of size 0 makes the tensor empty.
+/// shape and type require and is aligned for the type; the bytes of `Bool` tensors are 0 or 1. A
+/// shape without axes has one element; an axis of size 0 makes the tensor empty.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -31,7 +31,7 @@ pub struct DenseTensor {
     buffer: Buffer,
 }
 
-/// Returns the number of elements of a shape, or `None` if it does not fit a `usize`.
+/// Returns the number of elements of a shape; `None` if it does not fit a `usize`.
 pub(crate) fn element_count(shape: &[usize]) -> Option<usize> {
     if shape.contains(&0) {
         return Some(0);
@@ -50,22 +50,22 @@ impl DenseTensor {
             && let Some(i) = buffer.iter().position(|b| *b > 1)
         {
             return Err(Error::invalid(format!(
-                "element {i} of a bool tensor is the byte {}; booleans are 0 or 1",
+                "element {i} of a bool tensor is the byte {}; every byte must be 0 or 1",
                 buffer[i]
             )));
         }
         Self::try_new_trusted(dtype, shape.into(), buffer)
     }
 
-    /// Same as [`try_new`](Self::try_new), but trusts the bytes of a `Bool` tensor, which this
-    /// crate wrote itself.
+    /// Creates a tensor like [`try_new`](Self::try_new), without a check that the bytes of a `Bool`
+    /// tensor are 0 or 1.
     pub(crate) fn try_new_trusted(dtype: DType, shape: Vec<usize>, buffer: Buffer) -> Result<Self> {
         let expected = element_count(&shape).and_then(|n| n.checked_mul(dtype.size()));
         if expected != Some(buffer.len()) {
             return Err(Error::invalid(format!(
-                "a buffer of {} bytes for a {dtype} tensor of shape {shape:?}, which takes {}",
+                "the buffer has {} bytes, but a {dtype} tensor of shape {shape:?} takes {}",
                 buffer.len(),
-                expected.map_or("more bytes than memory can hold".into(), |n| format!("{n}")),
+                expected.map_or("more bytes than memory can address".into(), |n| format!("{n}")),
             )));
         }
         let aligned = buffer.as_ptr().align_offset(dtype.size()) == 0;
@@ -84,7 +84,7 @@ impl DenseTensor {
     /// ```
     ///
     /// # Errors
-    /// If the number of values is not the number of elements of the shape.
+    /// If the number of values differs from the number of elements of the shape.
     pub fn from_vec<T: Element>(shape: impl Into<Vec<usize>>, values: Vec<T>) -> Result<Self> {
         Self::try_new_trusted(T::DTYPE, shape.into(), T::into_buffer(values))
     }
@@ -92,7 +92,7 @@ impl DenseTensor {
     /// Creates a `Bool` tensor.
     ///
     /// # Errors
-    /// If the number of values is not the number of elements of the shape.
+    /// If the number of values differs from the number of elements of the shape.
     pub fn from_bools(
         shape: impl Into<Vec<usize>>,
         values: impl IntoIterator<Item = bool>,
@@ -121,7 +121,7 @@ impl DenseTensor {
         self.buffer.len() / self.dtype.size()
     }
 
-    /// Returns the number of bytes of all elements.
+    /// Returns the size of the elements in bytes.
     pub fn nbytes(&self) -> usize {
         self.buffer.len()
     }
@@ -176,7 +176,7 @@ impl DenseTensor {
         })
     }
 
-    /// Returns `length` rows (elements of the first axis) from `offset` on, sharing the buffer.
+    /// Returns `length` rows (elements of the first axis) starting at `offset`, sharing the buffer.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -187,7 +187,7 @@ impl DenseTensor {
     /// ```
     ///
     /// # Errors
-    /// If the tensor has no axes or the range exceeds the first one.
+    /// If the tensor has no axes, or the range exceeds the first axis.
     pub fn slice(&self, offset: usize, length: usize) -> Result<Self> {
         let rows = *self.shape.first().ok_or_else(|| Error::NoSuchAxis {
             what: "the tensor".into(),
@@ -203,7 +203,7 @@ impl DenseTensor {
         if end > rows {
             return Err(out_of_range(end));
         }
-        // Every row has the same number of bytes; an empty first axis has none.
+        // Every row has the same number of bytes; an empty first axis has no rows.
         let row = self.buffer.len().checked_div(rows).unwrap_or(0);
         let mut shape = self.shape.clone();
         shape[0] = length;
@@ -241,12 +241,12 @@ impl DenseTensor {
     /// ```
     ///
     /// # Errors
-    /// If the new shape has another number of elements.
+    /// If the new shape has a different number of elements.
     pub fn reshape(&self, shape: impl Into<Vec<usize>>) -> Result<Self> {
         let shape = shape.into();
         if element_count(&shape) != Some(self.num_elements()) {
             return Err(Error::invalid(format!(
-                "{} elements of shape {:?} do not fit the shape {shape:?}",
+                "{} elements of shape {:?} do not fit the shape {shape:?}; the number of elements must be equal",
                 self.num_elements(),
                 self.shape
             )));
@@ -254,8 +254,8 @@ impl DenseTensor {
         Ok(Self { shape, ..self.clone() })
     }
 
-    /// Converts every element: exactly if the type can hold it, floats to integers truncated
-    /// towards zero, numbers to booleans as "not zero".
+    /// Converts every element: exactly if the type can represent it; floats to integers truncate
+    /// towards zero; numbers to booleans are true if not zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -275,7 +275,6 @@ impl DenseTensor {
         super::convert::cast_tensor(self, dtype)
     }
 
-    /// Formats element `i`, in row-major order.
     fn format_element(&self, i: usize) -> String {
         fn show_element<T: Element + fmt::Debug>(t: &DenseTensor, i: usize) -> String {
             t.as_slice::<T>().ok().and_then(|v| v.get(i)).map_or("?".into(), |v| format!("{v:?}"))
@@ -300,12 +299,12 @@ impl DenseTensor {
         }
     }
 
-    /// Writes every element, as nested lists.
     pub(crate) fn format_whole(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.format_axis(f, 0, 0, &self.strides(), usize::MAX)
     }
 
-    /// Writes one axis; of more than `shown + 1` elements the first ones, `…`, and the last one.
+    /// Writes one axis. If it has more than `shown + 1` elements, writes the first ones, `…`, and
+    /// the last.
     pub(super) fn format_axis(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -331,7 +330,7 @@ impl DenseTensor {
     }
 }
 
-/// Elements of an axis that are displayed.
+/// Number of elements displayed per axis.
 pub(super) const SHORT: usize = 4;
 
 /// Writes type, shape and the first elements: `float32[2, 900] [[1.5, 0.0, 2.0, …, 0.0], …]`.
@@ -342,7 +341,7 @@ impl fmt::Display for DenseTensor {
     }
 }
 
-/// Compares type, shape and bytes, so that NaN equals NaN of the same bits.
+/// Tensors are equal if type, shape and bytes are equal; NaN equals NaN of the same bits.
 impl PartialEq for DenseTensor {
     fn eq(&self, other: &Self) -> bool {
         self.dtype == other.dtype && self.shape == other.shape && self.buffer == other.buffer
@@ -371,11 +370,9 @@ mod tests {
         let e = DenseTensor::try_new(DType::Bool, [4], b()).unwrap_err().to_string();
         assert!(e.contains("element 2") && e.contains("byte 2"), "{e}");
         assert!(DenseTensor::from_vec([3], vec![1u8]).is_err());
-        // An empty tensor of absurd size is empty.
         let empty = DenseTensor::from_vec([usize::MAX, 0, 7], Vec::<f64>::new()).unwrap();
         assert_eq!(empty.num_elements(), 0);
         assert_eq!(empty.slice(5, 1).unwrap().shape(), [1, 0, 7]);
-        // One element of no axes.
         let scalar = DenseTensor::from_vec([], vec![7i8]).unwrap();
         assert_eq!(scalar.to_string(), "int8[] 7");
         assert!(scalar.slice(0, 0).is_err());

@@ -27,10 +27,10 @@ use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 /// Options of [`Patients::write_meds`].
 #[derive(Clone, Debug)]
 pub struct MedsWriteOptions {
-    /// Patients per file.
+    /// Number of patients per file.
     pub shard_subjects: u64,
-    /// Options of the files. With `overwrite`, files of the same names in the folder are replaced
-    /// (others stay); without it, the folder must not exist or be empty.
+    /// Options of the files. With `overwrite`, files with the same names in the folder are replaced
+    /// (others stay); without it, the folder must be empty or not exist.
     pub files: ParquetWriteOptions,
 }
 
@@ -40,19 +40,19 @@ impl Default for MedsWriteOptions {
     }
 }
 
-/// Codes of static facts, after those of the shape.
+/// Codes of static facts, which follow the codes of the shape.
 const STATIC: [&str; 3] = ["BIRTH_YEAR", "SEX//F", "SEX//M"];
 
 impl Patients {
     /// Writes the remaining patients as a MEDS data set: `data/{train,tuning,held_out}/*.parquet`
-    /// with 80, 10 and 10 of 100 patients, `metadata/codes.parquet`, `subject_splits.parquet` and
-    /// `dataset.json`. `progress` is called with the number of patients done, from any thread.
+    /// with 80, 10 and 10 % of the patients, `metadata/codes.parquet`, `subject_splits.parquet` and
+    /// `dataset.json`. `progress` is called with the number of patients written, from any thread.
     ///
     /// Codes with values are `LAB//17`, others `DIAGNOSIS//18`, `MEDICATION//19` or
-    /// `PROCEDURE//20`; the number is the token of the other forms and the code's
-    /// `code/vocab_index`. Sex and year of birth are static facts. The files appear together when
-    /// all are written. Shards are written in parallel; each needs memory for one chunk and one
-    /// encoded row group.
+    /// `PROCEDURE//20`; the number is the code's `code/vocab_index`, and its token in the other
+    /// formats. Sex and year of birth are static facts. The files appear together when all are
+    /// complete. Shards are written in parallel; each needs memory for one chunk and one encoded
+    /// row group.
     ///
     /// # Errors
     /// When the folder has files that may not be replaced, or cannot be written.
@@ -64,7 +64,9 @@ impl Patients {
     ) -> Result<()> {
         let folder = folder.as_ref();
         if options.shard_subjects == 0 {
-            return Err(Error::invalid("a shard must have at least 1 subject, not 0"));
+            return Err(Error::invalid(
+                "the number of subjects per shard is 0; it must be at least 1",
+            ));
         }
         let used = fs::read_dir(folder).is_ok_and(|mut entries| {
             entries.any(|e| !e.is_ok_and(|e| is_temporary(&e.file_name())))
@@ -129,7 +131,7 @@ impl Patients {
 
 fn split_patients(patients: &Range<u64>) -> [(&'static str, Range<u64>); 3] {
     let n = patients.end - patients.start;
-    // Rounded down, so that a handful of patients is all in train.
+    // Rounded down, so that a few patients are all in train.
     let (tuning, held_out) = (n / 10, n / 10);
     let (a, b) = (patients.end - tuning - held_out, patients.end - held_out);
     [("train", patients.start..a), ("tuning", a..b), ("held_out", b..patients.end)]
@@ -160,7 +162,6 @@ fn write_splits(
     writer.finish()
 }
 
-/// Names of all tokens, in order.
 struct TokenNames {
     /// The name of token `t` is at `t - 1`; static facts come last.
     names: ArrayRef,
@@ -186,9 +187,8 @@ impl TokenNames {
                 format!("{kind}//{token}")
             })
             .collect();
-        let first_static = u32::try_from(names.len()).map_err(|_| {
-            Error::invalid("the vocabulary has more codes than 32-bit tokens can number")
-        })?;
+        let first_static = u32::try_from(names.len())
+            .map_err(|_| Error::invalid("the vocabulary has more codes than 32-bit tokens"))?;
         names.extend(STATIC.iter().map(|s| (*s).to_string()));
         let vocabulary = Vocabulary::from_tokens(names.iter().zip(1u32..))?;
         let schema = Schema::new(vec![
@@ -201,7 +201,8 @@ impl TokenNames {
         Ok(Self { names, first_static, vocabulary, schema: Arc::new(schema) })
     }
 
-    /// Converts to one row per measurement, with two static facts in front for each patient.
+    /// Converts to one row per measurement; two static facts precede the measurements of each
+    /// patient.
     #[expect(clippy::cast_precision_loss, reason = "a year")]
     fn to_long(&self, chunk: &PatientChunk) -> Result<RecordBatch> {
         let rows = chunk.code.len() + 2 * chunk.subject_id.len();
@@ -225,7 +226,7 @@ impl TokenNames {
         }
         let valid = BooleanBuffer::collect_bool(values.len(), |i| !values[i].is_nan());
         let values = Float32Array::try_new(values.into(), Some(NullBuffer::new(valid)))?;
-        // MEDS has plain strings; the file uses dictionary encoding anyway.
+        // MEDS has plain strings; the file uses dictionary encoding regardless.
         let code = take(&self.names, &UInt32Array::from(keys), None)?;
         let columns: Vec<ArrayRef> = vec![
             Arc::new(Int64Array::from(ids)),

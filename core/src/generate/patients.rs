@@ -1,4 +1,4 @@
-//! [`Patients`]: synthetic patients, each drawn from a random stream of its own.
+//! [`Patients`]: synthetic patients, each drawn from a separate random stream.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,16 +18,16 @@ use crate::table::RaggedTable;
 /// Default number of patients per chunk: about 2^18 measurements of the built-in shape.
 pub const DEFAULT_CHUNK_ROWS: usize = 32;
 
-/// Number of the random stream for the properties of codes; patients use streams by number.
+/// Random stream for the properties of codes; patients use the streams with their indices.
 const CODES_STREAM: u64 = u64::MAX;
 
 const DAY: i64 = 86_400;
 
 /// Synthetic patients, streamed as chunks of a ragged table.
 ///
-/// The same seed gives the same patients, whatever the size of the chunks, the number of threads
-/// and the number of patients: patient `i` is drawn from stream `i` of a ChaCha generator. The
-/// memory is that of a few chunks.
+/// The same seed gives the same patients, regardless of the chunk size, the number of threads and
+/// the number of patients: patient `i` is drawn from stream `i` of a ChaCha generator. Memory holds
+/// a few chunks.
 ///
 /// Each chunk has the axes subject, event, measurement and the columns
 ///
@@ -35,7 +35,7 @@ const DAY: i64 = 86_400;
 /// |---|---|---|---|
 /// | `subject_id` | 0 | Int64 | 1, 2, 3, .. |
 /// | `time` | 1 | Timestamp(µs) | increasing within a patient, whole minutes |
-/// | `time_delta_days` | 1 | Float32 | days since the event before; NULL for the first |
+/// | `time_delta_days` | 1 | Float32 | days since the previous event; NULL for the first |
 /// | `code` | 2 | UInt16 | tokens from 1 (0 is reserved for padding), a few of them very frequent |
 /// | `numeric_value` | 2 | Float32 | NULL if the measurement has no value |
 ///
@@ -62,7 +62,7 @@ pub struct Patients {
 }
 
 impl Patients {
-    /// Returns `patients` patients of the built-in shape.
+    /// Creates a source of `patients` patients of the built-in shape.
     ///
     /// # Errors
     /// See [`Shape::mimic`].
@@ -70,7 +70,7 @@ impl Patients {
         Ok(Self::with_shape(&Shape::mimic()?, seed, patients))
     }
 
-    /// Returns `patients` patients of a shape.
+    /// Creates a source of `patients` patients of a shape.
     pub fn with_shape(shape: &Shape, seed: u64, patients: u64) -> Self {
         Self {
             source: PatientSource::new(shape, seed),
@@ -86,7 +86,9 @@ impl Patients {
     /// When it is 0.
     pub fn with_chunk_rows(mut self, rows: usize) -> Result<Self> {
         if rows == 0 {
-            return Err(Error::invalid("a chunk must have at least 1 patient, not 0"));
+            return Err(Error::invalid(
+                "the number of patients per chunk is 0; it must be at least 1",
+            ));
         }
         self.chunk_rows = rows;
         Ok(self)
@@ -102,13 +104,13 @@ impl Patients {
         &self.source
     }
 
-    /// Splits into the source, the range of patients, and the patients per chunk; only before the
-    /// first chunk.
+    /// Splits into the source, the range of patients, and the patients per chunk. An error after
+    /// the first chunk.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {
             return Err(Error::invalid(
-                "cannot write the patients: some were already drawn as chunks",
+                "cannot write the patients, because some were already drawn as chunks; create a new source",
             ));
         }
         Ok((self.source, self.patients, self.chunk_rows))
@@ -174,7 +176,6 @@ fn draw_below(rng: &mut ChaCha8Rng, n: u32) -> i64 {
     i64::try_from((u64::from(rng.next_u32()) * u64::from(n)) >> 32).unwrap_or(0)
 }
 
-/// Drawn patients as flat columns.
 #[derive(Debug, Default)]
 pub(super) struct PatientChunk {
     pub(super) subject_id: Vec<i64>,
@@ -236,7 +237,7 @@ impl PatientChunk {
         self.numeric_value.append(&mut other.numeric_value);
     }
 
-    /// Builds a table in which NaN is NULL.
+    /// Builds a table, with NaN as NULL.
     pub(super) fn into_table(self) -> Result<RaggedTable> {
         self.build(|values| {
             let valid = BooleanBuffer::collect_bool(values.len(), |i| !values[i].is_nan());
@@ -278,9 +279,9 @@ fn to_days(seconds: i64) -> f32 {
 /// Returns `patients` patients of the built-in shape as one table in memory, for tests and
 /// benchmarks.
 ///
-/// The patients are those of [`Patients`] with the same seed, except that missing values are NaN,
-/// as in an `.nrt` file, and no column has nulls. On average there are 228 events per patient and
-/// 36.7 measurements per event, about 50 KB per patient in `code` and `numeric_value`.
+/// The patients are the same as in [`Patients`] with the same seed, except that missing values are
+/// NaN, as in an `.nrt` file, and no column has nulls. On average there are 228 events per patient
+/// and 36.7 measurements per event, about 50 KB per patient in `code` and `numeric_value`.
 ///
 /// ```
 /// # use serrate_core as serrate;

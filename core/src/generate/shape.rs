@@ -11,18 +11,18 @@ use crate::error::{Error, Result};
 /// The distributions of generated patients.
 ///
 /// The built-in shape, [`Shape::mimic`], holds the frequencies in an extract of MIMIC: 897 distinct
-/// numbers of events per patient (mean 228) and 511 of measurements per event (mean 36.7).
+/// numbers of events per patient (mean 228) and 511 distinct numbers of measurements per event
+/// (mean 36.7).
 #[derive(Clone, Debug, Deserialize)]
 pub struct Shape {
-    /// Number of distinct codes, the tokens `1..=vocab_size`.
+    /// Number of distinct codes, which are the tokens `1..=vocab_size`.
     vocab_size: u32,
-    /// Fractions of a code's occurrences that have a value, with the number of such codes.
+    /// Fractions of a code's occurrences that have a value, each with its number of codes.
     frac_codes_with_value: Frequencies<f64>,
     events: Frequencies<u32>,
     measurements: Frequencies<u32>,
 }
 
-/// Distinct values with the number of occurrences of each.
 #[derive(Clone, Debug, Deserialize)]
 struct Frequencies<T> {
     x: Vec<T>,
@@ -30,10 +30,7 @@ struct Frequencies<T> {
 }
 
 impl Shape {
-    /// Returns the built-in shape, that of a MIMIC extract.
-    ///
-    /// # Errors
-    /// Never in practice: the distribution is part of the program.
+    /// Returns the built-in shape of a MIMIC extract.
     pub fn mimic() -> Result<Self> {
         Self::parse(include_str!("mimic-shape.json"))
             .map_err(|e| Error::invalid(format!("the built-in shape: {e}")))
@@ -43,8 +40,8 @@ impl Shape {
     /// `events` and `measurements`; the last three are `{"x": [values], "freq": [counts]}`.
     ///
     /// # Errors
-    /// When the file cannot be read or is not such JSON, or a distribution is empty or its lists
-    /// differ in length.
+    /// When the file cannot be read or does not have this form, a distribution is empty, or its
+    /// lists differ in length.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
@@ -87,13 +84,13 @@ impl<T> Frequencies<T> {
     fn check_frequencies(&self, name: &str) -> std::result::Result<(), String> {
         if self.x.len() != self.freq.len() {
             return Err(format!(
-                "{name}: x has {} values but freq has {}; both must have one per entry",
+                "{name}: x has {} values but freq has {}; both must have the same number",
                 self.x.len(),
                 self.freq.len()
             ));
         }
         if u32::try_from(self.x.len()).is_err() {
-            return Err(format!("{name}: expected at most 2^32 - 1 values"));
+            return Err(format!("{name} has more than 2^32 - 1 values, the maximum"));
         }
         let total = self.freq.iter().try_fold(0u64, |sum, f| sum.checked_add(*f));
         match total {
@@ -120,7 +117,7 @@ impl Frequencies<u32> {
 /// Sampler of an index by weight in constant time (Walker's alias method).
 #[derive(Clone, Debug)]
 struct AliasTable {
-    /// Per slot: a threshold and an alias. If 32 random bits are below the threshold, the slot
+    /// A threshold and an alias per slot. If 32 random bits are below the threshold, the slot
     /// itself is drawn, else its alias.
     slots: Vec<(u32, u32)>,
 }
@@ -162,7 +159,7 @@ impl AliasTable {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeValues {
-    /// The code has a value if 32 random bits are below this.
+    /// The code has a value if 32 random bits are below this threshold.
     present: u64,
     mean: f32,
     spread: f32,
@@ -208,7 +205,7 @@ impl Sampler {
         }
     }
 
-    /// Whether each code (0-based) ever has values.
+    /// Whether each code (by index) ever has values.
     #[cfg(feature = "parquet")]
     pub(super) fn have_values(&self) -> impl ExactSizeIterator<Item = bool> + '_ {
         self.values.iter().map(|v| v.present > 0)
@@ -240,7 +237,7 @@ impl Sampler {
         let bits = rng.next_u64();
         let uniform = |shift: u32| ((bits >> shift) & 0xf_ffff) as f32 / 1_048_576.0;
         let bell = (uniform(0) + uniform(20) + uniform(40) - 1.5) * 2.0;
-        // Two decimals, as laboratories report values.
+        // Round to two decimals, the precision of laboratory reports.
         (token, ((values.mean + values.spread * bell) * 100.0).round() / 100.0)
     }
 }

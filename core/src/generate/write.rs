@@ -8,15 +8,14 @@ use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::table::RaggedTable;
 
 impl Patients {
-    /// Returns a table without rows that has the columns of every chunk.
     pub(super) fn empty_table(&self) -> Result<RaggedTable> {
         self.source().draw_patients(0..0).into_table()
     }
 
     /// Writes the remaining patients as one `.nrt` file, with memory for a few chunks. `progress`
-    /// is called with the number of patients done after each chunk.
+    /// is called with the number of patients written after each chunk.
     ///
-    /// The format has no timestamps: `time` is left out, `time_delta_days` stays. NULL becomes NaN.
+    /// The format has no timestamps: `time` is omitted, `time_delta_days` stays. NULL becomes NaN.
     ///
     /// # Errors
     /// When the file exists and may not be replaced, or cannot be written.
@@ -47,7 +46,8 @@ impl Patients {
     }
 
     /// Writes the remaining patients as one Parquet file, with memory for a few chunks and one
-    /// encoded row group. `progress` is called with the number of patients done after each chunk.
+    /// encoded row group. `progress` is called with the number of patients written after each
+    /// chunk.
     ///
     /// # Errors
     /// When the file exists and may not be replaced, or cannot be written.

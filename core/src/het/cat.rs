@@ -14,7 +14,7 @@ use crate::kernels::index::new_axis;
 use crate::kernels::reshape::squeeze;
 
 /// Concatenates tensors along dim `dim` (negative dims count from the end): along dim 0 whole
-/// slices, along an inner dim the lists at the same position.
+/// slices, along an inner dim the corresponding lists.
 ///
 /// All tensors have the same number of dims, and the same lists on the dims before `dim`; later
 /// dims may differ. Types are promoted as in PyTorch.
@@ -36,14 +36,14 @@ use crate::kernels::reshape::squeeze;
 /// on a dim before it.
 pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     let [first, rest @ ..] = tensors else {
-        return Err(Error::invalid("cat needs at least one tensor"));
+        return Err(Error::invalid("there are no tensors to concatenate; give at least one"));
     };
     let axis = first.resolve_dim(dim)?;
     let mut dtype = first.dtype();
     for other in rest {
         if other.ndim() != first.ndim() {
             return Err(Error::invalid(format!(
-                "cannot concatenate a tensor of {} dims to one of {}; all must have the same number of dims",
+                "cannot concatenate a tensor of {} dims to a tensor of {} dims; all must have the same number of dims",
                 other.ndim(),
                 first.ndim()
             )));
@@ -84,10 +84,10 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
 }
 
 impl HetTensor {
-    /// Inserts a dim of size 1 as dim `dim` of the result (-1: the last). Nothing is copied.
+    /// Inserts a dim of size 1 as dim `dim` of the result (-1 is the last). Copies nothing.
     ///
     /// # Errors
-    /// If the result would not have that dim.
+    /// If the result cannot have that dim.
     pub fn unsqueeze(&self, dim: i64) -> Result<HetValue> {
         let dim = resolve_axis(dim, self.ndim() + 1, "the tensor with a new dim")?;
         Self::from_boxed(new_axis(&self.array, dim + 1)?)?.into_value()

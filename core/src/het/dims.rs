@@ -8,11 +8,10 @@ use arrow::array::Array;
 use super::HetTensor;
 use crate::array::{Layout, ListAxis};
 
-/// Result of indexing along a dim.
+/// Type of a dim: the result of indexing along it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DimType {
-    /// Slices of the same shape: the dim has one size, and everything below it is the same
-    /// everywhere.
+    /// Slices of the same shape: the dim has one size, and all elements have the same structure.
     Batch,
     /// Slices of different shapes.
     Het,
@@ -29,12 +28,11 @@ impl fmt::Display for DimType {
 }
 
 impl HetTensor {
-    /// Returns what indexing yields along each dim, as defined by the library HetTensor: a dim is
-    /// `Batch` if all of its indices have values at the same coordinates of the other dims, else
-    /// `Het`.
+    /// Returns the type of each dim, as defined by the library HetTensor: a dim is `Batch` if all
+    /// of its indices have values at the same coordinates of the other dims, else `Het`.
     ///
-    /// The outer dim of `[[1, 2], [3]]` is therefore `Het`, although it has only one size: its
-    /// slices differ. [`uniform_shape`](Self::uniform_shape) considers sizes alone.
+    /// The outer dim of `[[1, 2], [3]]` is therefore `Het`, although it has only one size, because
+    /// its slices differ. [`uniform_shape`](Self::uniform_shape) considers only sizes.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -68,7 +66,8 @@ impl HetTensor {
         types
     }
 
-    /// Returns the size of every dim, -1 if it is [`Het`](DimType::Het) (`shape` in the library).
+    /// Returns the size of every dim, or -1 if it is [`Het`](DimType::Het) (`shape` in the
+    /// library).
     pub fn shape(&self) -> Vec<i64> {
         let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         let sizes = self.max_shape().into_iter().map(size);
@@ -76,12 +75,12 @@ impl HetTensor {
         sizes.zip(types).map(|(n, t)| if t == DimType::Het { -1 } else { n }).collect()
     }
 
-    /// Returns the size of every dim, the largest if it varies: the shape of the padded tensor.
+    /// Returns the largest size of every dim, which is the shape of the padded tensor.
     pub fn max_shape(&self) -> Vec<usize> {
         self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
     }
 
-    /// Returns the size of every dim, -1 if lists differ in length or are missing. Unlike in
+    /// Returns the size of every dim, or -1 if lists differ in length or are missing. Unlike in
     /// [`shape`](Self::shape), slices may differ, so the first dim always has a size.
     pub fn uniform_shape(&self) -> Vec<i64> {
         let size = |axis: &ListAxis| match axis.layout() {
@@ -94,9 +93,9 @@ impl HetTensor {
 
 /// The structure below the elements of an axis.
 enum SliceStructure {
-    /// The same below all of them, and not empty.
+    /// All elements have the same structure, which is not empty.
     Same,
-    /// One number per element, 0 for empty; equal numbers mean values at equal coordinates.
+    /// One number per element, 0 for empty. Equal numbers mean values at equal coordinates.
     Each(Vec<u32>),
 }
 
@@ -114,8 +113,7 @@ impl SliceStructure {
         let ones;
         let children: &[u32] = match self {
             Self::Same => {
-                // All children are alike, so one run as long as the longest list stands for all
-                // lists.
+                // All children are alike, so one run of the longest length represents all lists.
                 ones = vec![1; longest];
                 &ones
             }

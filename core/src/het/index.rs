@@ -12,25 +12,25 @@ use crate::kernels::index::{new_axis, slice};
 
 impl HetTensor {
     /// Indexes dim 0 by the first item, dim 1 by the next, and so on: integers drop the dim; slices
-    /// (steps and negatives as in Python), lists of positions and masks keep it; `...` and new axes
-    /// work as in NumPy. Items apply one after the other, each to the result of the previous one.
+    /// (with steps and negatives as in Python), lists of indices and masks keep it; `...` and new
+    /// axes work as in NumPy. Each item applies to the result of the previous one.
     ///
     /// If lists differ in length:
-    /// * A slice takes the part that each list has.
-    /// * An integer, or a position in a list of positions, leaves a hole where a list is too short
-    ///   (negatives count from the end of each list), and is an error if every list is.
+    /// * A slice takes its part of each list.
+    /// * An integer, also in a list of integers, leaves a hole where a list is too short (negatives
+    ///   count from the end of each list), and is an error if every list is too short.
     /// * A mask has the length of the longest list; each list uses its first part.
     ///
     /// # Errors
-    /// If there are more items than dims; if an index exceeds every list (`OutOfRange`, whose axis
-    /// is the dim); if a mask has another length; if there are several lists of positions, which
-    /// NumPy would combine.
+    /// If there are more items than dims, an index exceeds every list (`OutOfRange`, whose axis is
+    /// the dim), a mask has another length, or there are several lists of indices, which NumPy
+    /// would combine.
     pub fn index(&self, index: &[Index]) -> Result<HetValue> {
         let dims = self.ndim();
         let items = Index::expand_axes(index, dims, &format!("a tensor with {dims} dims"))?;
         if items.iter().filter(|i| matches!(i, Index::Array(_) | Index::Mask(_))).count() > 1 {
             return Err(Error::invalid(
-                "an index may contain only one index array or mask (NumPy would combine several element by element); apply them one after the other",
+                "the index has several index arrays or masks (NumPy would combine them element by element); apply them one after the other",
             ));
         }
         let mut out = self.array.clone();
@@ -63,8 +63,9 @@ impl HetTensor {
         Self::from_boxed(out)?.into_value()
     }
 
-    /// Keeps the values where `mask` is true: a tensor of booleans with the same structure, or that
-    /// of the outer dims only. The remaining values of each list move up.
+    /// Keeps the values where `mask` is true. The mask is a tensor of booleans with the same
+    /// structure, or with the structure of the outer dims only. The remaining values of each list
+    /// move up.
     ///
     /// # Errors
     /// If the mask is not boolean, or has another structure.
@@ -130,7 +131,7 @@ fn apply_mask(array: &RaggedArray, axis: usize, keep: &[bool]) -> Result<RaggedA
     let layout = level.layout();
     if keep.len() != layout.max_length() {
         return Err(Error::invalid(format!(
-            "the mask has {} values, but dim {} has the size {}",
+            "the mask has {} values, but dim {} has the size {}; they must be equal",
             keep.len(),
             axis - 1,
             layout.max_length()

@@ -2,8 +2,8 @@
 //!
 //! A [`HetTensor`] is a nested list of tensors, of any nesting and any trailing shape, stored as a
 //! [`RaggedArray`]: one flat buffer of values and offsets per axis, without padding. It supports
-//! the indexing, reductions and arithmetic of tensors; if no axis of a result varies in size, the
-//! result is a [`DenseTensor`].
+//! tensor indexing, reductions and arithmetic; if no axis of a result varies in size, the result is
+//! a [`DenseTensor`].
 //!
 //! * Conversion: [`HetTensor::from_nested`], [`from_ragged`](HetTensor::from_ragged),
 //!   [`unbind`](HetTensor::unbind), [`to_dense`](HetTensor::to_dense), `Display`.
@@ -15,14 +15,14 @@
 //! * Reduction: [`reduce`](HetTensor::reduce) over any axis ([`sum`](HetTensor::sum), `mean`,
 //!   `prod`, `amax`, `amin`), over existing values only.
 //! * Arithmetic: [`binary`](HetTensor::binary) with another tensor, a dense tensor or a number,
-//!   where sizes of 1 and missing leading axes are repeated; [`unary`](HetTensor::unary) functions;
-//!   [`apply`](HetTensor::apply) for everything else.
+//!   where sizes of 1 and missing leading axes repeat; [`unary`](HetTensor::unary) functions;
+//!   [`apply`](HetTensor::apply) for other functions.
 //!
 //! **Holes.** `x[:, :, 1]` has a slot for every list, but a value only if the list has a second
 //! element. The other slots are holes: reductions skip them, arithmetic with them yields holes, and
 //! they are 0 in a dense result. The [`RaggedArray`] stores them as nulls.
 //!
-//! Gradients and devices are not supported: values are plain memory, and no operations are
+//! Gradients and devices are not supported: values are in main memory, and operations are not
 //! recorded.
 
 mod cat;
@@ -70,7 +70,7 @@ pub use ops::{HetOperand, Scalar};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HetTensor {
-    /// One row that holds the whole tensor: axis `k + 1` is dim `k`.
+    /// The whole tensor as one row: axis `k + 1` is dim `k`.
     array: RaggedArray,
 }
 
@@ -78,15 +78,15 @@ pub struct HetTensor {
 /// else a [`HetTensor`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum HetValue {
-    /// Some axis varies in size, or there are holes.
+    /// An axis varies in size, or there are holes.
     Het(HetTensor),
-    /// A dense tensor.
+    /// No axis varies in size, and no value is missing.
     Dense(DenseTensor),
 }
 
 impl HetTensor {
     /// Creates a tensor from lists: the rows are dim 0, and each level of lists is a dim. Null
-    /// leaves and null lists are holes. Nothing is copied.
+    /// leaves and null lists are holes. Copies nothing.
     ///
     /// # Errors
     /// If the leaves are neither numbers nor booleans.
@@ -97,11 +97,8 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, all, leaves)?)
     }
 
-    /// Creates a tensor from a dense one, sharing its memory (bfloat16 becomes float32, booleans
+    /// Creates a tensor from a dense tensor, sharing its memory (bfloat16 becomes float32, booleans
     /// are packed).
-    ///
-    /// # Errors
-    /// Never for a valid tensor.
     pub fn from_dense(tensor: &DenseTensor) -> Result<Self> {
         let mut axes = Vec::with_capacity(tensor.ndim());
         let mut lists = 1usize;
@@ -113,8 +110,7 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
     }
 
-    /// Creates a tensor from one row that holds it all; converts axes of one size to uniform
-    /// layouts.
+    /// Creates a tensor from an array of one row, and converts axes of one size to uniform layouts.
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
             return Err(Error::type_of("a tensor", "numbers or booleans", array.leaf_type()));
@@ -134,7 +130,7 @@ impl HetTensor {
         Ok(Self { array: RaggedArray::try_new(rows, axes, leaves)? })
     }
 
-    /// Returns an array whose rows are dim 0; holes are nulls. Nothing is copied.
+    /// Returns an array whose rows are dim 0; holes are nulls. Copies nothing.
     ///
     /// # Errors
     /// If there are no dims.
@@ -184,14 +180,10 @@ impl HetTensor {
     }
 
     /// Converts to a dense tensor if possible.
-    ///
-    /// # Errors
-    /// Never for a valid tensor.
     pub fn into_value(self) -> Result<HetValue> {
         Ok(if self.is_dense() { HetValue::Dense(self.to_uniform()?) } else { HetValue::Het(self) })
     }
 
-    /// Returns the values in their uniform shape.
     fn to_uniform(&self) -> Result<DenseTensor> {
         DenseTensor::from_flat(self.array.leaves(), "a tensor")?.reshape(self.max_shape())
     }
@@ -211,10 +203,7 @@ impl HetValue {
         }
     }
 
-    /// Converts to a [`HetTensor`] in any case.
-    ///
-    /// # Errors
-    /// Never for a valid tensor.
+    /// Converts to a [`HetTensor`], even if dense.
     pub fn into_het(self) -> Result<HetTensor> {
         match self {
             Self::Het(het) => Ok(het),

@@ -63,20 +63,20 @@ impl fmt::Display for Nested {
 
 impl HetTensor {
     /// Creates a tensor from a nested list of tensors. Levels of lists and axes of tensors both
-    /// become dims; their sum must be the same for all tensors.
+    /// become dims; all tensors must have the same number of both in total.
     ///
-    /// Empty lists are kept, even after the last value (the library HetTensor drops those). Types
+    /// Empty lists are kept, even after the last value (the library HetTensor drops these). Types
     /// are promoted as in PyTorch (int64 with float32 gives float32); bfloat16 is read as float32.
     ///
     /// # Errors
-    /// If tensors have different depths (the message names the position), or if there is no tensor,
-    /// so that depth and type are unknown.
+    /// If tensors have different depths (the message names the position), or if there is no tensor
+    /// to determine depth and type.
     pub fn from_nested(nested: &Nested) -> Result<Self> {
         let mut found = NestedSummary::default();
         found.visit_nested(nested, 0, &mut Vec::new())?;
         let Some((depth, dtype)) = found.tensors else {
             return Err(Error::invalid(
-                "a nested list without a tensor has neither a depth nor a type; put an empty tensor into it",
+                "the nested list has no tensor, so its depth and type are unknown; add an empty tensor",
             ));
         };
         if found.lists > depth {
@@ -104,19 +104,14 @@ impl HetTensor {
     }
 
     /// Returns the nested list of tensors; uniform parts become one tensor each, sharing memory.
-    ///
-    /// # Errors
-    /// Never for a valid tensor.
     pub fn unbind(&self) -> Result<Nested> {
         let values = DenseTensor::from_flat(self.array.leaves(), "a tensor")?;
         Unbinder { het: self, values }.build_nested(0, 0)
     }
 }
 
-/// Depth and type of a nested list.
 #[derive(Default)]
 struct NestedSummary {
-    /// Number of levels of the deepest list.
     lists: usize,
     /// Depth of the tensors, and their common type.
     tensors: Option<(usize, DType)>,

@@ -1,4 +1,4 @@
-//! Arithmetic, comparisons, functions of one value, and arbitrary functions of the values.
+//! Arithmetic, comparisons, functions of one value, and custom functions of the values.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::kernels::elementwise::{Op, Operand, Pair, binary, pair_dims};
 use crate::kernels::normalize;
 use crate::kernels::unary::{Unary, unary};
 
-/// A number literal: it takes the type of the tensor it is combined with, unless its kind is higher
+/// A number literal. It takes the type of the tensor it is combined with, unless its kind is higher
 /// (a float with integers gives float32).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
@@ -27,12 +27,12 @@ pub enum Scalar {
     Float(f64),
 }
 
-/// The other operand of an operation.
+/// The second operand of an operation.
 #[derive(Clone, Debug)]
 pub enum HetOperand<'a> {
     /// Another tensor with varying sizes.
     Het(&'a HetTensor),
-    /// A dense tensor; one without axes acts as a number of its type.
+    /// A dense tensor; without axes it acts as a number of its type.
     Dense(&'a DenseTensor),
     /// A number.
     Scalar(Scalar),
@@ -103,10 +103,10 @@ impl HetOperand<'_> {
 }
 
 impl HetTensor {
-    /// Computes `self op other`, value by value.
+    /// Computes `self op other` for every value.
     ///
     /// Dims are matched from the last, as in NumPy: missing leading dims, and dims of size 1
-    /// throughout, repeat along those of the other operand. On all other dims both must have the
+    /// throughout, repeat along the dims of the other operand. On all other dims both must have the
     /// same lists. A hole in either operand gives a hole.
     ///
     /// Types follow PyTorch: int64 with float32 gives float32; a number takes the type of the
@@ -137,7 +137,7 @@ impl HetTensor {
         compute_binary(op, self, &other, dtype)
     }
 
-    /// Computes `other op self`, value by value: [`binary`](Self::binary) with swapped operands.
+    /// Computes `other op self` for every value: [`binary`](Self::binary) with swapped operands.
     ///
     /// # Errors
     /// Same as [`binary`](Self::binary).
@@ -161,7 +161,7 @@ impl HetTensor {
         };
         if function == Unary::IsNull {
             return Err(Error::invalid(
-                "a tensor has holes instead of nulls, and functions skip them; IsNull is not supported",
+                "IsNull is not supported, because a tensor has holes instead of nulls, which functions skip; use a mask of the holes",
             ));
         }
         Self::from_boxed(unary(function, &array)?)?.into_value()
@@ -178,8 +178,8 @@ impl HetTensor {
         Self::from_boxed(normalize::softmax(&array, axis)?)?.into_value()
     }
 
-    /// Converts the values: floats to integers truncated towards zero, numbers to booleans as "not
-    /// zero".
+    /// Converts the values: floats to integers truncate towards zero; numbers to booleans are true
+    /// if not zero.
     ///
     /// # Errors
     /// If a value does not fit, or for bfloat16, which is not supported here.
@@ -192,11 +192,11 @@ impl HetTensor {
         Self::from_boxed(cast_leaves(&self.array, dtype)?)
     }
 
-    /// Applies any function to the values: it takes all of them as one flat array, with nulls at
-    /// holes, and returns as many. The structure stays.
+    /// Applies a function to the values. The function receives all values as one flat array, with
+    /// nulls at holes, and returns the same number of values. The structure stays.
     ///
     /// # Errors
-    /// Errors of the function; and if it returns another number of values, or values that are
+    /// Errors of the function; also if it returns another number of values, or values that are
     /// neither numbers nor booleans.
     pub fn apply(&self, f: impl FnOnce(&ArrayRef) -> Result<ArrayRef>) -> Result<HetValue> {
         Self::from_boxed(self.array.with_leaves(f(self.array.leaves())?)?)?.into_value()
@@ -215,7 +215,7 @@ fn cast_leaves(array: &RaggedArray, dtype: DType) -> Result<RaggedArray> {
 /// Prepends dims of size 1 until the array has `dims` dims.
 fn prepend_dims(array: &RaggedArray, dims: usize) -> Result<RaggedArray> {
     let missing = dims.saturating_sub(array.axes().len());
-    // A tensor without dims combines with any shape as it is.
+    // A tensor without dims combines with any shape without change.
     if missing == 0 || array.axes().is_empty() {
         return Ok(array.clone());
     }

@@ -5,7 +5,7 @@ use arrow::datatypes::DataType;
 use crate::dense::DType;
 use crate::table::promote_types;
 
-/// Kinds of types, in ascending order.
+/// Categories of types, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Category {
     Bool,
@@ -21,8 +21,9 @@ pub(super) fn type_category(dtype: DType) -> Category {
     }
 }
 
-/// Returns the common type of two tensors: that of the higher category, or the wider one within a
-/// category. Integers without a common integer type (uint64 with a signed one) give float64.
+/// Returns the common type of two tensors: the type of the higher category, or the wider type
+/// within a category. Integers without a common integer type (uint64 with a signed type) give
+/// float64.
 pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     // bfloat16 has no Arrow type and is read as float32.
     let plain = |d| if d == DType::BF16 { DType::F32 } else { d };

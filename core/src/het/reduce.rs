@@ -16,12 +16,12 @@ impl HetTensor {
     /// value.
     ///
     /// Only existing values count. Along an outer dim the slices are stacked: the result has a slot
-    /// wherever one of them has one, and a mean divides by the number of existing values. A slot
+    /// wherever a slice has one, and a mean divides by the number of existing values. A slot
     /// without any value (an empty list, or only holes) is a hole.
     ///
-    /// Types are those of [`kernels::reduce`](crate::kernels::reduce): sums and products of
-    /// integers have 64 bits and report overflow; the mean of integers is float64 (the library
-    /// HetTensor truncates it to an integer). Floats keep their type and are computed in 64 bits.
+    /// Types are as in [`kernels::reduce`](crate::kernels::reduce): sums and products of integers
+    /// have 64 bits and report overflow; the mean of integers is float64 (the library HetTensor
+    /// truncates it to an integer). Floats keep their type and are computed in 64 bits.
     ///
     /// # Errors
     /// If the dim does not exist, on integer overflow, and for the minimum or maximum of an empty
@@ -34,7 +34,7 @@ impl HetTensor {
         let counts = matches!(how, Reduction::Count | Reduction::Size | Reduction::Nunique);
         let innermost = axis == self.ndim();
         let empty = |list: usize| self.array.axes()[axis - 1].layout().length(list) == 0;
-        // Empty groups may have been reduced to a value (such as 0 for a sum); these become holes.
+        // Empty groups may have a value (such as 0 for a sum); it becomes a hole.
         let may_have_empty = out.leaves().null_count() < out.leaves().len()
             && (self.array.leaves().null_count() > 0
                 || (innermost && (0..self.array.axes()[axis - 1].layout().lists()).any(empty)));
@@ -67,14 +67,14 @@ impl HetTensor {
                 return nan.cast(DType::from_arrow(out.leaf_type()).unwrap_or(DType::F64));
             }
             return Err(Error::invalid(format!(
-                "cannot compute the {} of a tensor without values",
+                "cannot compute the {} of a tensor without values; check for values first",
                 how.name()
             )));
         }
         DenseTensor::from_flat(out.leaves(), how.name())?.reshape([])
     }
 
-    /// Casts results back to float16 if the values are float16.
+    /// Casts the results to float16 if the values are float16.
     fn restore_half(&self, how: Reduction, out: RaggedArray) -> Result<RaggedArray> {
         let float = matches!(how, Reduction::Sum | Reduction::Prod | Reduction::Mean);
         if float && self.dtype() == DType::F16 {
@@ -100,14 +100,14 @@ macro_rules! reductions {
 }
 
 reductions! {
-    /// Returns the sum along a dim, or of everything.
+    /// Returns the sum along a dim, or of all values.
     sum => Reduction::Sum;
-    /// Returns the product along a dim, or of everything.
+    /// Returns the product along a dim, or of all values.
     prod => Reduction::Prod;
-    /// Returns the mean along a dim, or of everything.
+    /// Returns the mean along a dim, or of all values.
     mean => Reduction::Mean;
-    /// Returns the maximum along a dim, or of everything; NaN if a value is NaN.
+    /// Returns the maximum along a dim, or of all values; NaN if a value is NaN.
     amax => Reduction::Max;
-    /// Returns the minimum along a dim, or of everything; NaN if a value is NaN.
+    /// Returns the minimum along a dim, or of all values; NaN if a value is NaN.
     amin => Reduction::Min;
 }

@@ -1,8 +1,7 @@
-//! Shapes that broadcast against each other by NumPy's rules, and their strides.
+//! Broadcasting of shapes by NumPy's rules, and the strides it needs.
 
 use crate::error::Result;
 
-/// Returns the row-major strides of a shape, in elements.
 pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1usize; shape.len()];
     for i in (1..shape.len()).rev() {
@@ -12,7 +11,7 @@ pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// Returns the shape that both broadcast to, aligned at the last axis; `None` if they do not
+/// Returns the shape that both shapes broadcast to, aligned at the last axis; `None` if they do not
 /// broadcast.
 pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
@@ -27,8 +26,8 @@ pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// Returns the strides of `from` within the shape `to`, to which it broadcasts: 0 along repeated
-/// axes.
+/// Returns the strides with which an array of shape `from` broadcasts to the shape `to`: 0 along
+/// repeated axes.
 pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     let mut out = vec![0; to.len()];
     let missing = to.len().saturating_sub(from.len());
@@ -38,7 +37,7 @@ pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     out
 }
 
-/// Calls `each`, for every element of the shape `to` in row-major order, with the position of the
+/// Calls `each` for every element of the shape `to` in row-major order, with the index of the
 /// element of `from` that broadcasts to it.
 pub(crate) fn for_each_broadcast(from: &[usize], to: &[usize], mut each: impl FnMut(usize)) {
     // Infallible functions never stop the walk.
@@ -48,7 +47,7 @@ pub(crate) fn for_each_broadcast(from: &[usize], to: &[usize], mut each: impl Fn
     });
 }
 
-/// Same as [`for_each_broadcast`], up to the first error.
+/// Calls `each` like [`for_each_broadcast`], up to the first error.
 pub(crate) fn try_for_each_broadcast(
     from: &[usize],
     to: &[usize],

@@ -1,4 +1,4 @@
-//! Index expressions in numpy's terms: what to take along each axis, and how one axis resolves it.
+//! Index expressions with NumPy's semantics: what to take along each axis, and how to resolve it.
 //!
 //! This module does not depend on arrays: [`kernels::index`](crate::kernels::index) and
 //! [`RaggedTable::index`](crate::table::RaggedTable::index) apply these expressions to their data.
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 
 pub use parse::parse_index;
 
-/// One item of an index expression; items apply to the axes in order.
+/// One item of an index expression; the items apply to the axes in order.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -28,15 +28,15 @@ pub enum Index {
     At(i64),
     /// A slice; keeps the axis.
     Slice {
-        /// First element; `None` for the beginning (the end when running backwards).
+        /// First element; `None` for the beginning (the end if the step is negative).
         start: Option<i64>,
-        /// Element to stop before; `None` for the end (the beginning when running backwards).
+        /// Element to stop before; `None` for the end (the beginning if the step is negative).
         stop: Option<i64>,
-        /// Distance; `None` for 1, never 0.
+        /// Step; `None` for 1, never 0.
         step: Option<i64>,
     },
-    /// Elements by position, in any order, repeats allowed. Several arrays, and any
-    /// [`At`](Self::At) next to them, are broadcast and combined element by element as in numpy.
+    /// Elements by index, in any order and with repeats. Several arrays, and any [`At`](Self::At)
+    /// next to them, are broadcast and combined element by element, as in NumPy.
     Array(IndexArray<i64>),
     /// A boolean mask as long as the axis; takes the elements that are true.
     Mask(IndexArray<bool>),
@@ -50,12 +50,13 @@ impl Index {
     /// A whole axis: `:`.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
 
-    /// Returns whether the item applies to an existing axis: all but `...` and `None` do.
+    /// Returns whether the item applies to an existing axis; only `...` and `None` do not.
     pub fn takes_axis(&self) -> bool {
         !matches!(self, Self::Rest | Self::NewAxis)
     }
 
-    /// Returns the number of existing axes that the item applies to: those of its shape for a mask.
+    /// Returns the number of existing axes that the item applies to; a mask applies to one per axis
+    /// of its shape.
     pub(crate) fn count_axes(&self) -> usize {
         match self {
             Self::Mask(mask) => mask.shape().len(),
@@ -63,27 +64,28 @@ impl Index {
         }
     }
 
-    /// Replaces [`Rest`](Self::Rest) with whole axes and appends those after the last item, so that
-    /// each of the `ndim` axes has an item. A `Rest` of zero axes stays: it still separates its
-    /// neighbours.
-    ///
-    /// # Errors
-    /// For more items than axes (`what`, such as `a table with 2 axes`, names them), a second
-    /// `...`, or a step of 0.
+    /// Replaces [`Rest`](Self::Rest) with whole axes and appends whole axes after the last item, so
+    /// that each of the `ndim` axes has an item. A `Rest` of zero axes stays, because it separates
+    /// its neighbours. Returns an error if there are more items than axes (`what`, such as `a table
+    /// with 2 axes`, names the array), a second `...`, or a step of 0.
     pub(crate) fn expand_axes(index: &[Self], ndim: usize, what: &str) -> Result<Vec<Self>> {
         let given: usize = index.iter().map(Self::count_axes).sum();
         let Some(left) = ndim.checked_sub(given) else {
-            return Err(Error::invalid(format!("{given} indices are too many for {what}")));
+            return Err(Error::invalid(format!(
+                "{given} indices are too many for {what}; give at most one per axis"
+            )));
         };
         if index.iter().filter(|i| **i == Self::Rest).count() > 1 {
-            return Err(Error::invalid("an index may have at most one ..."));
+            return Err(Error::invalid("an index has a second ...; use at most one"));
         }
         let mut out = Vec::with_capacity(ndim);
         for item in index {
             match item {
                 Self::Rest if left > 0 => out.extend(std::iter::repeat_n(Self::ALL, left)),
                 Self::Slice { step: Some(0), .. } => {
-                    return Err(Error::invalid("the step of a slice may not be 0"));
+                    return Err(Error::invalid(
+                        "a slice has a step of 0; use a positive or negative step",
+                    ));
                 }
                 item => out.push(item.clone()),
             }
@@ -137,7 +139,7 @@ impl From<Vec<bool>> for Index {
     }
 }
 
-/// An array to index with: values and a shape.
+/// An array of indices or booleans: values and a shape.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -156,13 +158,13 @@ impl<T> IndexArray<T> {
     /// Builds an index array from a shape and its values, row-major.
     ///
     /// # Errors
-    /// When the number of values does not match the shape.
+    /// When the number of values differs from the number of elements of the shape.
     pub fn try_new(shape: impl Into<Vec<usize>>, values: Vec<T>) -> Result<Self> {
         let shape = shape.into();
         let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
         if elements != Some(values.len()) {
             return Err(Error::invalid(format!(
-                "an index array of shape {shape:?} cannot hold {} values",
+                "an index array of shape {shape:?} cannot hold {} values; the number of values must match the shape",
                 values.len()
             )));
         }
@@ -179,7 +181,7 @@ impl<T> IndexArray<T> {
         &self.values
     }
 
-    /// The values of a one-dimensional array, the only kind that ragged axes accept.
+    /// Returns the values of a one-dimensional array, the only kind that ragged axes accept.
     pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);
@@ -191,7 +193,6 @@ impl<T> IndexArray<T> {
     }
 }
 
-/// Builds an array of one axis.
 impl<T> From<Vec<T>> for IndexArray<T> {
     fn from(values: Vec<T>) -> Self {
         Self { shape: vec![values.len()], values }
@@ -202,7 +203,7 @@ pub(crate) fn positions_of(mask: &[bool]) -> Vec<i64> {
     (0i64..).zip(mask).filter(|(_, m)| **m).map(|(i, _)| i).collect()
 }
 
-/// Resolves a position, negative from the end; `None` if out of range.
+/// Resolves an index, negative from the end; `None` if it is out of range.
 pub(crate) fn resolve_position(index: i64, size: usize) -> Option<usize> {
     if index < 0 {
         // A size may exceed i64.
@@ -211,7 +212,7 @@ pub(crate) fn resolve_position(index: i64, size: usize) -> Option<usize> {
     usize::try_from(index).ok().filter(|i| *i < size)
 }
 
-/// The elements a slice takes of an axis of known size.
+/// The elements that a slice takes of an axis of known size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) first: usize,
@@ -223,8 +224,8 @@ impl Span {
     /// Applies Python's rules; a step of 0 takes nothing.
     pub(crate) fn new(start: Option<i64>, stop: Option<i64>, step: i64, size: usize) -> Self {
         let n = i64::try_from(size).unwrap_or(i64::MAX);
-        // A forward slice starts and stops within 0..=n. A backward one stands on the elements
-        // themselves, from n - 1 down to -1 (before the first).
+        // A forward slice starts and stops within 0..=n. A backward slice starts and stops within
+        // -1..n, where -1 is before the first element.
         let (low, high) = if step < 0 { (-1, n - 1) } else { (0, n) };
         let clip = |at: i64| if at < 0 { (at + n).max(low) } else { at.min(high) };
         let (from, to) = if step < 0 { (high, low) } else { (low, high) };
@@ -239,7 +240,7 @@ impl Span {
         Self { first, count, step }
     }
 
-    /// Whether the slice takes all `size` elements in order.
+    /// Returns whether the slice takes all `size` elements in order.
     pub(crate) fn is_whole(self, size: usize) -> bool {
         self.count == size && (self.step == 1 || size < 2)
     }
@@ -249,14 +250,14 @@ impl Span {
         (self.step == 1 || self.count < 2).then(|| self.first..self.first + self.count)
     }
 
-    /// Returns the position on the axis of element `i` of the slice, for `i < count`.
+    /// Returns the index on the axis of element `i` of the slice, for `i < count`.
     pub(crate) fn at(self, i: usize) -> usize {
-        // Every position is within the axis, so the product does not overflow.
+        // Every index is within the axis, so the product does not overflow.
         let by = usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX).wrapping_mul(i);
         if self.step < 0 { self.first.wrapping_sub(by) } else { self.first.wrapping_add(by) }
     }
 
-    /// Returns the positions the slice takes, in order.
+    /// Returns the indices that the slice takes, in order.
     pub(crate) fn positions(self) -> impl Iterator<Item = usize> {
         (0..self.count).map(move |i| self.at(i))
     }

@@ -3,9 +3,9 @@
 use super::Index;
 use crate::error::{Error, Result};
 
-/// Parses an index expression as numpy writes it between brackets: items separated by commas, each
-/// an integer, a slice `start:stop:step` with any part left out, a list of integers `[0, 2, -1]` or
-/// of booleans `[True, False]`, `None` (or `newaxis`), or (once) `...`.
+/// Parses an index expression in NumPy's notation without the brackets. Items are separated by
+/// commas; each is an integer, a slice `start:stop:step` with any part omitted, a list of integers
+/// `[0, 2, -1]` or of booleans `[True, False]`, `None` (or `newaxis`), or (once) `...`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -19,8 +19,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// For any other text, with the position of the mistake (in characters from 0), and for a step of
-/// 0.
+/// For any other text, with the position of the error (in characters from 0), and for a step of 0.
 pub fn parse_index(text: &str) -> Result<Vec<Index>> {
     let wrong = |position: usize, message: String| {
         Error::invalid(format!("index expression {text:?}, position {position}: {message}"))
@@ -39,11 +38,11 @@ pub fn parse_index(text: &str) -> Result<Vec<Index>> {
         let at = position + piece.chars().take_while(|c| c.is_whitespace()).count();
         match piece.trim() {
             "..." if items.contains(&Index::Rest) => {
-                return Err(wrong(position, "a second ...; an index may have at most one".into()));
+                return Err(wrong(position, "the index has a second ...; use at most one".into()));
             }
             "..." => items.push(Index::Rest),
             "None" | "newaxis" | "np.newaxis" => items.push(Index::NewAxis),
-            // numpy allows a trailing comma.
+            // NumPy allows a trailing comma.
             "" if last => {}
             "" => {
                 return Err(wrong(position, "expected an integer or a slice before the ,".into()));
@@ -71,7 +70,6 @@ pub fn item_positions(text: &str) -> Vec<usize> {
     found
 }
 
-/// Splits the text at commas outside brackets.
 fn split_items(text: &str) -> Vec<&str> {
     let mut in_brackets = false;
     text.split(|c: char| {
@@ -85,7 +83,6 @@ fn split_items(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// Parses a list of integers or booleans; `text` starts with its bracket.
 fn parse_list(
     text: &str,
     mut position: usize,
@@ -107,7 +104,7 @@ fn parse_list(
             other => {
                 return Err(wrong(
                     at,
-                    format!("expected True or False as before, found {other:?}"),
+                    format!("expected True or False like the elements before it, found {other:?}"),
                 ));
             }
         }
@@ -119,7 +116,7 @@ fn parse_list(
 fn parse_number(number: &str, at: usize, wrong: &dyn Fn(usize, String) -> Error) -> Result<i64> {
     number.parse().map_err(|e: std::num::ParseIntError| match e.kind() {
         std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
-            wrong(at, format!("{number} does not fit 64 bits"))
+            wrong(at, format!("{number} does not fit a 64-bit integer"))
         }
         _ => wrong(at, format!("expected an integer, a slice or ..., found {number:?}")),
     })
@@ -136,12 +133,18 @@ fn parse_item(
         let number = part.trim();
         let at = position + part.chars().take_while(|c| c.is_whitespace()).count();
         let Some(slot) = parts.get_mut(count) else {
-            return Err(wrong(at, "a slice has at most three parts, start:stop:step".into()));
+            return Err(wrong(
+                at,
+                "a slice has more than three parts; write start:stop:step".into(),
+            ));
         };
         if !number.is_empty() {
             let n = parse_number(number, at, wrong)?;
             if count == 2 && n == 0 {
-                return Err(wrong(at, "the step of a slice may not be 0".into()));
+                return Err(wrong(
+                    at,
+                    "a slice has a step of 0; use a positive or negative step".into(),
+                ));
             }
             *slot = Some(n);
         }

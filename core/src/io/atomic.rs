@@ -1,4 +1,4 @@
-//! Output files that appear whole or not at all.
+//! Output files that appear only when they are complete.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -11,8 +11,8 @@ use super::lease::{Commit, Lease, move_files};
 use crate::error::{Error, Result};
 
 /// A file that is written under a temporary name in the target's folder; [`commit`](Self::commit)
-/// syncs it to disk and renames it. If it is dropped without a commit, the temporary file is
-/// removed; the next writer into the same folder removes what a killed process left.
+/// syncs it to disk and renames it. Dropped without a commit, it is removed; the next writer into
+/// the same folder removes the leftovers of a killed process.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -59,7 +59,7 @@ impl AtomicFile {
     /// Syncs the file to disk and renames it to its target.
     ///
     /// # Errors
-    /// If the disk is full, or the target appeared meanwhile and may not be overwritten.
+    /// If the disk is full, or the target appeared in the meantime and may not be overwritten.
     pub fn commit(self) -> Result<()> {
         let Self { target, overwrite, writer, lease } = self;
         let file = writer.into_inner().map_err(|e| Error::io(&target, e.into_error()))?;
@@ -68,7 +68,7 @@ impl AtomicFile {
 }
 
 #[cfg(feature = "sql")]
-/// Syncs a finished file to disk and renames it, like [`AtomicFile::commit`].
+/// Syncs a complete file to disk and renames it, like [`AtomicFile::commit`].
 pub fn settle(temporary: &Path, target: &Path, overwrite: bool) -> Result<()> {
     let file = File::open(temporary).map_err(|e| Error::io(temporary, e))?;
     sync_and_rename(&file, temporary, target, overwrite)
@@ -89,7 +89,7 @@ fn sync_and_rename(file: &File, temporary: &Path, target: &Path, overwrite: bool
     sync_folder(parent_folder(target))
 }
 
-/// Syncs a folder: a rename is durable only after this.
+/// Syncs a folder; only then is a rename durable.
 fn sync_folder(folder: &Path) -> Result<()> {
     if cfg!(unix) {
         File::open(folder).and_then(|d| d.sync_all()).map_err(|e| Error::io(folder, e))?;
@@ -112,8 +112,8 @@ impl Write for AtomicFile {
 }
 
 /// A folder that is filled under a temporary name next to its target; [`commit`](Self::commit)
-/// renames it. If it is dropped without a commit, it is removed; the next writer into the same
-/// folder removes what a killed process left.
+/// renames it. Dropped without a commit, it is removed; the next writer into the same folder
+/// removes the leftovers of a killed process.
 ///
 /// Files in it are not synced to disk.
 ///
@@ -155,15 +155,15 @@ impl AtomicFolder {
     }
 
     /// Renames the folder to its target. An existing folder is replaced with all its contents; a
-    /// caller that must not overwrite checks before.
+    /// caller that must not overwrite checks for it first.
     ///
     /// On Linux and macOS the two folders are exchanged in one step. Elsewhere the old folder is
     /// moved aside first; if the process ends between the two renames, the next writer into the
     /// parent folder moves it back.
     ///
     /// # Errors
-    /// If a rename fails; everything is as before then. If the old folder was moved aside and
-    /// cannot be moved back, the message names the path where it is.
+    /// If a rename fails; everything is then as before. If the old folder was moved aside and
+    /// cannot be moved back, the message names its path.
     pub fn commit(self) -> Result<()> {
         let Self { target, staging, lease } = self;
         let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(|e| Error::io(to, e));
@@ -184,7 +184,7 @@ fn create_staging(folder: &Path) -> Result<(Lease, PathBuf)> {
     Ok((lease, staging))
 }
 
-/// Exchanges two folders in one step; returns false if the system cannot do that.
+/// Exchanges two folders in one step; returns false if the system does not support it.
 fn exchange_folders(staging: &Path, target: &Path) -> Result<bool> {
     #[cfg(any(target_os = "linux", target_vendor = "apple"))]
     {
@@ -203,7 +203,6 @@ fn exchange_folders(staging: &Path, target: &Path) -> Result<bool> {
     }
 }
 
-/// Replaces a folder by two renames.
 fn replace_folder(
     mut lease: Lease,
     staging: &Path,
@@ -225,7 +224,7 @@ fn replace_folder(
     fs::remove_dir_all(&aside).map_err(|e| Error::io(&aside, e))
 }
 
-/// Several files of one folder that appear together, in an existing folder or as a new one.
+/// Several files of one folder that appear together, in an existing folder or as a new folder.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -264,16 +263,16 @@ impl AtomicFiles {
         Ok(Self { target, staging, overwrite, within, lease })
     }
 
-    /// Returns the temporary folder; its sub-folders become those of the target.
+    /// Returns the temporary folder; its sub-folders become sub-folders of the target.
     pub fn path(&self) -> &Path {
         &self.staging
     }
 
     /// Moves all files to their targets. If the process ends halfway, the next writer into the
-    /// folder moves the rest.
+    /// folder moves the remaining files.
     ///
     /// # Errors
-    /// If a file exists and may not be overwritten, or the new folder appeared meanwhile.
+    /// If a file exists and may not be overwritten, or the new folder appeared in the meantime.
     pub fn commit(self) -> Result<()> {
         let Self { target, staging, overwrite, within, mut lease } = self;
         let io = |e| Error::io(&target, e);

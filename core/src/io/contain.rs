@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// Runs a reader of another crate. Arrow's and Parquet's readers trust many numbers in a file and
 /// panic on invalid ones; such a panic becomes an error of the file.
 ///
-/// State left behind by a panic is not used: the reader is dropped.
+/// The reader is dropped, so its state after a panic is not used.
 pub(crate) fn contain_panics<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
         let reason = panic_text(panic.as_ref());

@@ -24,16 +24,13 @@ use crate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
 /// Value of `format` in the metadata of a dictionary file.
 pub const FORMAT: &str = "serrate.dictionary";
 
-/// Parses the name of an Arrow type.
-///
-/// # Errors
-/// If it is not one, or is nested so deep that Arrow's parser, which is recursive, would exhaust
-/// the stack.
+/// Parses the name of an Arrow type. Returns an error if it is invalid, or nested so deep that
+/// Arrow's recursive parser would exhaust the stack.
 pub(crate) fn parse_type(text: &str) -> Result<DataType> {
     const MAX_NESTED: usize = 32;
     if text.bytes().filter(|b| *b == b'(').count() > MAX_NESTED {
         let start: String = text.chars().take(40).collect();
-        return Err(Error::invalid(format!("the type {start:?}.. is nested too deep")));
+        return Err(Error::invalid(format!("the type {start:?}.. is nested too deeply")));
     }
     text.parse().map_err(|e| Error::invalid(format!("{text:?} is not an Arrow type: {e}")))
 }
@@ -45,12 +42,11 @@ struct Declared {
     r#type: String,
 }
 
-/// Returns the tensor name of column `i` of `count`.
 fn tensor_name(name: &str, i: usize, count: usize) -> String {
     format!("{}/{name}", if i.saturating_add(1) == count { "values" } else { "keys" })
 }
 
-/// Writes a dictionary; the file appears whole or not at all. Entries are in insertion order.
+/// Writes a dictionary; the file appears only when it is complete. Entries are in insertion order.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -85,7 +81,9 @@ pub fn write(path: impl AsRef<Path>, dictionary: &Dictionary, options: &SaveOpti
         if data_type.to_string().parse::<DataType>().ok().as_ref() != Some(data_type) {
             return Err(Error::file(
                 path,
-                format!("columns of type {data_type} cannot be written to a dictionary file"),
+                format!(
+                    "a column has the type {data_type}, which a dictionary file does not support; cast it"
+                ),
             ));
         }
         declared.push(Declared { name: part.field.name().clone(), r#type: data_type.to_string() });
@@ -134,7 +132,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     let metadata = file.header().metadata();
     if metadata.get("format").is_none_or(|f| f != FORMAT) {
         return Err(wrong(format!(
-            "the metadata has format {:?}, expected {FORMAT:?}",
+            "the metadata has the format {:?}; expected {FORMAT:?}",
             metadata.get("format").map_or("", String::as_str)
         )));
     }
@@ -152,7 +150,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
         let values = dense::read_one(file, file.tensor(&name)?)?;
         if values.ndim() != 1 || rows.is_some_and(|rows| rows != values.num_elements()) {
             return Err(wrong(format!(
-                "tensor {name:?} has shape {:?}; the other columns have {} entries",
+                "tensor {name:?} has the shape {:?}, but the other columns have {} entries",
                 values.shape(),
                 rows.unwrap_or(0)
             )));
@@ -186,7 +184,6 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     Dictionary::from_parts(parts, options).map_err(|e| wrong(e.to_string()))
 }
 
-/// Builds strings from their concatenated bytes and end offsets.
 fn build_strings(bytes: &DenseTensor, ends: &DenseTensor) -> Result<StringArray> {
     let mut offsets = vec![0i32];
     for end in ends.as_slice::<i64>()? {

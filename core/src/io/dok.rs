@@ -1,7 +1,7 @@
 //! Sparse tensors in safetensors files.
 //!
 //! A file has two tensors, `indices` (int64, `[ndim, nnz]`, one row per axis, entries in row-major
-//! order) and `values` (`[nnz]`), and in its metadata `format` (`serrate.dok`) and `shape`, a JSON
+//! order) and `values` (`[nnz]`). Its metadata has `format` (`serrate.dok`) and `shape`, a JSON
 //! list of sizes. In Python:
 //!
 //! ```python
@@ -29,8 +29,8 @@ const INDICES: &str = "indices";
 const VALUES: &str = "values";
 const SHAPE: &str = "shape";
 
-/// Writes a tensor; the file appears whole or not at all. Entries are in row-major order, so equal
-/// tensors give equal files regardless of how they were built.
+/// Writes a tensor; the file appears only when it is complete. Entries are in row-major order, so
+/// equal tensors give equal files regardless of how they were built.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -55,8 +55,8 @@ pub fn write(path: impl AsRef<Path>, tensor: &DokTensor, options: &SaveOptions) 
     write_coo(path, &coo.shape, &coo.indices, &coo.values, options)
 }
 
-/// Writes entries as given. The caller guarantees that each coordinate occurs once and lies within
-/// the shape.
+/// Writes entries in the given order. The caller guarantees that each coordinate occurs once and is
+/// within the shape.
 pub(crate) fn write_coo(
     path: impl AsRef<Path>,
     shape: &[usize],
@@ -98,7 +98,7 @@ impl DokFile {
         Self::new(SafetensorsFile::open(path, mmap)?)
     }
 
-    /// Opens a file whose bytes are in memory; `path` names it in errors.
+    /// Opens a file whose bytes are in memory; `path` is used in errors.
     ///
     /// # Errors
     /// See [`open`](Self::open).
@@ -113,7 +113,9 @@ impl DokFile {
         if let Some(format) = metadata.get("format")
             && format != FORMAT
         {
-            return Err(wrong(format!("the metadata has format {format:?}, expected {FORMAT:?}")));
+            return Err(wrong(format!(
+                "the metadata has the format {format:?}; expected {FORMAT:?}"
+            )));
         }
         let shape = metadata.get(SHAPE).ok_or_else(|| {
             wrong("the metadata has no \"shape\", the list of axis sizes of a sparse tensor".into())
@@ -129,23 +131,30 @@ impl DokFile {
             )));
         }
         let (indices, values) = (file.tensor(INDICES)?.clone(), file.tensor(VALUES)?.clone());
-        let dtype = dense::from_dtype(values.dtype())
-            .ok_or_else(|| wrong(format!("values of type {} cannot be read", values.dtype())))?;
+        let dtype = dense::from_dtype(values.dtype()).ok_or_else(|| {
+            wrong(format!(
+                "the values have the type {}, which sparse tensors do not support",
+                values.dtype()
+            ))
+        })?;
         let (&[ndim, nnz], &[count]) = (indices.shape(), values.shape()) else {
             return Err(wrong(format!(
-                "indices of shape {:?} and values of shape {:?}; expected [ndim, nnz] and [nnz]",
+                "the indices have the shape {:?} and the values {:?}; expected [ndim, nnz] and [nnz]",
                 indices.shape(),
                 values.shape()
             )));
         };
         if ndim != shape.len() || nnz != count {
             return Err(wrong(format!(
-                "indices of shape {:?} for {count} values of a tensor of shape {shape:?}",
+                "the indices have the shape {:?}, which does not match {count} values of a tensor of shape {shape:?}",
                 indices.shape()
             )));
         }
         if !dense::from_dtype(indices.dtype()).is_some_and(DType::is_integer) {
-            return Err(wrong(format!("indices of type {}; expected integers", indices.dtype())));
+            return Err(wrong(format!(
+                "the indices have the type {}; expected integers",
+                indices.dtype()
+            )));
         }
         Ok(Self { file, shape, dtype, indices, values })
     }
@@ -188,7 +197,7 @@ impl DokFile {
                 return Err(Error::file(
                     self.file.path(),
                     format!(
-                        "entry {entry} has coordinate {} on axis {axis} of size {size}",
+                        "entry {entry} has the coordinate {} on axis {axis}, which has the size {size}",
                         row.get(entry).copied().unwrap_or_default()
                     ),
                 ));

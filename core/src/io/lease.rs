@@ -1,10 +1,11 @@
-//! [`Lease`]: temporary names in a folder, protected by a lock file while their writer lives.
+//! [`Lease`]: temporary names in a folder, protected by a lock file during the life of their
+//! writer.
 //!
 //! A writer holds the lock file `.serrate-XXXXXXXX.lock` and writes to `.serrate-XXXXXXXX.tmp`, a
 //! file or a folder. The operating system releases the lock when the process ends for any reason.
 //! The next writer into the same folder therefore recognizes and removes leftovers, even from
 //! another container or machine that shares the volume. Before a commit of several renames, the
-//! lock file records them; whoever finds the record with a free lock completes or undoes the
+//! lock file records them; a writer that finds the record with a free lock completes or undoes the
 //! commit.
 
 use std::collections::{HashMap, HashSet};
@@ -31,7 +32,7 @@ const ASIDE: &str = ".old";
 /// Time during which this process does not sweep a folder again.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Names held by this process: some file systems do not exclude locks of the same process.
+/// Names held by this process, because some file systems do not exclude locks of the same process.
 static HELD: Mutex<Option<HashSet<OsString>>> = Mutex::new(None);
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
@@ -40,7 +41,7 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a name is that of a temporary file, in use or left behind.
+/// Whether a name belongs to a temporary file, in use or left behind.
 pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(PREFIX.as_bytes())
 }
@@ -48,7 +49,7 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 /// Record of a commit of several renames, from which recovery completes or undoes it.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 pub(super) enum Commit {
-    /// The folder of this name is moved aside and replaced. Recovery undoes this.
+    /// The folder with this name is moved aside and replaced. Recovery undoes this.
     Replace(Vec<u8>),
     /// The files of the staging folder move to its parent. Recovery completes this.
     Spread,
@@ -80,7 +81,7 @@ fn decode_name(name: &[u8]) -> OsString {
     String::from_utf8_lossy(name).into_owned().into()
 }
 
-/// Temporary names in a folder. Dropping it removes the data written under them.
+/// Temporary names in a folder. Dropping the lease removes the data under them.
 #[derive(Debug)]
 pub struct Lease {
     folder: PathBuf,
@@ -112,7 +113,7 @@ impl Lease {
     /// Draws a stem for [`acquire_named`](Self::acquire_named) without creating files.
     #[cfg(feature = "sql")]
     pub fn draw_stem() -> String {
-        // Each `RandomState` is seeded differently from the system's randomness.
+        // The system's randomness seeds each `RandomState` differently.
         format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id()))
     }
 
@@ -122,7 +123,7 @@ impl Lease {
         format!("{stem}{DATA}")
     }
 
-    /// Acquires the names of a stem drawn before.
+    /// Acquires the names of a stem from [`draw_stem`](Self::draw_stem).
     ///
     /// # Errors
     /// If another writer has them.
@@ -139,8 +140,8 @@ impl Lease {
         }
     }
 
-    /// Locks a new lock file. Returns `None` if another writer removed it in the moment before it
-    /// was locked, taking it for a leftover.
+    /// Locks a new lock file. Returns `None` if another writer removed it as a leftover before it
+    /// was locked.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
         lock_mutex(&HELD).get_or_insert_default().insert(stem.clone());
@@ -150,11 +151,11 @@ impl Lease {
                 lease.path.disable_cleanup(true);
                 return Ok(None);
             }
-            // On file systems without locks nothing is swept, because nobody can tell who owns a
-            // name.
+            // On file systems without locks nothing is swept, because the owner of a name is
+            // unknown.
             Ok(()) | Err(_) => {}
         }
-        // A file of that name without a lock file belongs to somebody else and is not overwritten.
+        // A file with this name but without a lock file is not ours and is not overwritten.
         match fs::symlink_metadata(lease.data()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Some(lease)),
             _ => {
@@ -174,12 +175,12 @@ impl Lease {
         self.path_with_ending(DATA)
     }
 
-    /// Returns the path to which a folder that is replaced is moved.
+    /// Returns the path to which a replaced folder is moved.
     pub(super) fn aside_path(&self) -> PathBuf {
         self.path_with_ending(ASIDE)
     }
 
-    /// Records the renames that are about to be made.
+    /// Records the following renames.
     pub(super) fn record_commit(&mut self, commit: &Commit) -> io::Result<()> {
         let text = serde_json::to_vec(commit)?;
         self.lock.rewind()?;
@@ -208,7 +209,7 @@ impl Drop for Lease {
     }
 }
 
-/// Excludes other writers of one file, in this and other processes, while it lives.
+/// Excludes other writers of one file, in this and other processes, until it is dropped.
 ///
 /// Writers replace the file itself, so the lock is on a separate file next to it, which is removed
 /// in the end.
@@ -222,15 +223,13 @@ pub(crate) struct FileLock {
 #[cfg(feature = "sql")]
 impl FileLock {
     /// Waits for the lock of `target`, a path without links; returns `None` once `is_given_up`.
-    ///
-    /// # Errors
-    /// If the folder cannot be written to, or its file system has no locks.
+    /// Returns an error if the folder cannot be written to, or its file system has no locks.
     pub(crate) fn wait_for(
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
     ) -> io::Result<Option<Self>> {
-        // The name has our prefix, so the sweep removes a killed process's lock file. File names
-        // have at most 255 bytes.
+        // The name has our prefix, so the sweep removes the lock file of a killed process. File
+        // names have at most 255 bytes.
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();
         let path = target.with_file_name(format!("{PREFIX}{name}{LOCK}"));
@@ -261,7 +260,7 @@ impl FileLock {
 #[cfg(feature = "sql")]
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // The file is removed before its lock is released.
+        // Remove the file before its lock is released.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -276,7 +275,6 @@ fn path_in(folder: &Path, stem: &OsStr, ending: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Whether a path still refers to an open file.
 fn is_same_file(path: &Path, file: &File) -> bool {
     #[cfg(unix)]
     {
@@ -294,7 +292,7 @@ fn is_same_file(path: &Path, file: &File) -> bool {
     }
 }
 
-/// Removes a file, or a folder with its contents; a missing one is fine.
+/// Removes a file, or a folder with its contents; a missing one is no error.
 fn remove_all(path: &Path) -> io::Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
@@ -307,7 +305,7 @@ fn remove_all(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Moves all files of a folder to the same relative paths below another one.
+/// Moves all files of a folder to the same relative paths below another folder.
 pub(super) fn move_files(from: &Path, to: &Path) -> io::Result<()> {
     for entry in WalkDir::new(from).min_depth(1).sort_by_file_name() {
         let entry = entry.map_err(io::Error::from)?;
@@ -320,8 +318,8 @@ pub(super) fn move_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what dead writers left in a folder. Failures are ignored: they must not stop a new
-/// writer.
+/// Removes the leftovers of dead writers in a folder. Failures are ignored, because they must not
+/// stop a new writer.
 fn sweep_folder(folder: &Path) {
     if !is_due(folder) {
         return;
@@ -389,7 +387,7 @@ mod tests {
         names
     }
 
-    /// Leaves what a killed process leaves: data, and a lock file that nobody has locked.
+    /// Creates the leftovers of a killed process: data, and an unlocked lock file.
     fn abandon(folder: &Path, stem: &str, commit: Option<&Commit>) -> PathBuf {
         let record = commit.map(|c| serde_json::to_vec(c).unwrap()).unwrap_or_default();
         fs::write(folder.join(format!("{stem}.lock")), record).unwrap();
@@ -416,7 +414,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let alive = Lease::acquire(dir.path()).unwrap();
         fs::write(alive.data(), "1").unwrap();
-        // Simulates another process: this one does not know the name.
+        // Simulates another process: this process does not know the name.
         lock_mutex(&HELD).as_mut().unwrap().remove(&alive.stem);
         abandon(dir.path(), ".serrate-dead", None);
         fs::write(dir.path().join(".serrate-mine.tmp"), "no lock: not ours").unwrap();

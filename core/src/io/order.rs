@@ -3,7 +3,8 @@
 /// Returns a key that sorts files folder by folder, with numbers in names by value: `shard-9` comes
 /// before `shard-10`.
 ///
-/// It defines the file order of "source order: file, then row" for every reader of several files.
+/// Every reader of several files uses this file order, which defines "source order: file, then
+/// row".
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -21,7 +22,8 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
                 let digit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
                 let (text, number) = rest.split_at(digit);
                 let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-                // 0 sorts a name that ends here before all names that continue with a number.
+                // A name that ends here gets 0, to sort before all names that continue with a
+                // number.
                 let value = number[..end].parse::<u128>().map_or(0, |n| n.saturating_add(1));
                 parts.push((text.to_owned(), value));
                 rest = &number[end..];
@@ -32,7 +34,7 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
 }
 
 /// Returns a key that sorts files folder by folder, names as strings: `shard-10` comes before
-/// `shard-9`, as Python sorts paths.
+/// `shard-9`, as in Python.
 ///
 /// ```
 /// # use serrate_core as serrate;

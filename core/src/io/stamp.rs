@@ -6,14 +6,14 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Length, times and inode of a file. Two equal stamps of one path mean that nobody wrote it in
-/// between, provided the first one is [settled](Self::settled).
+/// Length, times and inode of a file. If two stamps of a path are equal and the first is
+/// [settled](Self::settled), nothing wrote the file in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     length: u64,
     /// Nanoseconds since 1970; negative before.
     modified: i128,
-    /// Change time of the inode, which cannot be set by users; 0 on systems without it.
+    /// Change time of the inode, which users cannot set; 0 on systems without it.
     changed: i128,
     inode: u64,
 }
@@ -23,11 +23,11 @@ pub struct Stamp {
 const TICK: Duration = Duration::from_millis(10);
 /// Resolution of times without a fraction (FAT: 2 s).
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
-/// Waits at most this often for a file that keeps changing.
+/// Maximum number of waits for a file that keeps changing.
 const ROUNDS: usize = 4;
 
 impl Stamp {
-    /// Returns the stamp of a file as it is now.
+    /// Returns the current stamp of a file.
     pub fn of(path: &Path) -> io::Result<Self> {
         fs::metadata(path).map(|m| Self::of_metadata(&m))
     }
@@ -63,7 +63,7 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Returns how long a later change may still get the same times.
+    /// Returns the time for which a later change may still get the same times.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };

@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 /// Returns both arrays with the same list lengths on the first `levels` levels.
 ///
 /// A list that is null on one side loses its elements on the other; validity is unchanged on both
-/// sides. Copies nothing if there are no null lists.
+/// sides. Without null lists, copies nothing.
 ///
 /// # Errors
-/// When two lists that are not null differ in length, with axis, list, row and both lengths.
+/// When two valid lists differ in length; the message has axis, list, row and both lengths.
 pub fn aligned(
     left: &RaggedArray,
     right: &RaggedArray,
@@ -20,7 +20,7 @@ pub fn aligned(
 ) -> Result<(RaggedArray, RaggedArray)> {
     if left.len() != right.len() {
         return Err(Error::invalid(format!(
-            "{} rows on the left and {} on the right; both sides must have the same number",
+            "there are {} rows on the left and {} on the right; both sides must have the same number of rows",
             left.len(),
             right.len()
         )));

@@ -1,14 +1,14 @@
-//! Allocation of results that are as long as the leaves.
+//! Allocation of results with one value per leaf.
 
 use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 
 use crate::array::pages::huge_pages;
 
 /// Size in bytes from which the allocator maps fresh memory for every result (the largest threshold
-/// of glibc). Half the time of a loop over leaves is then spent on page faults, 4 KiB at a time.
+/// of glibc). Such a loop over leaves spends half its time on page faults, 4 KiB at a time.
 const MAPPED: usize = 32 << 20;
 
-/// Returns an empty vector with capacity `n`, in huge pages if large and supported.
+/// Returns an empty vector with capacity `n`, in huge pages if it is large and they are supported.
 pub(super) fn allocate_values<T>(n: usize) -> Vec<T> {
     let mut room = Vec::with_capacity(n);
     if n.saturating_mul(size_of::<T>()) >= MAPPED {
@@ -17,7 +17,7 @@ pub(super) fn allocate_values<T>(n: usize) -> Vec<T> {
     room
 }
 
-/// Applies `f` to every value, including those under nulls, and keeps the nulls.
+/// Applies `f` to every value, including values at nulls, and keeps the nulls.
 pub(super) fn map_values<I: ArrowPrimitiveType, O: ArrowPrimitiveType>(
     values: &PrimitiveArray<I>,
     f: impl Fn(I::Native) -> O::Native,

@@ -1,4 +1,4 @@
-//! [`Count`]: an integer argument, for all elements of an axis or one per element; checks of
+//! [`Count`]: an integer argument for all elements of an axis, or one per element; checks of
 //! arguments.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::elementwise::{Pair, pair_arrays};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// Converts values to another type exactly: 0.5 is not an integer and 300 not a byte; floats are
+/// Converts values to another type exactly: 0.5 is not an integer and 300 not a byte. Floats are
 /// rounded to the nearest (0.1 as a float32). `what` describes the values in the error.
 pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if values.data_type() == to {
@@ -37,23 +37,22 @@ pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Resu
     Ok(made)
 }
 
-/// A number for all elements of an axis, or an array of integers for its lists.
+/// An integer for all elements of an axis, or an array of integers for its lists.
 ///
 /// The array may have fewer levels of lists than the axis; a value per row, or per outer element,
 /// then applies to everything below it.
 #[derive(Clone, Copy, Debug)]
 pub enum Count<'a> {
-    /// The same for every element.
+    /// One integer for every element.
     All(usize),
-    /// One per element, or per element of an outer axis. The callers check nulls and signs.
+    /// One integer per element, or per element of an outer axis. The callers check nulls and signs.
     Each(&'a RaggedArray),
 }
 
 impl Count<'_> {
-    /// Returns the number for every element of axis `axis` of `array`; `None` where it is null.
-    ///
-    /// # Errors
-    /// For negative numbers, types other than integers, too many levels and lists of other lengths.
+    /// Returns the integer for every element of axis `axis` of `array`; `None` if it is null.
+    /// Returns an error for negative integers, other types, too many levels, and lists of other
+    /// lengths.
     pub(crate) fn of_elements(
         &self,
         what: &str,
@@ -68,7 +67,7 @@ impl Count<'_> {
         let numbers = cast_arg_integers(what, given.leaves())?;
         if given.axes().len() > axis {
             return Err(Error::invalid(format!(
-                "{what}: counts with {} level(s) of lists for axis {axis}; give counts with at most {axis}",
+                "{what}: the counts have {} level(s) of lists for axis {axis}; give counts with at most {axis}",
                 given.axes().len()
             )));
         }
@@ -80,16 +79,14 @@ impl Count<'_> {
         // Several counts for a list of one element would require repeating the element.
         if ids.values().windows(2).any(|w| w[0] == w[1]) {
             return Err(Error::invalid(format!(
-                "{what}: a list of one element has several counts on axis {axis}; counts have lists of the same lengths"
+                "{what}: a list of one element has several counts on axis {axis}; the lists of counts must have the same lengths"
             )));
         }
         let mut out = vec![None; elements];
         for (id, number) in ids.values().iter().zip(numbers.iter()) {
             let Some(number) = number else { continue };
             let count = usize::try_from(number).map_err(|_| {
-                Error::invalid(format!(
-                    "{what}: {number} is not a number of elements; give 0 or more"
-                ))
+                Error::invalid(format!("{what}: the count {number} is negative; give 0 or more"))
             })?;
             if let Some(slot) = usize::try_from(*id).ok().and_then(|i| out.get_mut(i)) {
                 *slot = Some(count);

@@ -10,12 +10,12 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::index::resolve_position;
 
-/// Returns the leaf of every row at the coordinates `coords`: one per axis from axis 1, each the
-/// same for all rows or one per row. Negative coordinates count from the end of the list.
+/// Returns the leaf of every row at the coordinates `coords`: one coordinate per axis from axis 1,
+/// each for all rows or one per row. Negative coordinates count from the end of the list.
 ///
-/// The result is `default` (or null) where no value is stored: out of range, below a null list, for
-/// a null leaf or a null coordinate. `default` is one value or one per row, of the type of the
-/// leaves or a type that casts to it without loss (to floats: rounded to the nearest).
+/// The result is `default` (or null) if no value is stored: out of range, below a null list, for a
+/// null leaf or a null coordinate. `default` is one value or one per row, of the type of the leaves
+/// or a type that casts to it without loss (to floats: rounded to the nearest).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -31,15 +31,15 @@ use crate::index::resolve_position;
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
-/// # Errors
-/// When the number of coordinates is not the number of axes of lists, values per row do not match
-/// the number of rows, or the type of the leaves cannot represent the default, such as 0.5 for
+/// When the number of coordinates differs from the number of axes of lists, values per row do not
+/// match the number of rows, or the type of the leaves cannot represent the default, such as 0.5
+/// for integers.
 /// integers.
 pub fn at(array: &RaggedArray, coords: &[RowArg], default: Option<&dyn Datum>) -> Result<ArrayRef> {
     let rows = array.len();
     if coords.len() != array.axes().len() {
         return Err(Error::invalid(format!(
-            "{} coordinate(s) for an array with {} axes of lists; one for each, from axis 1 on",
+            "{} coordinate(s) are given for an array with {} axes of lists; give one per axis from axis 1",
             coords.len(),
             array.axes().len()
         )));
@@ -69,7 +69,7 @@ fn replace_null(values: &ArrayRef, default: &dyn Datum, rows: usize) -> Result<A
     let (given, one) = default.get();
     if !one && given.len() != rows {
         return Err(Error::invalid(format!(
-            "default: {} values for {rows} rows; give one value, or one per row",
+            "default: {} values are given for {rows} rows; give one value, or one per row",
             given.len()
         )));
     }

@@ -11,7 +11,7 @@ use super::search::{Side, searchsorted};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// The ends that a range includes.
+/// The ends that are part of a range.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -43,22 +43,20 @@ impl FromStr for Closure {
             "(]" => Ok(Self::Right),
             "()" => Ok(Self::Neither),
             _ => Err(Error::invalid(format!(
-                "the ends of a range are '[]', '[)', '(]' or '()', not {s:?}"
+                "the ends of a range are {s:?}; use '[]', '[)', '(]' or '()'"
             ))),
         }
     }
 }
 
-/// Returns, for every row, the start and end of the elements of `times` (sorted ascending) that lie
-/// between `low` and `high`, as arguments for [`slice`](fn@slice) along axis 1 of any number of
-/// arrays.
+/// Returns, for every row, the start and end of the elements of `times` (sorted ascending) between
+/// `low` and `high`, as arguments for [`slice`](fn@slice) along axis 1 of any number of arrays.
 ///
 /// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the
 /// range open on that side. They compare with the elements like the needles of [`searchsorted`].
 ///
 /// # Errors
-/// Same as [`searchsorted`]; `times` has one level of lists, and the bounds compare with its
-/// elements.
+/// Same as [`searchsorted`]; also when `times` does not have one level of lists.
 pub fn range(
     times: &RaggedArray,
     low: Option<&dyn Datum>,
@@ -80,7 +78,7 @@ pub fn range(
     Ok((find(low, start)?, find(high, stop)?))
 }
 
-/// Returns the elements of axis 1 of `array` whose times lie between `low` and `high` (see
+/// Returns the elements of axis 1 of `array` whose times are between `low` and `high` (see
 /// [`range`]). `times` has one time per element, sorted ascending within each row.
 ///
 /// Copies only ranges, and nothing if all elements are in range. A row that is null in `array`
@@ -102,7 +100,7 @@ pub fn range(
 /// ```
 ///
 /// # Errors
-/// Same as [`range`], and when a row does not have one time per element.
+/// Same as [`range`]; also when a row does not have one time per element.
 pub fn between(
     array: &RaggedArray,
     times: &RaggedArray,
@@ -112,7 +110,7 @@ pub fn between(
 ) -> Result<RaggedArray> {
     if array.axes().is_empty() || times.axes().is_empty() {
         return Err(Error::invalid(
-            "between needs an array of lists, and times in lists of the same rows",
+            "between takes an array of lists, and times in lists of the same rows",
         ));
     }
     let (array, times) = aligned(array, times, 1)?;

@@ -1,15 +1,16 @@
-//! Bitmaps read as 64-bit words, and rank queries: the number of set bits before a position.
+//! Bitmaps as 64-bit words, and rank queries: the number of set bits before an index.
 
 use std::sync::OnceLock;
 
 use arrow::array::OffsetSizeTrait;
 use arrow::buffer::{BooleanBuffer, MutableBuffer, ScalarBuffer};
 
-/// Evaluates an expression in a function that is compiled for AVX2 if the CPU has it, otherwise in
-/// place. The expression calls `#[inline(always)]` functions, which are compiled once for each.
+/// Evaluates an expression in a function compiled for AVX2 if the CPU supports it, otherwise in
+/// place. The expression calls `#[inline(always)]` functions, which are compiled once for each
+/// case.
 ///
-/// `fn[generics](arguments) -> result = expression` names what the expression uses. After `else`
-/// stands the expression for other CPUs if it differs.
+/// `fn[generics](arguments) -> result = expression` lists what the expression uses. An expression
+/// after `else` is for other CPUs, if it differs.
 macro_rules! for_avx2 {
     (fn[$($g:tt)*]($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? = $body:expr) => {
         $crate::kernels::bits::for_avx2!(
@@ -41,7 +42,7 @@ pub(crate) struct Rank {
     last: [u8; LAST],
     /// Words and counts are computed on first use.
     words: OnceLock<ScalarBuffer<u64>>,
-    /// One entry more than there are words, so that the end is a valid position.
+    /// One entry more than words, so that the end is a valid index.
     before: OnceLock<Vec<usize>>,
 }
 
@@ -68,7 +69,6 @@ impl Rank {
         }
     }
 
-    /// Returns the aligned words of the bitmap; bits past the end are 0.
     pub(crate) fn words(&self) -> &[u64] {
         self.words.get_or_init(|| collect_words(self))
     }
@@ -81,13 +81,13 @@ impl Rank {
         self.before.get_or_init(|| count_before_words(self.words()))
     }
 
-    /// Returns the number of set bits before position `at`, which is at most the length.
+    /// Returns the number of set bits before bit `at`, which is at most the length.
     pub(crate) fn count_before(&self, at: usize) -> usize {
         rank_at(self.words(), self.before(), at)
     }
 
-    /// Returns, for each of `positions`, the number of set bits before it; positions count from the
-    /// first of them.
+    /// Returns, for each of `positions`, the number of set bits before it. Positions are relative
+    /// to the first position.
     pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
         fn rank_each<O: OffsetSizeTrait>(
@@ -115,7 +115,7 @@ fn map_bytes(bits: &BooleanBuffer) -> &[u8] {
     &bits.values()[bits.offset() / 8..end]
 }
 
-/// Returns the set bits before position `at`; `before[i]` is the count before word `i`.
+/// Returns the number of set bits before bit `at`; `before[i]` is the number before word `i`.
 #[inline(always)]
 fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
     let (word, bit) = (at / 64, at % 64);
@@ -126,7 +126,7 @@ fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
 /// Bytes that an unaligned word of bits may span.
 const SPAN: usize = size_of::<u64>() + 1;
 
-/// Size of the padded tail: any word that touches the last byte can be read from it.
+/// Size of the padded tail; any word that includes bits of the last byte can be read from it.
 const LAST: usize = 2 * SPAN;
 
 /// Unaligned access to the words of a bitmap.
@@ -135,12 +135,12 @@ pub(crate) struct BitWords<'a> {
     /// All bytes of the bitmap except the last, which may contain bits past the end.
     bytes: &'a [u8],
     last: &'a [u8; LAST],
-    /// Offset of the bitmap within its first byte, in bits.
+    /// Offset in bits of the bitmap within its first byte.
     shift: usize,
 }
 
 impl BitWords<'_> {
-    /// Returns the 64 bits from position `at`, the first one lowest; bits past the end are 0.
+    /// Returns the 64 bits starting at bit `at`, the first bit lowest; bits past the end are 0.
     #[inline(always)]
     pub(crate) fn at(self, at: usize) -> u64 {
         let at = at + self.shift;
@@ -157,29 +157,29 @@ impl BitWords<'_> {
         let (Some(word), Some(next)) = (span.first_chunk(), span.last_chunk()) else {
             return 0;
         };
-        // Eight bytes miss up to seven high bits; the read one byte further has them. (Funnel
-        // shifts across two words take longer.)
+        // Eight bytes lack up to seven high bits; a read one byte further has them. (Funnel shifts
+        // across two words take longer.)
         u64::from_le_bytes(*word) >> bit | u64::from_le_bytes(*next) >> bit << 8
     }
 }
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 impl BitWords<'_> {
-    /// Positions below this may be passed to [`at_within`](Self::at_within).
+    /// Returns the exclusive upper bound of the arguments of [`at_within`](Self::at_within).
     #[inline(always)]
     pub(crate) fn reach(self) -> usize {
         (self.bytes.len().saturating_sub(size_of::<u64>()) * 8).saturating_sub(self.shift)
     }
 
-    /// Like [`at`](Self::at), without bounds checks.
+    /// Returns bits like [`at`](Self::at), without bounds checks.
     ///
     /// # Safety
-    /// `at` is less than [`reach`](Self::reach).
+    /// `at` must be less than [`reach`](Self::reach).
     #[inline(always)]
     pub(crate) unsafe fn at_within(self, at: usize) -> u64 {
         let at = at + self.shift;
         let (byte, bit) = (at / 8, at % 8);
-        // SAFETY: at least eight bytes follow that of a position below the reach.
+        // SAFETY: below the reach, at least eight bytes follow the byte of `at`.
         let (word, next) = unsafe {
             let from = self.bytes.as_ptr().add(byte);
             (&*from.cast::<[u8; 8]>(), &*from.add(1).cast::<[u8; 8]>())
@@ -247,13 +247,13 @@ fn count_before_words(words: &[u64]) -> Vec<usize> {
     for_avx2!(fn[](words: &[u64]) -> Vec<usize> = count(words))
 }
 
-/// Whether the CPU has AVX2 and the bit instructions that came with it.
+/// Whether the CPU supports AVX2 and the bit instructions of the same generation.
 ///
-/// The default x86-64 target has 128-bit registers; loops over leaves are compiled twice.
+/// The default x86-64 target has 128-bit registers, so loops over leaves are compiled twice.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx2() -> bool {
-    // Each macro is one load: the standard library caches the detection.
+    // Each macro is one load, because the standard library caches the detection.
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
@@ -261,7 +261,7 @@ pub(crate) fn has_avx2() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Whether the CPU has AVX-512 with masked lanes (F, VL, DQ and BW).
+/// Whether the CPU supports AVX-512 with masked lanes (F, VL, DQ and BW).
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx512() -> bool {
@@ -272,14 +272,14 @@ pub(crate) fn has_avx512() -> bool {
         && is_x86_feature_detected!("avx512bw")
 }
 
-/// Whether the CPU has AVX-512 VBMI2, which compresses 8-bit and 16-bit lanes by masks.
+/// Whether the CPU supports AVX-512 VBMI2, which compresses 8-bit and 16-bit lanes by masks.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_vbmi2() -> bool {
     has_avx512() && is_x86_feature_detected!("avx512vbmi2")
 }
 
-/// Proof token: can only be obtained on CPUs with AVX-512 F/VL/DQ/BW.
+/// Proof token: exists only on CPUs with AVX-512 F/VL/DQ/BW.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) struct Avx512(());
@@ -311,7 +311,7 @@ mod tests {
                 for at in 0..len + 80 {
                     assert_eq!(words.at(at), expected(at), "{start} {len} {at}");
                 }
-                // All positions except the last few can be read without bounds checks.
+                // All indices except the last few can be read without bounds checks.
                 assert!(words.reach() + 80 >= len && words.reach() <= len);
                 for at in 0..words.reach() {
                     // SAFETY: `at` is less than the reach.
@@ -350,7 +350,6 @@ mod tests {
             assert_eq!(rank.total(), part.count_set_bits());
             assert_eq!(rank.bits().at((len.div_ceil(64) + 1) * 64), 0);
         }
-        // A buffer made of words, whole and in part.
         let whole = BooleanBuffer::new(vec![u64::MAX, 0b1011, 1 << 63].into(), 0, 192);
         for (start, len) in [(0, 192), (64, 128), (64, 64), (0, 130), (0, 127), (128, 64), (3, 128)]
         {
@@ -360,7 +359,7 @@ mod tests {
             assert_eq!(align_words(&part)[..], expected, "{start} {len}");
             let shared = start % 64 == 0 && len % 64 == 0;
             let at = align_words(&part).as_ptr().cast::<u8>();
-            // A bitmap whose last word has no bits after its end is shared like a whole one.
+            // A bitmap that ends with a word is shared like a whole bitmap.
             assert_eq!(at == whole.values()[start / 8..].as_ptr(), shared || len == 127);
         }
         assert_eq!(rank.bits().at(285), 0);

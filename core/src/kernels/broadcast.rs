@@ -1,4 +1,4 @@
-//! Broadcasting of values of an outer axis over the lists of a deeper one.
+//! Broadcasting of values of an outer axis over the lists of a deeper axis.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ use super::levels::leaf_lists;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// The elements below a position that get its value.
+/// The elements below an outer element that get its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spread {
     /// All elements.
@@ -30,7 +30,7 @@ impl FromStr for Spread {
             "repeat" => Ok(Self::Repeat),
             "first" => Ok(Self::First),
             _ => Err(Error::invalid(format!(
-                "the mode of a broadcast must be 'repeat' or 'first', not {s:?}"
+                "the mode of a broadcast is {s:?}; use 'repeat' or 'first'"
             ))),
         }
     }
@@ -39,8 +39,8 @@ impl FromStr for Spread {
 /// Broadcasts the values of `outer` over the lists of `inner`, which has the same outer lists and
 /// more levels: for example, the time of an event over its measurements.
 ///
-/// The lists of the result are those of `inner`, shared; a value whose element is empty is dropped.
-/// A list that is null in either array is null.
+/// The result shares the lists of `inner`. The value of an element with an empty list is dropped. A
+/// list that is null in either array is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -62,7 +62,7 @@ pub fn broadcast(outer: &RaggedArray, inner: &RaggedArray, how: Spread) -> Resul
     let levels = outer.axes().len();
     if levels >= inner.axes().len() {
         return Err(Error::invalid(format!(
-            "values with {levels} level(s) of lists cannot be broadcast over an array with {}; the array must have more levels",
+            "the values have {levels} level(s) of lists, so they cannot be broadcast over an array with {}; the array must have more levels",
             inner.axes().len()
         )));
     }

@@ -25,14 +25,11 @@ pub fn holds_float(t: &DataType) -> bool {
     }
 }
 
-/// Replaces -0.0 with 0.0 and every NaN with the positive quiet NaN, at any depth of lists and structs.
-/// Types without floats are returned unchanged.
+/// Replaces -0.0 with 0.0 and every NaN with the positive quiet NaN, at any depth of lists and
+/// structs. Types without floats are returned unchanged.
 ///
-/// CPUs return a NaN with the sign bit set for 0.0 / 0.0, which the total order of IEEE 754 puts
+/// CPUs return a NaN with the sign bit set for 0.0 / 0.0, which the total order of IEEE 754 sorts
 /// below all numbers.
-///
-/// # Errors
-/// When the parts do not form an array of the type, which cannot happen for valid arrays.
 pub fn canonical_floats(values: &ArrayRef) -> Result<ArrayRef> {
     macro_rules! canonical {
         ($t:ty, $float:ty) => {{

@@ -12,11 +12,11 @@ use std::arch::x86_64::{
 pub(super) const WORD: usize = 64;
 
 pub(super) trait Compress: Copy + Default {
-    /// Writes the values whose bit is set to `to`, packed, followed by arbitrary values.
+    /// Writes the values whose bit is set to `to`, packed, followed by unspecified values.
     ///
     /// # Safety
-    /// `to` has capacity for [`WORD`] values. The CPU has AVX-512 F/VL/DQ/BW, and VBMI2 for types
-    /// narrower than 32 bits.
+    /// `to` must have capacity for [`WORD`] values. The CPU must support AVX-512 F/VL/DQ/BW, and
+    /// VBMI2 for types narrower than 32 bits.
     #[cfg(target_arch = "x86_64")]
     unsafe fn compress(values: &[Self; WORD], bits: u64, to: *mut Self);
 }

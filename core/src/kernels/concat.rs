@@ -8,7 +8,7 @@ use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 use crate::table::join_layouts;
 
-/// Concatenates the rows of arrays. An axis that is uniform with the same size in all of them stays
+/// Concatenates the rows of arrays. An axis that is uniform with the same size in all arrays stays
 /// uniform.
 ///
 /// ```
@@ -29,7 +29,7 @@ use crate::table::join_layouts;
 /// types ([`cast`](super::select::cast) them first).
 pub fn concat(arrays: &[&RaggedArray]) -> Result<RaggedArray> {
     let [first, rest @ ..] = arrays else {
-        return Err(Error::invalid("concat needs at least one array"));
+        return Err(Error::invalid("there are no arrays to concatenate; give at least one"));
     };
     if rest.is_empty() {
         return Ok((*first).clone());
@@ -37,7 +37,7 @@ pub fn concat(arrays: &[&RaggedArray]) -> Result<RaggedArray> {
     for array in rest {
         if array.ndim() != first.ndim() {
             return Err(Error::invalid(format!(
-                "an array with {} axes cannot be appended to one with {}; all must have the same number of axes",
+                "an array with {} axes cannot be appended to an array with {} axes; all must have the same number of axes",
                 array.ndim(),
                 first.ndim()
             )));
@@ -53,7 +53,7 @@ pub fn concat(arrays: &[&RaggedArray]) -> Result<RaggedArray> {
     let rows = arrays
         .iter()
         .try_fold(0usize, |sum, a| sum.checked_add(a.len()))
-        .ok_or_else(|| Error::invalid("the number of rows overflows"))?;
+        .ok_or_else(|| Error::invalid("the total number of rows exceeds 64 bits"))?;
     let mut axes = Vec::with_capacity(first.axes().len());
     for level in 0..first.axes().len() {
         let parts: Vec<&ListAxis> = arrays.iter().map(|a| &a.axes()[level]).collect();

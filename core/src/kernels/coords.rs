@@ -10,9 +10,9 @@ use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::Result;
 
 /// Returns the index of every leaf along axis `axis` (axis 0 gives its row, negative axes count
-/// from the innermost), as `Int64` in the lists of the array, which are shared.
+/// from the innermost), as `Int64`. The result shares the lists of the array.
 ///
-/// Null leaves have coordinates too.
+/// Null leaves have coordinates, too.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -50,7 +50,7 @@ pub fn coord(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     }
 }
 
-/// Returns the [`coord`] of every leaf along every axis, from the rows to the innermost.
+/// Returns the [`coord`] of every leaf along every axis, from the rows to the innermost axis.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -67,9 +67,6 @@ pub fn coord(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// assert_eq!(columns.leaves().as_ref(), &Int64Array::from(vec![0, 1, 0]));
 /// # Ok::<(), serrate::Error>(())
 /// ```
-///
-/// # Errors
-/// None for a valid array.
 pub fn coords(array: &RaggedArray) -> Result<Vec<RaggedArray>> {
     (0..array.ndim()).map(|axis| coord(array, i64::try_from(axis).unwrap_or(i64::MAX))).collect()
 }

@@ -13,10 +13,10 @@ use crate::error::{Error, Result};
 
 /// Evaluates a predicate on every element of a flat array.
 ///
-/// The predicate is called once. For a dictionary (with keys of any integer type) it gets all
+/// The predicate is called once. For a dictionary (with keys of any integer type) it receives all
 /// values, used or not, and each element takes the result of its key, so the cost of the predicate
 /// does not depend on the number of elements. A dictionary with more values than elements is
-/// unpacked instead, so that at most as many values as elements are tested. Other arrays are passed
+/// decoded instead, so that no more values than elements are tested. Other arrays are passed
 /// unchanged.
 ///
 /// An element is null if its key, its value or the predicate's result for the value is null.
@@ -49,7 +49,7 @@ pub fn over_values(
         let answers = test(values)?;
         if answers.len() != values.len() {
             return Err(Error::invalid(format!(
-                "a predicate returned {} results for {} values",
+                "the predicate returned {} results for {} values; it must return one per value",
                 answers.len(),
                 values.len()
             )));
@@ -77,10 +77,7 @@ fn look_up_answers(
 }
 
 /// Returns the bit of `table` at every key; false for a key outside the table. Ignores nulls of the
-/// keys.
-///
-/// # Errors
-/// When the keys are not integers.
+/// keys. Returns an error if the keys are not integers.
 pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<BooleanBuffer> {
     let t = keys.data_type();
     Ok(match t {
@@ -140,7 +137,7 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
         return BooleanBuffer::new_unset(keys.len());
     }
     let first = table.set_indices().next().unwrap_or(0);
-    // A run of values, as a prefix has in a sorted dictionary: compare keys without lookups.
+    // The values form a run, like a prefix in a sorted dictionary: compare keys without lookups.
     let run = table.slice(first, set.min(table.len() - first)).count_set_bits() == set;
     if let (true, Some(from), Some(last)) =
         (run, K::from_position(first), K::from_position(set - 1))

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 /// Returns the elements for which `mask` is true; null counts as false, and so does everything
 /// under a null list of the mask.
 ///
-/// The mask has Boolean leaves and either the lists of the array (it selects leaves) or only its
+/// The mask has boolean leaves and either the lists of the array (it selects leaves) or only its
 /// outer levels (it selects whole elements of an outer axis). Lists remain: a list without selected
 /// elements becomes empty, a null list stays null. A mask without false values shares all buffers.
 ///
@@ -36,16 +36,15 @@ use crate::error::{Error, Result};
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
-/// # Errors
-/// When the mask is not Boolean, has no levels or more levels than the array, or has a list of
-/// another length than the array (unless either is null).
+/// When the mask is not boolean, has no levels or more levels than the array, or a valid list of it
+/// differs in length from the valid list of the array.
 pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
     let axis = masked_axis(array, mask)?;
     let (array, mask) = aligned(array, mask, axis)?;
     filter_elements(array, true_bits(mask.leaves().as_boolean()), axis)
 }
 
-/// Returns the leaves for which `mask` is true in one list per row, as numpy's `compress`:
+/// Returns the leaves for which `mask` is true in one list per row, like NumPy's `compress`:
 /// [`filter`], then [`flatten_all`], without the lists in between.
 ///
 /// A null row stays null; null lists and values inside a row are treated as in [`filter`]. Leaves
@@ -85,7 +84,7 @@ fn masked_axis(array: &RaggedArray, mask: &RaggedArray) -> Result<usize> {
     let axis = mask.axes().len();
     if axis == 0 || axis > array.axes().len() {
         return Err(Error::invalid(format!(
-            "a mask with {axis} level(s) of lists for an array with {}; it needs at least one and no more than the array",
+            "the mask has {axis} level(s) of lists, but the array has {}; the mask needs at least one level, and no more than the array",
             array.axes().len()
         )));
     }
@@ -109,7 +108,7 @@ fn filter_elements(array: RaggedArray, keep: BooleanBuffer, axis: usize) -> Resu
     with_axis(&array, array.len(), axis, level, below)
 }
 
-/// Returns the lists of the elements whose bits are set.
+/// Returns the lengths of the lists after keeping only elements whose bits are set, as offsets.
 pub(super) fn count_kept(layout: &Layout, rank: &Rank) -> Result<Offsets> {
     Ok(match layout {
         Layout::Ragged(Offsets::I32(o)) => Offsets::from(rank_offsets(o, rank)),
@@ -121,7 +120,7 @@ pub(super) fn count_kept(layout: &Layout, rank: &Rank) -> Result<Offsets> {
     })
 }
 
-/// Translates offsets into numbers of set bits.
+/// Replaces each offset with the number of set bits before it.
 fn rank_offsets<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, rank: &Rank) -> OffsetBuffer<O> {
     OffsetBuffer::new(rank.count_before_each(offsets).into())
 }

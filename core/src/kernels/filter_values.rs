@@ -20,9 +20,9 @@ use crate::error::Result;
 
 /// Returns the values whose bit is set.
 ///
-/// Values of fixed width are processed 64 at a time, by the number of set bits: none and all at
-/// once, few one by one, and otherwise without a branch, storing every value at the next output
-/// position and advancing only past kept ones.
+/// Values of fixed width are processed in words of 64, by the number of set bits: a word without
+/// set bits or with all bits set at once; a word with few bits one by one; other words without a
+/// branch, storing every value at the next output index and advancing only past kept values.
 pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
     if !is_fixed_width(values) {
         return filter_with_arrow(values, keep);
@@ -31,7 +31,7 @@ pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<A
     dispatch_width(values, &words, count_ones(&words))
 }
 
-/// Like [`filter_values`], with a rank index that exists already.
+/// Filters like [`filter_values`], with an existing rank index.
 pub(super) fn filter_values_by_rank(
     values: &ArrayRef,
     keep: &BooleanBuffer,
@@ -90,13 +90,13 @@ fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec
         }
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn compress_avx512<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
-            // SAFETY: the caller ensures the features.
+            // SAFETY: the caller guarantees the features.
             unsafe { compress_registers(flat, keep, count) }
         }
         #[target_feature(enable = "avx512vbmi2")]
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
         unsafe fn compress_vbmi2<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
-            // SAFETY: the caller ensures the features.
+            // SAFETY: the caller guarantees the features.
             unsafe { compress_registers(flat, keep, count) }
         }
         if size_of::<V>() >= 4 && has_avx512() {
@@ -118,11 +118,11 @@ fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec
 /// Compresses one register of values per step.
 ///
 /// # Safety
-/// The CPU supports compression of values of this width (see [`Compress::compress`]).
+/// The CPU must support compression of values of this width (see [`Compress::compress`]).
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
-    // A compressing store writes a full register, past the values kept.
+    // A compressing store writes a full register, past the kept values.
     let mut out: Vec<V> = allocate_values(count + WORD);
     let (whole, rest) = flat.as_chunks::<WORD>();
     let mut found = [0u32; BLOCK];
@@ -160,7 +160,7 @@ unsafe fn compress_registers<V: Compress>(flat: &[V], keep: &[u64], count: usize
     out
 }
 
-/// Like [`FEW`], for AVX-512, where a full word costs only a few steps.
+/// Same as [`FEW`] for AVX-512, where a full word takes only a few steps.
 #[cfg(target_arch = "x86_64")]
 const FEW_MOVED: u32 = 6;
 
@@ -182,7 +182,7 @@ fn prefetch_sparse<V>(flat: &[V], start: usize, keep: &[u64], found: &[u32], i: 
 }
 
 #[inline(always)]
-#[expect(clippy::needless_range_loop, reason = "a zip stays a call for every word, as closures do")]
+#[expect(clippy::needless_range_loop, reason = "the closures of a zip may not be inlined")]
 fn compress_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> Vec<V> {
     let mut out: Vec<V> = allocate_values(count);
     let mut buffer = [V::default(); 64];
@@ -224,7 +224,7 @@ fn compress_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> 
     out
 }
 
-/// Returns the positions of the nonzero words, without a branch.
+/// Returns the indices of the nonzero words, without a branch.
 #[inline(always)]
 fn find_nonzero_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u32] {
     let (mut next, mut at) = (0, 0u32);
@@ -262,7 +262,7 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
 /// Extracts the bits of `bits` at the set positions of a mask, packed to the low end.
 ///
 /// # Safety
-/// The CPU has BMI2 if `WIDE` is set.
+/// The CPU must support BMI2 if `WIDE` is set.
 #[inline(always)]
 unsafe fn extract_bits<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -300,7 +300,7 @@ unsafe fn compress_bitmap<const WIDE: bool>(
             word |= found << filled;
             if filled + n >= 64 {
                 out.push(word.to_le());
-                // The bits that did not fit; none if the word was empty before.
+                // The bits that did not fit; none if the word was empty.
                 word = if filled == 0 { 0 } else { found >> (64 - filled) };
                 filled = filled + n - 64;
             } else {
@@ -347,7 +347,7 @@ mod tests {
                 };
                 let slow = BooleanBuffer::new(Buffer::from_vec(slow), 0, expected.len());
                 assert_eq!(found, slow);
-                // Each width uses other instructions.
+                // Each width uses different instructions.
                 fn moved<V: Compress + PartialEq + std::fmt::Debug + From<u8>>(
                     keep: &BooleanBuffer,
                 ) {

@@ -6,7 +6,7 @@ use super::bits::for_avx2;
 
 pub(super) const WORD: usize = 64;
 
-/// A predicate on values. (A closure may stay a call in functions compiled for wider registers.)
+/// A predicate on values. (A closure may not be inlined in functions compiled for wider registers.)
 pub(super) trait Predicate<T>: Copy {
     fn holds(self, value: T) -> bool;
 }
@@ -63,7 +63,7 @@ unsafe fn collect_word<T: Copy, Q: Predicate<T>, const WIDE: bool>(
     predicate: Q,
 ) -> u64 {
     let mut flags = [0u8; WORD];
-    // An index loop: closures of a zip may stay a call per value.
+    // An index loop, because the closures of a zip may not be inlined.
     for i in 0..WORD {
         flags[i] = u8::from(predicate.holds(values[i]));
     }
@@ -74,7 +74,7 @@ unsafe fn collect_word<T: Copy, Q: Predicate<T>, const WIDE: bool>(
 /// Packs bytes that are 0 or 1 into bits, the first byte lowest.
 ///
 /// # Safety
-/// The CPU has AVX2 if `WIDE` is set.
+/// The CPU must support AVX2 if `WIDE` is set.
 #[inline(always)]
 pub(super) unsafe fn pack_flags<const WIDE: bool>(flags: &[u8; WORD]) -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -91,13 +91,13 @@ pub(super) unsafe fn pack_flags<const WIDE: bool>(flags: &[u8; WORD]) -> u64 {
     word
 }
 
-/// Like [`pack_flags`], on any CPU.
+/// Packs like [`pack_flags`], on any CPU.
 pub(super) fn pack_flags_portable(flags: &[u8; WORD]) -> u64 {
     // SAFETY: without `WIDE` the function needs no CPU features.
     unsafe { pack_flags::<false>(flags) }
 }
 
-/// Like [`pack_flags`], 32 bytes per step.
+/// Packs like [`pack_flags`], 32 bytes per step.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2")]

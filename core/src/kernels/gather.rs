@@ -1,7 +1,7 @@
 //! Gathering elements of an axis with everything below them.
 //!
 //! The elements of axis `k` are the rows of [`RaggedArray::inner`]`(k)`, so these functions work on
-//! rows; `with_axis` puts the result back under the outer levels.
+//! rows; `with_axis` puts the result back below the outer levels.
 
 use std::ops::Range;
 
@@ -58,7 +58,7 @@ pub fn take_ranges(
     gather_ranges(array, ranges)
 }
 
-/// Takes rows by position, in any order; a null position gives a null row.
+/// Takes rows by index, in any order; a null index gives a null row.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -75,7 +75,7 @@ pub fn take_ranges(
 /// ```
 ///
 /// # Errors
-/// When a position is outside the rows.
+/// When an index is out of range.
 pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray> {
     let n = array.len();
     if let Some(row) = rows.iter().flatten().find(|r| usize::try_from(*r).map_or(true, |r| r >= n))
@@ -89,7 +89,7 @@ pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray>
     let Some(axis) = array.axes().first() else {
         return RaggedArray::try_new(rows.len(), Vec::new(), take(array.leaves(), rows, None)?);
     };
-    // Every position was checked to be less than a usize.
+    // Every index was checked to be in range.
     let at = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
     let layout = axis.layout();
     let nulls = rows.nulls().is_some() || axis.nulls().is_some();
@@ -109,7 +109,7 @@ pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray>
     with_axis(array, rows.len(), 1, ListAxis::try_new(layout, nulls)?, below)
 }
 
-/// Returns the rows for which `keep` is true; null is false.
+/// Returns the rows for which `keep` is true; null counts as false.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -129,7 +129,7 @@ pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray>
 pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArray> {
     if keep.len() != array.len() {
         return Err(Error::invalid(format!(
-            "a mask of {} values for {} rows; give one value per row",
+            "the mask has {} values for {} rows; give one value per row",
             keep.len(),
             array.len()
         )));
@@ -143,7 +143,8 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
     gather_ranges(array, merge_ranges(ranges.map(|(start, end)| start..end)))
 }
 
-/// Combines `outer` down to axis `axis - 1`, the level `level`, and `below` as its children.
+/// Builds an array from the levels of `outer` above axis `axis`, then `level` as axis `axis`, with
+/// the elements `below`.
 pub(crate) fn with_axis(
     outer: &RaggedArray,
     rows: usize,

@@ -13,14 +13,14 @@ use super::sort::{Order, argsort, make_equality};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Limit of unsigned integers that are counted in an array.
+/// Exclusive maximum of unsigned integers that are counted in an array.
 const TABLE_LIMIT: u32 = 1 << 20;
 
 /// Counts of values, accumulated over any number of arrays.
 ///
-/// Nulls are not counted. Integers of 8 and 16 bits, and wider unsigned ones up to a limit, are
+/// Nulls are not counted. Integers of 8 and 16 bits, and wider unsigned integers up to a limit, are
 /// counted in an array. For a dictionary the keys are counted first, so each dictionary value is
-/// processed once. All NaN are one value, and so are both zeros.
+/// processed once. All NaN count as one value, and so do both zeros.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -45,7 +45,6 @@ pub struct Histogram {
     table: Vec<u64>,
     /// Other values and their counts; a value may occur in several parts.
     parts: Vec<(ArrayRef, UInt64Array)>,
-    /// Number of values in all parts.
     part_values: usize,
 }
 
@@ -65,7 +64,7 @@ impl Histogram {
         Ok(Self { values: values.clone(), table: Vec::new(), parts: Vec::new(), part_values: 0 })
     }
 
-    /// Returns the type of the values that are counted.
+    /// Returns the type of the counted values.
     pub fn value_type(&self) -> &DataType {
         &self.values
     }
@@ -145,7 +144,7 @@ impl Histogram {
         self.check_type(values.data_type())?;
         if values.len() != counts.len() {
             return Err(Error::invalid(format!(
-                "{} counts for {} values; give one count per value",
+                "{} counts are given for {} values; give one count per value",
                 counts.len(),
                 values.len()
             )));
@@ -194,7 +193,7 @@ impl Histogram {
         }
     }
 
-    /// Converts indices of the table to the values they stand for.
+    /// Converts indices of the table to the values that they represent.
     fn table_values(&self, indices: &[usize]) -> Result<ArrayRef> {
         let numbers = indices.iter().map(|i| u32::try_from(*i).unwrap_or(u32::MAX));
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(numbers));
@@ -218,7 +217,7 @@ impl Histogram {
     fn push_part(&mut self, values: ArrayRef, counts: UInt64Array) -> Result<()> {
         self.part_values += values.len();
         self.parts.push((values, counts));
-        // Merges parts before they hold many more values than distinct ones.
+        // Merge the parts before they hold many more values than distinct ones.
         if self.parts.len() > 1 && self.part_values > 1 << 16 {
             let (values, counts) = merge_counts(&self.values, &self.parts)?;
             if values.len() * 2 <= self.part_values || self.parts.len() > 64 {
@@ -252,7 +251,7 @@ pub fn value_counts(values: &ArrayRef) -> Result<(ArrayRef, UInt64Array)> {
     counts.counts()
 }
 
-/// Counts in two alternating tables, so that runs of a value do not serialize on one counter.
+/// Counts in two alternating tables, so that runs of a value do not wait for one counter.
 fn count_in_table<T>(table: &mut Vec<u64>, size: usize, values: &ArrayRef)
 where
     T: ArrowPrimitiveType<Native: TryInto<usize>>,

@@ -1,4 +1,4 @@
-//! Slices and integer indices along any axis, by arguments or by a numpy index expression.
+//! Slices and integer indices along any axis, by arguments or by a NumPy index expression.
 
 use std::ops::Range;
 
@@ -37,7 +37,8 @@ use crate::with_offsets;
 /// ```
 ///
 /// # Errors
-/// When there is no such axis, for a step of 0, and for per-row arguments of another length.
+/// When there is no such axis, a step is 0, or the length of a per-row argument differs from the
+/// rows.
 pub fn slice(
     array: &RaggedArray,
     axis: i64,
@@ -232,7 +233,7 @@ pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 /// # Errors
 /// Same as [`slice`](fn@slice).
 pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
-    // `tail(0)` is empty; `-0` cannot express that, so start past the end.
+    // `tail(0)` is empty, which `-0` cannot express, so start past the end.
     let start = |n: i64| if n == 0 { i64::MAX } else { n.checked_neg().unwrap_or(i64::MAX) };
     let start = match n {
         RowArg::All(n) => RowArg::All(n.map(start)),
@@ -259,7 +260,7 @@ pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the index is out of range for a list that is not null; otherwise as [`slice`](fn@slice).
+/// When the index is out of range for a valid list; otherwise same as [`slice`](fn@slice).
 pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
     let axis = list_axis(array, axis)?;
     let level = array.axis(axis)?;
@@ -286,9 +287,9 @@ pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// Takes the elements at `positions` of every list of axis `axis`, in that order. Positions may
-/// repeat, and negative ones count from the end. All lists get the same length. A null list stays
-/// null.
+/// Takes the elements at the indices `positions` of every list of axis `axis`, in that order.
+/// Indices may repeat, and negative indices count from the end. All lists get the same length. A
+/// null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -305,7 +306,7 @@ pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When a position is out of range for a list that is not null; otherwise as [`slice`](fn@slice).
+/// When an index is out of range for a valid list; otherwise same as [`slice`](fn@slice).
 pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedArray> {
     take_positions(array, axis, positions, None)
 }
@@ -328,7 +329,7 @@ pub fn take(array: &RaggedArray, axis: i64, positions: &[i64]) -> Result<RaggedA
 /// ```
 ///
 /// # Errors
-/// When a list that is not null has another length; otherwise as [`slice`](fn@slice).
+/// When the length of a valid list differs; otherwise same as [`slice`](fn@slice).
 pub fn mask(array: &RaggedArray, axis: i64, keep: &[bool]) -> Result<RaggedArray> {
     take_positions(array, axis, &positions_of(keep), Some(keep.len()))
 }
@@ -349,7 +350,7 @@ fn take_positions(
         let range = layout.range(list);
         if let Some(length) = length.filter(|n| *n != range.len()) {
             return Err(Error::invalid(format!(
-                "a mask of {length} values for a list of {} on axis {axis} in row {}; a mask is as long as its lists",
+                "a mask of {length} values is given for a list of {} on axis {axis} in row {}; the mask must be as long as its lists",
                 range.len(),
                 row(list)
             )));
@@ -375,9 +376,8 @@ fn take_positions(
     with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
 }
 
-/// Wraps every element of axis `axis - 1` in a list of its own: a new axis `axis` (1 up to the
-/// number of axes) of size 1. Null elements become the single element of their list. Copies
-/// nothing.
+/// Wraps every element of axis `axis - 1` in a list: a new axis `axis` (1 up to the number of axes)
+/// of size 1. A null element becomes the single element of its list. Copies nothing.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -406,10 +406,10 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, array.leaves().clone())
 }
 
-/// Indexes axis 1 by the first item, the next axis by the next item and so on, as numpy does with
-/// `x[:, ...]`. An integer selects one element of every list and drops the axis, a slice keeps the
-/// axis, an array or mask selects elements, `None` adds an axis of size 1. Axes without an item
-/// stay whole.
+/// Indexes axis 1 by the first item, the next axis by the next item and so on, like NumPy's `x[:,
+/// ...]`. An integer selects one element of every list and drops the axis, a slice keeps the axis,
+/// an array or mask selects elements, `None` adds an axis of size 1. Axes without an item stay
+/// whole.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -428,10 +428,9 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
-/// # Errors
-/// When there are more items than axes, when an integer is out of range for a list that is not
-/// null, and for an array or mask combined with another one or with an integer, which numpy would
-/// pair element by element: apply them one after the other. Axes in messages are those of `array`.
+/// When there are more items than axes, an integer is out of range for a valid list, or an array or
+/// mask is combined with another one or with an integer, which NumPy would pair element by element
+/// (apply them one after the other). Axes in messages are the axes of `array`.
 pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let lists = array.ndim() - 1;
     let what = format!("an array with {lists} axes of lists (the first index is axis 1)");
@@ -440,11 +439,11 @@ pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let integers = items.iter().filter(|i| matches!(i, Index::At(_))).count();
     if arrays > 0 && arrays + integers > 1 {
         return Err(Error::invalid(
-            "an index array or mask cannot be combined with another one or with an integer, which numpy would pair element by element; apply them one after the other",
+            "an index array or mask is combined with another one or with an integer, which NumPy would pair element by element; apply them one after the other",
         ));
     }
     let mut out = array.clone();
-    // Axis of `array` that the item indexes, and the axis of `out` that it has become.
+    // Axis of `array` for the item, and the corresponding axis of `out`.
     let (mut axis, mut now) = (1usize, 1usize);
     for item in &items {
         let at = i64::try_from(now).unwrap_or(i64::MAX);

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::index::resolve_position;
 use crate::limit::check_size;
 
-/// Returns the positions at which each innermost list of a mask is true, ascending, as `Int64`.
+/// Returns the indices at which each innermost list of a mask is true, ascending, as `Int64`.
 ///
 /// Null counts as false; a null list stays null. Outer lists are shared.
 ///
@@ -36,7 +36,7 @@ use crate::limit::check_size;
 /// ```
 ///
 /// # Errors
-/// When the leaves are not Boolean or there are no lists.
+/// When the leaves are not boolean or there are no lists.
 pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
     if *mask.leaf_type() != DataType::Boolean {
         return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
@@ -66,8 +66,8 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
 /// `indices`.
 ///
 /// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
-/// the indices, or fewer levels). Indices count from 0, negative ones from the end, and may repeat;
-/// null indices are ignored. A null list or a null size gives a null list.
+/// the indices, or fewer levels). Indices count from 0, negative indices from the end, and may
+/// repeat; null indices are ignored. A null list or a null size gives a null list.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -84,9 +84,8 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
-/// # Errors
 /// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
-/// size), when indices or sizes are not integers, and when the result is larger than
+/// size), indices or sizes are not integers, or the result exceeds
 /// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn mask_from_indices(indices: &RaggedArray, sizes: Count<'_>) -> Result<RaggedArray> {
     const WHAT: &str = "mask_from_indices";

@@ -24,11 +24,11 @@ macro_rules! among_primitives {
     };
 }
 
-/// Limit of unsigned integers that are looked up in a bitmap.
+/// Exclusive maximum of unsigned integers that are looked up in a bitmap.
 const BITMAP_LIMIT: u32 = 1 << 20;
 
-/// Returns whether each leaf is one of the given values, a flat array (`IN` of SQL). The lists of
-/// the array are shared.
+/// Returns whether each leaf is one of the given values, a flat array (`IN` of SQL). The result
+/// shares the lists of the array.
 ///
 /// A null leaf gives null, and so does a leaf that is not found if the values contain a null, as in
 /// SQL. The values are converted to the type of the leaves. Numbers and times that this type cannot
@@ -91,7 +91,7 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     match scalar && fits {
         true => Ok(()),
         false => Err(Error::type_of(
-            format!("looking for {value} among {leaf}"),
+            format!("the search for {value} among {leaf}"),
             "values of the type of the leaves; cast one of them",
             value,
         )),
@@ -99,7 +99,7 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
 }
 
 /// Whether integer leaves are compared with floats so large that several integers convert to the
-/// same float: all of them match, as with `=`.
+/// same float; all of them match, as with `=`.
 fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
     if !matches!(leaf, DataType::Int64 | DataType::UInt64)
         || !value_type(values.data_type()).is_floating()
@@ -126,7 +126,7 @@ fn value_type(t: &DataType) -> &DataType {
 /// The values to search for, in the type of the leaves and without nulls.
 struct SearchSet {
     values: ArrayRef,
-    /// Whether the values had a null, which makes a leaf that is not found unknown.
+    /// Whether the values had a null, which makes the result of a leaf that is not found null.
     unknown: bool,
 }
 
@@ -140,7 +140,7 @@ impl SearchSet {
         let given = values.data_type().clone();
         let to = if is_text(leaf) { &DataType::Utf8 } else { leaf };
         if given.is_null() {
-            // An empty list or only nulls: no value to search for, whatever the type.
+            // The values are empty or only nulls, so there is nothing to search for in any type.
             values = new_empty_array(to);
         } else if is_span(&given) && is_span(to) && given != *to {
             let converted = exactly_in(&values, to)?;
@@ -201,7 +201,7 @@ impl SearchSet {
     }
 }
 
-/// Builds a bitmap of small integers; `None` if it does not pay off with this many leaves.
+/// Builds a bitmap of small integers; `None` if it does not pay off for this number of leaves.
 fn build_bitmap(values: &ArrayRef, leaves: usize) -> Result<Option<BooleanBuffer>> {
     let values = cast(values, &DataType::UInt32)?;
     let values = values.as_primitive::<UInt32Type>().values();
@@ -222,7 +222,7 @@ fn find_in_sorted<T: ArrowPrimitiveType>(leaves: &ArrayRef, values: &ArrayRef) -
         values.as_primitive::<T>().values().iter().map(|v| one_zero(*v)).collect();
     set.sort_unstable_by(|a, b| a.compare(*b));
     set.dedup_by(|a, b| a.is_eq(*b));
-    // All NaN match each other, whatever their bits.
+    // All NaN match each other, regardless of their bits.
     let is_nan = |v: T::Native| v.partial_cmp(&v).is_none();
     let nan = set.iter().any(|v| is_nan(*v));
     let leaves = leaves.as_primitive::<T>().values();

@@ -1,4 +1,4 @@
-//! Several levels of lists as one.
+//! Several levels of lists as one level.
 
 use arrow::array::OffsetSizeTrait;
 use arrow::buffer::OffsetBuffer;
@@ -28,7 +28,7 @@ pub(super) fn merge_levels(outer: &ListAxis, inner: &ListAxis) -> Result<ListAxi
     ListAxis::try_new(layout, outer.nulls().cloned())
 }
 
-/// Composes offsets; the result has the width of the inner ones.
+/// Composes offsets; the result has the width of the inner offsets.
 fn compose_offsets(outer: &Layout, inner: &Offsets) -> Result<Layout> {
     fn compose_offsets<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Offsets {
         let base = inner[0];

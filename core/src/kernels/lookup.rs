@@ -52,7 +52,7 @@ enum KeyIndex {
     Sparse(HashMap<i64, u32, Seeded>),
 }
 
-/// Marks a missing key: tables have fewer rows.
+/// Row of a missing key; tables have fewer rows.
 const ABSENT: u32 = u32::MAX;
 
 /// Checks that values of one type can be looked up among keys of another.
@@ -78,7 +78,6 @@ pub fn comparable(values: &DataType, keys: &DataType) -> Result<()> {
     }
 }
 
-/// Returns the value type of dictionaries, and other types unchanged.
 fn value_type(t: &DataType) -> &DataType {
     match t {
         DataType::Dictionary(_, values) => value_type(values),
@@ -95,7 +94,9 @@ impl Lookup {
         comparable(keys.data_type(), keys.data_type())?;
         let rows = u32::try_from(keys.len()).unwrap_or(ABSENT);
         if rows == ABSENT {
-            return Err(Error::invalid("the table has more than 2^32 - 2 keys"));
+            return Err(Error::invalid(
+                "the table has more than 2^32 - 2 keys, the maximum of a lookup",
+            ));
         }
         let data_type = value_type(keys.data_type()).clone();
         let duplicate = |key: &dyn std::fmt::Display| {
@@ -196,12 +197,12 @@ impl Lookup {
     }
 }
 
-/// Converts to integers, with dates and times in the unit of `of`; null beyond 64 bits.
+/// Converts to integers, with dates and times in the unit of `of`; null if a value exceeds 64 bits.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {
         true => Arc::clone(values),
-        // A time that falls between two units of the keys equals no key.
+        // A time between two units of the keys equals no key.
         false if compare_exactly(values.data_type(), of) => {
             let there = cast_with_options(values, of, &options)?;
             let other = cmp::neq(&exact_seconds(&there)?, &exact_seconds(values)?)?;
@@ -213,8 +214,8 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     Ok(wide.as_primitive::<Int64Type>().clone())
 }
 
-/// Looks up every leaf in a table: takes `values` at the row of its key. Null where the key is null
-/// or missing. The lists of the array are shared.
+/// Looks up every leaf in a table: takes `values` at the row of its key. Null if the key is null or
+/// missing. The result shares the lists of the array.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -242,10 +243,10 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
 }
 
 /// Returns the bin of every number among the cuts of its code: the number of cuts that are not
-/// greater than it, from 0 to the number of cuts (`numpy.digitize`). Null where the number is null
-/// or NaN, the code is null or not a key, or its cuts are null.
+/// greater than it, from 0 to the number of cuts (`numpy.digitize`). Null if the number is null or
+/// NaN, the code is null or not a key, or its cuts are null.
 ///
-/// `codes` has the lists of `values`, or only their outer levels: then a code applies to all values
+/// `codes` has the lists of `values`, or only their outer levels; a code then applies to all values
 /// below its element. `cuts` has one ascending list per key.
 ///
 /// ```
@@ -282,7 +283,7 @@ pub fn bins(
     let (levels, outer) = (values.axes().len(), codes.axes().len());
     if outer > levels {
         return Err(Error::invalid(format!(
-            "codes have {outer} levels of lists and values {levels}; give one code per value, or one per list of values"
+            "the codes have {outer} levels of lists and the values {levels}; give one code per value, or one per list of values"
         )));
     }
     let (values, codes) = aligned(values, codes, outer)?;
@@ -342,7 +343,7 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
         }
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
             cast(values, &DataType::List(item))
-                .map_err(|e| Error::invalid(format!("cuts are lists of numbers: {e}")))?
+                .map_err(|e| Error::invalid(format!("the cuts must be lists of numbers: {e}")))?
                 .as_list::<i32>()
                 .clone()
         }
@@ -354,7 +355,7 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
         let wrong = cuts.null_count() > 0 || cuts.values().iter().any(|c| c.is_nan());
         if wrong || !cuts.values().is_sorted() {
             return Err(Error::invalid(format!(
-                "the cuts of row {row} do not ascend: {:?}",
+                "the cuts of row {row} do not ascend ({:?}); sort them",
                 cuts.values()
             )));
         }

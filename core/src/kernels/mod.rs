@@ -2,7 +2,7 @@
 //!
 //! Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists; negative axes count from
 //! the innermost. A null list has no elements and stays null in every kernel that keeps lists. Each
-//! kernel documents how it treats null leaves.
+//! kernel documents its treatment of null leaves.
 
 pub mod at;
 pub mod between;

@@ -9,8 +9,7 @@ use crate::array::nulls::with_nulls;
 use crate::error::Result;
 use crate::table::{Column, RaggedTable};
 
-/// Returns the values with null where a float is NaN. Arrays without NaN and of other types are
-/// returned unchanged.
+/// Replaces NaN with null. Arrays without NaN and arrays of other types are returned unchanged.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -42,8 +41,8 @@ pub fn nan_to_null(values: &ArrayRef) -> Result<ArrayRef> {
 }
 
 impl RaggedTable {
-    /// Returns the table with null where a float is NaN, as SQL reads an `.nrt` file: the format
-    /// has no nulls and stores NaN instead. Values are not copied.
+    /// Replaces NaN with null in all columns, as SQL reads an `.nrt` file: the format has no nulls
+    /// and stores NaN instead. Values are not copied.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,4 +1,4 @@
-//! Values under another type of the same bits.
+//! Reinterpretation of values as another type of the same width.
 
 use arrow::array::{Array, ArrayRef, make_array};
 use arrow::datatypes::DataType;
@@ -17,7 +17,6 @@ pub(super) fn native_int(t: &DataType) -> Option<DataType> {
     }
 }
 
-/// Reinterprets numbers as another type of the same width, without a copy.
 pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if values.data_type() == to {
         return Ok(values.clone());

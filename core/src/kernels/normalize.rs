@@ -1,8 +1,8 @@
 //! Softmax, log-softmax and normalization along an axis.
 //!
-//! Missing values take no part: null leaves stay null and are excluded, and lists of different
-//! lengths are stacked along an outer axis. The lists of the array are shared. Floats keep their
-//! type and are computed in 64 bits; integers become Float64.
+//! Missing values are skipped: null leaves stay null and are excluded, and lists of different
+//! lengths are stacked along an outer axis. The result shares the lists of the array. Floats keep
+//! their type and are computed in 64 bits; integers become Float64.
 
 use std::sync::Arc;
 
@@ -34,9 +34,9 @@ pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
 /// axes count from the innermost).
 ///
 /// Along the innermost axis each list is a group. Along an outer axis the elements of each list are
-/// lists themselves; they are stacked, and values at the same position form a group, as in
+/// themselves lists; they are stacked, and values at the same index form a group, as in
 /// [`reduce`](super::reduce::reduce). The largest value is subtracted first, so nothing overflows;
-/// a NaN, or a group of negative infinities only, gives NaN (as in PyTorch).
+/// a NaN, or a group with only negative infinities, gives NaN (as in PyTorch).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -63,7 +63,7 @@ pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     })
 }
 
-/// Returns the logarithm of the [`softmax`], exact where the softmax underflows.
+/// Returns the logarithm of the [`softmax`], accurate even if the softmax underflows.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -93,8 +93,8 @@ pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     })
 }
 
-/// Divides values by the `p`-norm of their group along axis `axis`, as
-/// `torch.nn.functional.normalize` does: by `max(norm, eps)`, which avoids division by zero.
+/// Divides values by the `p`-norm of their group along axis `axis`, like
+/// `torch.nn.functional.normalize`: the divisor is `max(norm, eps)`, which avoids division by zero.
 ///
 /// `p` may be infinite (the largest absolute value) or 0 (the number of nonzero values).
 ///
@@ -113,11 +113,11 @@ pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// Same as [`softmax`], and for a `p` that is negative or NaN.
+/// Same as [`softmax`]; also if `p` is negative or NaN.
 pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<RaggedArray> {
     if p.is_nan() || p < 0.0 {
         return Err(Error::invalid(format!(
-            "normalize: the order of a norm must be 0 or more, not {p}"
+            "normalize: the order of the norm is {p}; it must be 0 or more"
         )));
     }
     apply_to_groups("normalize", array, axis, |values| {
@@ -126,7 +126,6 @@ pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<Rag
     })
 }
 
-/// Returns the `p`-norm; NaN if any value is NaN.
 fn compute_norm(values: &[f64], p: f64) -> f64 {
     if p == 0.0 {
         let count = values.iter().filter(|v| **v != 0.0).count();
@@ -184,7 +183,7 @@ impl LeafGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // The slot of each element of the current axis; several elements may share one.
+        // The slot of each element of the current axis; several elements may share a slot.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);
@@ -236,7 +235,7 @@ macro_rules! float {
                 $wide(value)
             }
             fn narrow(value: f64) -> Self::Native {
-                // NaN is canonical: which NaN a sum yields depends on the CPU.
+                // A sum yields different NaN on different CPUs, so write the canonical NaN.
                 $narrow(if value.is_nan() { f64::NAN } else { value })
             }
         }

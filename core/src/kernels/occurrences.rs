@@ -16,7 +16,7 @@ use crate::error::Result;
 /// Counts the leaves of every list of axis `axis`, or of every row, that are one of `values`, as
 /// `Int64`.
 ///
-/// Equality is that of [`isin`]; null leaves equal no value. A null list gives null.
+/// Equality is as in [`isin`]; null leaves equal no value. A null list gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -34,7 +34,7 @@ use crate::error::Result;
 /// ```
 ///
 /// # Errors
-/// Same as [`isin`], and when the array has no such axis.
+/// Same as [`isin`]; also when the array has no such axis.
 pub fn count_values(
     array: &RaggedArray,
     values: &ArrayRef,
@@ -45,8 +45,8 @@ pub fn count_values(
 
 /// Returns whether any leaf of every list of axis `axis`, or of every row, is one of `values`.
 ///
-/// Equality is that of [`isin`]; null leaves equal no value. A null list gives null. A single
-/// integer, or a single string of a dictionary, is searched for directly, without computing a mask.
+/// Equality is as in [`isin`]; null leaves equal no value. A null list gives null. A single
+/// integer, or a single string of a dictionary, is searched for directly, without a mask.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -64,7 +64,7 @@ pub fn count_values(
 /// ```
 ///
 /// # Errors
-/// Same as [`isin`], and when the array has no such axis.
+/// Same as [`isin`]; also when the array has no such axis.
 pub fn any_value(array: &RaggedArray, values: &ArrayRef, axis: Option<i64>) -> Result<RaggedArray> {
     let Some(wanted) = Needle::new(array.leaves(), values)? else {
         return reduce(&isin(array, values)?, Reduction::Any, axis);
@@ -100,7 +100,8 @@ struct Needle {
 }
 
 impl Needle {
-    /// `None` unless there is exactly one value and the leaves are integers or a dictionary.
+    /// Returns `None` unless there is exactly one value and the leaves are integers or a
+    /// dictionary.
     fn new(leaves: &ArrayRef, values: &ArrayRef) -> Result<Option<Self>> {
         let t = leaves.data_type();
         if values.len() != 1 || values.logical_null_count() > 0 {
@@ -123,7 +124,7 @@ impl Needle {
         if !t.is_integer() {
             return Ok(None);
         }
-        // Converts the value to the type of the leaves; null if that type cannot represent it.
+        // Convert the value to the type of the leaves; null if the type cannot represent it.
         let options = arrow::compute::CastOptions { safe: true, ..Default::default() };
         if !values.data_type().is_integer() {
             return Ok(None);
@@ -148,7 +149,6 @@ impl Needle {
     }
 }
 
-/// Returns the bits of the first integer, zero-extended.
 fn first_value_bits(values: &ArrayRef) -> Result<u64> {
     fn read_first<T: ArrowPrimitiveType<Native: Into<u64>>>(values: &ArrayRef) -> u64 {
         values.as_primitive::<T>().values().first().map_or(0, |v| (*v).into())
@@ -179,7 +179,7 @@ where
         let mut at = range.start;
         for step in flat[range].chunks(STEP) {
             if step.iter().fold(false, |found, v| found | (*v == wanted)) {
-                // Values under nulls do not count.
+                // Values at nulls do not count.
                 let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(at + i));
                 if step.iter().enumerate().any(|(i, v)| *v == wanted && valid(i)) {
                     return true;

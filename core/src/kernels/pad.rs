@@ -17,11 +17,11 @@ use crate::limit::{DEFAULT_LIMIT, check_bytes};
 pub struct PadOptions {
     /// The side on which lists are padded or truncated.
     pub side: Side,
-    /// Value of new leaves, an array of length 1, cast to their type; null when `None`.
+    /// Value of new leaves, an array of length 1, cast to their type; null if `None`.
     pub fill: Option<ArrayRef>,
-    /// Whether longer lists are truncated; otherwise they keep their length.
+    /// Whether to truncate longer lists; otherwise they keep their length.
     pub truncate: bool,
-    /// Approximate limit of the result in bytes, checked before allocation.
+    /// Approximate maximum size of the result in bytes, checked before allocation.
     pub limit: Option<u64>,
 }
 
@@ -31,11 +31,11 @@ impl Default for PadOptions {
     }
 }
 
-/// Contiguous elements of one axis: elements of the input from `source`, or new elements.
+/// Contiguous elements of one axis: elements of the input starting at `source`, or new elements.
 struct ElementRun {
     source: Option<usize>,
     len: usize,
-    /// Row of all of them (0 if sizes are the same for all rows).
+    /// Row of all elements (0 if sizes are the same for all rows).
     row: usize,
 }
 
@@ -43,7 +43,7 @@ struct ElementRun {
 ///
 /// `sizes` has one entry per axis after the rows: a number for all rows, or one per row that
 /// applies to all of its lists; a missing or null size leaves the lists of that axis unchanged. New
-/// leaves have the fill value; new lists are empty, or have the size given for their own axis. Null
+/// leaves have the fill value; new lists are empty, or have the size given for their axis. Null
 /// lists stay null. Leaves may have any type; the result is ragged even if all lists have the same
 /// length.
 ///
@@ -69,7 +69,7 @@ struct ElementRun {
 pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Result<RaggedArray> {
     if sizes.len() != array.axes().len() {
         return Err(Error::invalid(format!(
-            "pad: {} size(s) for {} axes of lists; give one per axis after the rows",
+            "pad: {} size(s) are given for {} axes of lists; give one per axis after the rows",
             sizes.len(),
             array.axes().len()
         )));
@@ -131,20 +131,19 @@ struct PaddedLength {
 }
 
 impl PaddedLength {
-    /// Number of new elements; fits a usize once the total was checked.
+    /// Number of new elements; fits a usize because the total was checked.
     fn new_elements(self) -> usize {
         usize::try_from(self.new).unwrap_or(usize::MAX)
     }
 }
 
-/// Maximum size of an offset, in bytes.
 const OFFSET: usize = 8;
 
 struct LevelTotals {
     kept: u128,
     new: u128,
-    /// Number of lists that were padded or cut, so that their children are no longer contiguous with
-    /// those of the next list.
+    /// Number of lists that were padded or truncated, so that their children and the children of
+    /// the next list are no longer contiguous.
     changed: u128,
 }
 
@@ -164,7 +163,7 @@ impl LevelTotals {
     }
 }
 
-/// Estimates the bytes of padded leaves, assuming that the strings kept have average length.
+/// Estimates the bytes of padded leaves, assuming that the remaining strings have average length.
 fn estimate_leaf_bytes(leaves: &ArrayRef, fill: Option<&ArrayRef>, count: &LevelTotals) -> u128 {
     let total = count.total();
     let validity = if fill.is_none() || leaves.is_nullable() { total.div_ceil(8) } else { 0 };
@@ -290,10 +289,7 @@ fn list_child_runs(
 
 fn convert_fill(fill: &ArrayRef, array: &RaggedArray) -> Result<ArrayRef> {
     if fill.len() != 1 {
-        return Err(Error::invalid(format!(
-            "pad: the fill has {} values; it must be a single value",
-            fill.len()
-        )));
+        return Err(Error::invalid(format!("pad: the fill has {} values; give one", fill.len())));
     }
     cast_exactly("pad: the fill value", fill, array.leaf_type())
 }

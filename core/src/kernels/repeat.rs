@@ -12,9 +12,9 @@ use crate::error::Result;
 use crate::limit::check_size;
 
 /// Repeats every element of axis `axis` (1 or more, negative axes count from the innermost), with
-/// everything below it: numpy's `repeat`, list by list.
+/// everything below it: NumPy's `repeat`, list by list.
 ///
-/// `counts` is one number for all elements, or integers over the lists of the axis or of its outer
+/// `counts` is one integer for all elements, or integers over the lists of the axis or of its outer
 /// levels (one per row, ...). A null count is 0. Null lists stay null.
 ///
 /// ```
@@ -33,8 +33,8 @@ use crate::limit::check_size;
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis or `axis` is 0, for counts that are negative or not integers,
-/// for counts whose lists differ in length, and when the result is larger than
+/// When the array has no such axis or `axis` is 0, counts are negative or not integers, lists of
+/// counts differ in length, or the result exceeds
 /// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn repeat(array: &RaggedArray, axis: i64, counts: Count<'_>) -> Result<RaggedArray> {
     let axis = list_axis(array, axis)?;

@@ -7,10 +7,10 @@ use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Merges axis `axis` (2 or more, negative axes count from the innermost) into the level above it:
-/// the lists of axis `axis - 1` contain the elements of their lists, one after the other.
+/// Merges axis `axis` (2 or more, negative axes count from the innermost) into the level above: the
+/// lists of axis `axis - 1` contain the elements of their lists, one after the other.
 ///
-/// Null lists of axis `axis` disappear, as empty ones do; null lists of axis `axis - 1` stay null.
+/// Null lists of axis `axis` disappear, like empty lists; null lists of axis `axis - 1` stay null.
 /// Leaves and all other levels are shared; only one offset buffer is allocated.
 ///
 /// ```
@@ -34,7 +34,7 @@ pub fn flatten(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let inner = list_axis(array, axis)?;
     if inner == 1 {
         return Err(Error::invalid(format!(
-            "axis {axis} is the outermost level of lists; flattening it would merge rows (use unnest)"
+            "axis {axis} is the outermost level of lists, so flattening it would merge rows; use unnest"
         )));
     }
     let mut axes = array.axes().to_vec();
@@ -68,10 +68,10 @@ pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
     }
 }
 
-/// Drops axis `axis` (1 or more, negative axes count from the innermost), whose lists have one
-/// element each, which replaces its list. A null list becomes a null element.
+/// Drops axis `axis` (1 or more, negative axes count from the innermost). Each of its lists must
+/// have one element, which replaces the list. A null list becomes a null element.
 ///
-/// Copies nothing if no list is null.
+/// If no list is null, copies nothing.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -87,8 +87,8 @@ pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, `axis` is 0, or a list that is not null does not have exactly
-/// one element (named in the message).
+/// When the array has no such axis, `axis` is 0, or a valid list does not have exactly one element
+/// (the message names it).
 pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let at = list_axis(array, axis)?;
     let level = array.axis(at)?;
@@ -121,16 +121,16 @@ pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When `axis` is 0, and when the result would not have such an axis.
+/// When `axis` is 0, or the result cannot have such an axis.
 pub fn unsqueeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     new_axis(array, resolve_axis(axis, array.ndim() + 1, "the array with a new axis")?)
 }
 
 /// Reshapes every list of axis `axis` (1 or more, negative axes count from the innermost): replaces
-/// the axis by one axis per size. Deeper levels are unchanged.
+/// the axis with one axis per size. Deeper levels are unchanged.
 ///
-/// One size may be -1: it is derived from the number of elements, list by list. Elements keep their
-/// order (row-major, as in numpy), and no leaf is copied. Null lists stay null.
+/// One size may be -1, which is inferred from the number of elements, list by list. Elements keep
+/// their order (row-major, as in NumPy), and no leaf is copied. Null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -147,9 +147,9 @@ pub fn unsqueeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis or `axis` is 0, when there are no sizes, two sizes of -1 or
-/// other negative sizes, and when the elements of a list do not fit the sizes (the message names
-/// the list).
+/// When the array has no such axis or `axis` is 0; when there are no sizes, two sizes of -1 or
+/// other negative sizes; when the elements of a list do not fit the sizes (the message names the
+/// list).
 pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedArray> {
     let at = list_axis(array, axis)?;
     let level = array.axis(at)?;
@@ -165,12 +165,12 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
             return refuse("only one size can be -1");
         }
         let Some(product) = usize::try_from(*size).ok().and_then(|s| fixed.checked_mul(s)) else {
-            return refuse(&format!("size {i} is {size}"));
+            return refuse(&format!("size {i} is {size}, which is out of range"));
         };
         fixed = product;
     }
     let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
-    // The open size of a list of `n` elements; 1 if no size is open.
+    // The inferred size for a list of `n` elements; 1 if no size is inferred.
     let share = |n: usize| match open {
         None => (n == fixed).then_some(1),
         Some(_) if fixed == 0 => (n == 0).then_some(0),
@@ -206,7 +206,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
             Some(size) if !first => Layout::Uniform { size, lists: parents },
             Some(size) => lists_like(layout, (0..lists).map(|l| if valid(l) { size } else { 0 }))?,
             None => {
-                // The number of lists per list of the input is the product of the sizes before.
+                // The number of lists per list of the input is the product of the earlier sizes.
                 let before: usize =
                     sizes[..i].iter().filter_map(|s| usize::try_from(*s).ok()).product();
                 let each = (0..lists).filter(|l| i == 0 || valid(*l));

@@ -4,10 +4,10 @@ use arrow::array::{Array, Int64Array};
 
 use crate::error::{Error, Result};
 
-/// An integer argument: the same for all rows or one per row.
+/// An integer argument, for all rows or one per row.
 ///
-/// `None`, or a null in the array, means that the argument is missing: an open end of a slice, no
-/// coordinate.
+/// `None`, or a null in the array, means that the argument is missing, such as an open end of a
+/// slice.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -18,9 +18,9 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub enum RowArg {
-    /// The same for every row.
+    /// One value for all rows.
     All(Option<i64>),
-    /// One per row; the length must be the number of rows.
+    /// One value per row.
     Each(Int64Array),
 }
 
@@ -45,7 +45,7 @@ impl RowArg {
     pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         match self {
             Self::Each(a) if a.len() != rows => Err(Error::invalid(format!(
-                "{what}: {} values for {rows} rows; give one value, or one per row",
+                "{what}: {} values are given for {rows} rows; give one value, or one per row",
                 a.len()
             ))),
             _ => Ok(()),

@@ -1,9 +1,9 @@
 //! Running operations along an axis: running sums, differences, shifts, filled gaps.
 //!
 //! The result has one value per leaf and the lists of the input. Along the innermost axis, an
-//! operation runs over the leaves of each list. Along an outer axis (axis 0 included), it runs over
-//! the leaves at equal positions of the elements of that axis, as a reduction does; elements without
-//! a leaf at the position are skipped.
+//! operation runs over the leaves of each list. Along an outer axis (including axis 0), it runs
+//! over the leaves at the same index of the elements of that axis, as a reduction does; elements
+//! without a leaf at the index are skipped.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,16 +29,16 @@ use crate::array::nulls::with_nulls;
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
-/// A running operation, applied to each value and all values before it.
+/// A running operation: combines each value with all values before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Running {
     /// Sum.
     Sum,
     /// Product.
     Prod,
-    /// Minimum; NaN from the first NaN on.
+    /// Minimum; NaN after the first NaN.
     Min,
-    /// Maximum; NaN from the first NaN on.
+    /// Maximum; NaN after the first NaN.
     Max,
 }
 
@@ -57,7 +57,7 @@ impl Running {
     /// minimum and maximum as the leaves, which must be numbers, booleans or times.
     ///
     /// # Errors
-    /// When leaves of this type have no such result.
+    /// When leaves of this type do not support the operation.
     pub fn output_type(self, leaf: &DataType) -> Result<DataType> {
         let how = match self {
             Self::Sum => Reduction::Sum,
@@ -109,7 +109,8 @@ fn native_type(leaf: &DataType) -> Option<DataType> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, for leaves without such a result, and on integer overflow.
+/// When the array has no such axis, the leaves do not support the operation, or an integer
+/// overflows.
 pub fn running(array: &RaggedArray, how: Running, axis: i64) -> Result<RaggedArray> {
     let out = how.output_type(array.leaf_type())?;
     let leaves = match array.leaf_type() {
@@ -187,7 +188,7 @@ fn accumulate_lists(
         return match leaves.data_type() {
             DataType::Float64 => {
                 let leaves = leaves.as_primitive::<Float64Type>();
-                // NaN is canonical: which NaN a sum yields depends on the CPU.
+                // A sum yields different NaN on different CPUs, so write the canonical NaN.
                 let finish = |acc: f64| if acc.is_nan() { f64::NAN } else { acc };
                 scan_lists::<_, Float64Type, _>(leaves, lists, start, step, finish)
             }
@@ -209,7 +210,7 @@ fn accumulate_lists(
         return scan_lists::<_, UInt64Type, _>(leaves, lists, start, step, |acc| acc)
             .map_err(overflow);
     }
-    // Signed integers, booleans and durations; overflow counts at valid leaves only.
+    // Signed integers, booleans and durations; overflow counts only at valid leaves.
     let leaves = match leaves.data_type() {
         DataType::Duration(_) => reinterpret_values(leaves, &DataType::Int64)?,
         DataType::Boolean => cast(&cast(leaves, &DataType::Int8)?, &DataType::Int64)?,
@@ -221,7 +222,7 @@ fn accumulate_lists(
     reinterpret_values(&found.map_err(overflow)?, out)
 }
 
-/// Scans list by list. The error is the first leaf of the list where `step` failed.
+/// Scans list by list. The error is the first leaf of the list in which `step` failed.
 fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     leaves: &PrimitiveArray<T>,
     lists: &Layout,
@@ -276,7 +277,7 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
         let leaves = leaves.as_primitive::<T>();
         let finish = |acc: Option<T::Native>| acc.unwrap_or_default();
         scan_lists::<T, T, _>(leaves, lists, None, step, finish).map_err(|leaf| {
-            Error::invalid(format!("{name} has no result for leaf {leaf}; this is a bug"))
+            Error::invalid(format!("internal error: {name} has no result for leaf {leaf}"))
         })
     }
     let given = leaves.data_type();
@@ -308,12 +309,12 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
     }
 }
 
-/// Shifts leaves by `n` positions along axis `axis`: each leaf becomes the one `n` positions before
+/// Shifts leaves by `n` elements along axis `axis`: each leaf becomes the leaf `n` elements before
 /// it, or after it for a negative `n`. Leaves without a source become `fill`, a flat array of one
 /// value, or null.
 ///
-/// Along an outer axis the position is that of the element; leaves that the source element lacks
-/// become `fill`, too.
+/// Along an outer axis, elements are shifted; leaves that the source element lacks become `fill`,
+/// too.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -341,7 +342,7 @@ pub fn shift(
     let fill = match fill {
         Some(fill) if fill.len() != 1 => {
             return Err(Error::invalid(format!(
-                "shift: the fill has {} values; it must be a single value",
+                "shift: the fill has {} values; give one",
                 fill.len()
             )));
         }
@@ -370,7 +371,7 @@ pub fn shift(
     array.with_leaves(found)
 }
 
-/// Shifts all leaves as one list, then clears those whose source is in another list.
+/// Shifts all leaves as one list, then clears the leaves whose source is in another list.
 fn shift_lists(
     leaves: &ArrayRef,
     lists: &Layout,
@@ -400,7 +401,7 @@ fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> Bo
     BooleanBuffer::new(bits.into(), 0, len)
 }
 
-/// Shifts all leaves by `far` positions; the ends become null or zero.
+/// Shifts all leaves by `far` elements; the ends become null or zero.
 fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     let len = leaves.len();
     macro_rules! by_width {
@@ -437,8 +438,8 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     Ok(make_array(out.freeze()))
 }
 
-/// Returns every leaf minus the leaf `n` positions before it along axis `axis` (after it for a
-/// negative `n`). Leaves without a counterpart give null, so the lists keep their lengths.
+/// Returns every leaf minus the leaf `n` elements before it along axis `axis` (after it for a
+/// negative `n`). Leaves without such a leaf give null, so the lists keep their lengths.
 ///
 /// Integers and booleans give `Int64`, with an error on overflow; floats keep their type; times
 /// give durations. A null on either side gives null.
@@ -458,7 +459,7 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, for leaves that cannot be subtracted, and on integer overflow.
+/// When the array has no such axis, the leaves cannot be subtracted, or an integer overflows.
 pub fn diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     diff_type(array.leaf_type())?;
     let leaves = match array.leaf_type() {
@@ -538,7 +539,7 @@ pub fn diff_type(leaf: &DataType) -> Result<DataType> {
     })
 }
 
-/// Subtracts unsigned integers through 128 bits; only differences must fit `Int64`.
+/// Subtracts unsigned integers in 128 bits; only the differences must fit `Int64`.
 fn diff_unsigned(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     let before = shift(array, n, None, axis)?;
     let (a, b) = (array.leaves().as_primitive::<UInt64Type>(), before.leaves());
@@ -552,7 +553,7 @@ fn diff_unsigned(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> 
 }
 
 /// Replaces null leaves with the last valid leaf before them along axis `axis`; nulls before the
-/// first valid leaf stay null. NaN is a value.
+/// first valid leaf stay null. NaN is a valid value.
 ///
 /// Shares all buffers if no leaf is null.
 ///
@@ -615,7 +616,7 @@ fn fill_gaps(array: &RaggedArray, axis: i64, back: bool) -> Result<RaggedArray> 
     array.with_leaves(fill_lists(array.leaves(), &nulls, &lists, back)?)
 }
 
-/// Visits only the gaps and the leaves next to them.
+/// Fills the nulls of every list, visiting only the gaps and the leaves next to them.
 fn fill_lists(
     leaves: &ArrayRef,
     nulls: &NullBuffer,

@@ -22,27 +22,27 @@ use crate::error::{Error, Result};
 use crate::index::resolve_position;
 use crate::limit::check_size;
 
-/// Treatment of two values that have the same target.
+/// Treatment of two values with the same target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
-    /// The last one, in the order of the indices, wins.
+    /// The last value, in the order of the indices, wins.
     #[default]
     Last,
     /// Return an error that names the target.
     Refuse,
 }
 
-/// Returns `into` with the elements at `indices` replaced by `values`, list by list.
+/// Replaces the elements of `into` at `indices` with `values`, list by list.
 ///
-/// `indices` has integer leaves and as many levels of lists as the axis that is written to;
-/// `values` has a value per index, in the same lists (values that are lists have the levels of the
-/// elements of `into`). Outer lists are the same in all three. Indices count from 0, negative ones
-/// from the end. Null indices, lists that are null in indices or values, and lists of `into` that
-/// are null are skipped; the latter stay null. An outer list that is null in any of the three is
+/// `indices` has integer leaves, and its levels of lists end at the axis to write to. `values` has
+/// a value per index, in the same lists (values that are themselves lists have the levels of the
+/// elements of `into`). Outer lists are the same in all three. Indices count from 0, negative
+/// indices from the end. Null indices, lists that are null in indices or values, and null lists of
+/// `into` are skipped; the latter stay null. An outer list that is null in any of the three is
 /// null.
 ///
-/// The lists of `into` are shared. Values are converted to the type of its leaves, which must
-/// represent them.
+/// The result shares the lists of `into`. Values are converted to the type of its leaves, which
+/// must be able to represent them.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -64,8 +64,8 @@ pub enum Duplicates {
 ///
 /// # Errors
 /// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
-/// size) or occurs twice in a list with [`Duplicates::Refuse`], when lists differ in length, and
-/// when the type of the leaves cannot represent a value.
+/// size) or occurs twice in a list with [`Duplicates::Refuse`], lists differ in length, or the type
+/// of the leaves cannot represent a value.
 pub fn scatter(
     into: &RaggedArray,
     indices: &RaggedArray,
@@ -75,7 +75,7 @@ pub fn scatter(
     let axis = indices.axes().len();
     if values.axes().len() != into.axes().len() || axis > values.axes().len() {
         return Err(Error::invalid(format!(
-            "scatter: indices with {axis} level(s) of lists, values with {} and an array with {}; values and array need the same number, indices at most as many",
+            "scatter: the indices have {axis} level(s) of lists, the values {} and the array {}; values and array need the same number, indices at most as many",
             values.axes().len(),
             into.axes().len()
         )));
@@ -113,7 +113,7 @@ pub fn scatter(
             }
         }
     }
-    // Source of each element: an element of `into`, or after all of these one of `values`.
+    // Source of each element: an element of `into` or, after all of these, one of `values`.
     let elements = to.layout().children();
     let mut order: Vec<u64> = (0..elements as u64).collect();
     write.for_each(|target_index, value| order[target_index] = (elements + value) as u64)?;
@@ -195,16 +195,16 @@ impl ScatterWrite<'_> {
     }
 }
 
-/// Scatters into new lists of `sizes` elements, which are `fill` (or null) where nothing is
-/// written; see [`scatter`].
+/// Scatters into new lists of `sizes` elements, which are `fill` (or null) unless written to; see
+/// [`scatter`].
 ///
 /// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
 /// the indices, or fewer levels). A list that is null in the indices or has a null size is null.
-/// Elements that are lists are null where nothing is written.
+/// Elements that are themselves lists are null unless written to.
 ///
 /// # Errors
 /// Same as [`scatter`]; also when the fill is not one value that the type of the leaves can
-/// represent, and when the result is larger than
+/// represent, or the result exceeds
 /// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn scatter_new(
     indices: &RaggedArray,
@@ -222,7 +222,7 @@ pub fn scatter_new(
         Some(fill) if inner.axes().is_empty() => {
             if fill.len() != 1 {
                 return Err(Error::invalid(format!(
-                    "scatter: the fill has {} values; it must be a single value",
+                    "scatter: the fill has {} values; give one",
                     fill.len()
                 )));
             }
@@ -241,7 +241,7 @@ pub fn scatter_new(
     scatter(&into, indices, values, duplicates)
 }
 
-/// Returns lists of given sizes to replace the innermost lists of indices, and their validity.
+/// Returns lists of the given sizes to replace the innermost lists of indices, and their validity.
 pub(super) fn new_lists(
     what: &'static str,
     indices: &RaggedArray,

@@ -18,7 +18,7 @@ use super::times::{compare_exactly, exact_seconds};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
-/// The position that is returned among equal elements.
+/// The position to return among equal elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Before them: the number of elements less than the needle.
@@ -28,14 +28,15 @@ pub enum Side {
     Right,
 }
 
-/// Returns, for every row, the position in its ascending list at which the needle would be
-/// inserted: 0 to the length of the list, as numpy's `searchsorted`. [`searchsorted_lists`]
-/// searches for several needles per list.
+/// Returns, for every row, the index in its ascending list at which the needle would be inserted: 0
+/// to the length of the list, like NumPy's `searchsorted`. [`searchsorted_lists`] searches for
+/// several needles per list.
 ///
 /// `needles` is one value for all rows or one per row. Numbers of different types compare by value
 /// (an integer with a float as floats), times of different units exactly; a string needle is parsed
 /// as a time if the lists hold times. NaN sorts after all numbers, null elements after NaN; a null
-/// row or a null needle gives null. For an unsorted list the result is some position within it.
+/// row or a null needle gives null. For an unsorted list the result is an unspecified index within
+/// it.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -58,14 +59,14 @@ pub enum Side {
 pub fn searchsorted(array: &RaggedArray, needles: &dyn Datum, side: Side) -> Result<Int64Array> {
     let [level] = array.axes() else {
         return Err(Error::invalid(format!(
-            "searchsorted needs lists of one level, the array has {}; pick or flatten the others first",
+            "searchsorted takes an array with one level of lists, but the array has {}; pick or flatten the others first",
             array.axes().len()
         )));
     };
     let (given, one) = needles.get();
     if !one && given.len() != array.len() {
         return Err(Error::invalid(format!(
-            "searchsorted: {} needles for {} rows; give one needle, or one per row",
+            "searchsorted: {} needles are given for {} rows; give one needle, or one per row",
             given.len(),
             array.len()
         )));
@@ -75,8 +76,8 @@ pub fn searchsorted(array: &RaggedArray, needles: &dyn Datum, side: Side) -> Res
     find_positions(level, array.leaves(), &needles, which, side)
 }
 
-/// Returns, for every needle, the position in the ascending list for it at which it would be
-/// inserted: 0 to the length of the list, in the lists of the needles.
+/// Returns, for every needle, the index in its ascending list at which it would be inserted: 0 to
+/// the length of the list. The result has the lists of the needles.
 ///
 /// The needles have the outer levels of the array, and either a list of needles for each innermost
 /// list or (with one level less) one needle for each. Types, NaN and nulls are treated as in
@@ -103,8 +104,8 @@ pub fn searchsorted(array: &RaggedArray, needles: &dyn Datum, side: Side) -> Res
 /// ```
 ///
 /// # Errors
-/// When the array is flat, the needles have other levels, lists that are not null differ in length
-/// on an outer level, or the two types cannot be compared.
+/// When the array is flat, the needles have other levels, valid lists differ in length on an outer
+/// level, or the two types cannot be compared.
 pub fn searchsorted_lists(
     array: &RaggedArray,
     needles: &RaggedArray,
@@ -113,7 +114,7 @@ pub fn searchsorted_lists(
     let (levels, given) = (array.axes().len(), needles.axes().len());
     if levels == 0 || (given != levels && given + 1 != levels) {
         return Err(Error::invalid(format!(
-            "searchsorted: needles with {given} level(s) of lists for an array with {levels}; give needles with the same number or one less"
+            "searchsorted: the needles have {given} level(s) of lists, but the array has {levels}; give needles with the same number or one less"
         )));
     }
     let (array, needles) = aligned(array, needles, levels - 1)?;
@@ -121,7 +122,7 @@ pub fn searchsorted_lists(
     let which = match needles.axes().get(levels - 1) {
         Some(lists) if lists.layout().lists() != level.layout().lists() => {
             return Err(Error::invalid(format!(
-                "searchsorted: {} lists of needles for {} lists; give one list of needles per list",
+                "searchsorted: {} lists of needles are given for {} lists; give one list of needles per list",
                 lists.layout().lists(),
                 level.layout().lists()
             )));
@@ -133,7 +134,6 @@ pub fn searchsorted_lists(
     needles.with_leaves(std::sync::Arc::new(found))
 }
 
-/// Finds the positions of needles in the lists of `level`.
 fn find_positions(
     level: &ListAxis,
     leaves: &ArrayRef,
@@ -193,11 +193,8 @@ fn unpack_dictionary(values: &ArrayRef) -> Result<ArrayRef> {
 
 #[derive(Clone, Copy)]
 enum NeedleLayout<'a> {
-    /// The same needle in all lists.
     One,
-    /// One needle per list.
     PerList,
-    /// A list of needles per list.
     Lists(&'a Layout),
 }
 

@@ -1,5 +1,5 @@
 //! Hashing of numbers with secret random factors of this process, so that colliding keys cannot be
-//! constructed. No result depends on them.
+//! constructed. No result depends on the factors.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ pub(crate) fn mix_bits(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Multiplies and combines both halves of the product by exclusive or.
+/// Multiplies, and combines both halves of the product by exclusive or.
 #[inline(always)]
 pub(crate) fn fold_product(a: u64, b: u64) -> u64 {
     let wide = u128::from(a) * u128::from(b);
@@ -25,7 +25,7 @@ pub(crate) fn random_seed() -> u64 {
     std::collections::hash_map::RandomState::new().build_hasher().finish()
 }
 
-/// Hash function with a secret start.
+/// Hash function with a secret seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Seeded {
     start: u64,
@@ -111,7 +111,7 @@ mod tests {
     fn keys_made_to_meet_do_not() {
         const N: u64 = 1 << 14;
         let c = 0x9e37_79b9_7f4a_7c15u64;
-        // All of them collide if a fixed factor is used and the halves are folded.
+        // All of these collide if a fixed factor is used and the halves are folded.
         let h = |i: u64| i << 25;
         let crafted: Vec<u64> =
             (1..=N).map(|i| inverse(c).wrapping_mul(h(i) ^ (h(i) >> 32))).collect();

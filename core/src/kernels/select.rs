@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 /// # Errors
 /// When the types are incompatible.
 pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
-    // Choosing between two values needs the common type that `minimum` uses.
+    // A choice between two values needs the common type of `minimum`.
     Types::new(Op::Minimum, a, b).map(|types| types.output().clone()).map_err(|e| match e {
         Error::Type { expected, found, .. } => {
             Error::Type { what: "a choice of two values".into(), expected, found }
@@ -27,8 +27,8 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
     })
 }
 
-/// Returns the leaf of `yes` where the mask is true, and the leaf of `no` elsewhere; a null mask
-/// selects `no`, as SQL's CASE does.
+/// Returns the leaf of `yes` if the mask is true, otherwise the leaf of `no`; a null mask selects
+/// `no`, like CASE in SQL.
 ///
 /// Mask and sides are broadcast like the operands of [`binary`](super::elementwise::binary): same
 /// lists, outer levels only, lists of one element, or a scalar. A list that is null in any of them
@@ -51,13 +51,13 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
 /// ```
 ///
 /// # Errors
-/// When the mask is not Boolean, the types are incompatible, or lists differ in length.
+/// When the mask is not boolean, the types are incompatible, or lists differ in length.
 pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<RaggedArray> {
     if *mask.leaf_type() != DataType::Boolean {
         return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
     }
     let to = common_type(yes.operand_type(), no.operand_type())?;
-    // Broadcast to the full lists first, then each side to these.
+    // Broadcast to the full lists first, then each side to these lists.
     let mut shape = mask.clone();
     for side in [yes, no] {
         if let Operand::Array(a) = side {
@@ -132,7 +132,7 @@ pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray>
 
 /// Casts the leaves to another type; the lists are shared.
 ///
-/// Floats are truncated to integers, as by casts of Arrow and SQL engines.
+/// Floats are truncated to integers, like casts of Arrow and SQL engines.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -56,7 +56,7 @@ pub fn lengths(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// Returns the number of valid leaves of every row; null for a null row.
 ///
 /// Unlike [`lengths`], which counts elements of one level including nulls, this counts values of
-/// all levels together, as SQL's `count` does.
+/// all levels together, like SQL's `count`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -89,7 +89,7 @@ pub fn count(array: &RaggedArray) -> Result<Int64Array> {
     Ok(Int64Array::try_new(values, lists.nulls().cloned())?)
 }
 
-/// Returns the shape of every row as a list of `ndim - 1` numbers: its own length, then the size of
+/// Returns the shape of every row as a list of `ndim - 1` numbers: its length, then the size of
 /// each deeper axis if it is uniform (a FixedSizeList) and -1 if it is ragged. Null for a null row.
 pub fn row_shapes(array: &RaggedArray) -> Result<RaggedArray> {
     let deeper: Vec<i64> = array
@@ -107,7 +107,7 @@ pub fn row_shapes(array: &RaggedArray) -> Result<RaggedArray> {
     })
 }
 
-/// Returns the padded shape of every row as a list of `ndim - 1` numbers: its own length, then the
+/// Returns the padded shape of every row as a list of `ndim - 1` numbers: its length, then the
 /// length of its longest list on each deeper axis (0 if it has none). Null for a null row.
 ///
 /// ```
@@ -175,7 +175,7 @@ fn collect_shapes(
 pub(crate) fn list_axis(array: &RaggedArray, axis: i64) -> Result<usize> {
     match resolve_axis(axis, array.ndim(), "the array")? {
         0 => Err(Error::invalid(format!(
-            "axis {axis} is the rows, which this function does not cross; axes of lists are 1 to {} or, from the innermost, -1 to -{}",
+            "axis {axis} is the rows, which this function does not combine; use an axis of lists, 1 to {} or, from the innermost, -1 to -{}",
             array.ndim() - 1,
             array.ndim() - 1
         ))),

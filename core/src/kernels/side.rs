@@ -1,11 +1,11 @@
-//! [`Side`]: where padding goes.
+//! [`Side`]: the side of padding.
 
 use crate::error::{Error, Result};
 
 /// Side of the padding, at every level.
 ///
-/// Lists that are too long are cut on the same side: `Right` keeps the first elements, `Left` the
-/// last ones.
+/// Lists that are too long are truncated on the same side: `Right` keeps the first elements, `Left`
+/// the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Side {
     /// Values first, then padding: `[1, 2, 0]`.
@@ -23,7 +23,7 @@ impl std::str::FromStr for Side {
         match s {
             "right" => Ok(Self::Right),
             "left" => Ok(Self::Left),
-            _ => Err(Error::invalid(format!("the padding side is 'left' or 'right', not {s:?}"))),
+            _ => Err(Error::invalid(format!("the padding side is {s:?}; use 'left' or 'right'"))),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Order within lists: sorting, argsort, ranks, distinct values.
 //!
 //! Sorting is stable in both directions. 0.0 and -0.0 are equal, and all NaN are equal. NaN is
-//! greater than any number, as in SQL here, so it sorts last in ascending and first in descending
-//! order. The position of nulls is a separate option.
+//! greater than any number, as SQL does in this crate, so it sorts last in ascending and first in
+//! descending order. A separate option places nulls.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -28,9 +28,9 @@ use crate::error::{Error, Result};
 /// Sort order. The default is ascending with nulls last, as in DuckDB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Order {
-    /// Largest first.
+    /// Sorts in descending order.
     pub descending: bool,
-    /// Nulls before all values instead of after them.
+    /// Sorts nulls before all values instead of after them.
     pub nulls_first: bool,
 }
 
@@ -72,7 +72,7 @@ pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(take(leaves, &positions, None)?)
 }
 
-/// Returns the positions within each innermost list in sorted order, as `Int64`; the lists are
+/// Returns the indices within each innermost list in sorted order, as `Int64`; the lists are
 /// shared.
 ///
 /// ```
@@ -102,8 +102,7 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(Arc::new(Int64Array::from(found)))
 }
 
-/// Returns the position of every leaf in its [`sort`]ed innermost list, counted from 0; null for a
-/// null leaf.
+/// Returns the index of every leaf in its [`sort`]ed innermost list; null for a null leaf.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -140,7 +139,7 @@ pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 ///
 /// `by` has the lists of the array, or only its outer levels: then whole elements of an outer axis
 /// are sorted (visits by their times). A list that is null on either side keeps its validity; a
-/// list that is null in `by` only loses its elements.
+/// list that is null only in `by` loses its elements.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -158,13 +157,13 @@ pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When `by` is flat or has more levels than the array, when two lists differ in length, and when
-/// the values of `by` cannot be compared.
+/// When `by` is flat or has more levels than the array, two lists differ in length, or the values
+/// of `by` cannot be compared.
 pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<RaggedArray> {
     let axis = by.axes().len();
     if axis == 0 || axis > array.axes().len() {
         return Err(Error::invalid(format!(
-            "sorting an array with {} level(s) of lists by one with {axis}; it needs at least one and no more than the array",
+            "the array has {} level(s) of lists, but the array to sort by has {axis}; it needs at least one level, and no more than the sorted array",
             array.axes().len()
         )));
     }
@@ -180,7 +179,7 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
 
 /// Returns the distinct values of every innermost list in ascending order, without nulls.
 ///
-/// All NaN are one value. A null list stays null.
+/// All NaN count as one value. A null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -313,7 +312,7 @@ macro_rules! floats {
 }
 floats!(f32 => u32, 1 << 31, f64 => u64, 1 << 63);
 
-/// Runs `$typed` with the leaves in their native type, and `$other` for types without one.
+/// Evaluates `$typed` with the leaves in their native type, or `$other` for types without one.
 macro_rules! dispatch_native {
     ($leaves:expr, $values:ident, $t:ident => $typed:expr, $other:expr) => {{
         macro_rules! run {
@@ -346,7 +345,7 @@ macro_rules! dispatch_native {
     }};
 }
 
-/// Sorts values without nulls by their keys; `None` for types that only compare.
+/// Sorts values without nulls by their keys; `None` for types that support only comparison.
 fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option<ArrayRef>> {
     fn sort_typed_values<T: ArrowPrimitiveType<Native: Sortable>>(
         values: &ArrayRef,
@@ -382,7 +381,8 @@ fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option
     }))
 }
 
-/// Unpacks dictionaries of floats: comparing dictionary keys would distinguish the zeros and NaN.
+/// Decodes dictionaries of floats, because a comparison of dictionary keys would distinguish the
+/// zeros and NaN.
 pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
     match leaves.data_type() {
         DataType::Dictionary(_, values) if values.is_floating() => Ok(Some(cast(leaves, values)?)),
@@ -390,7 +390,6 @@ pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayR
     }
 }
 
-/// Returns the leaf indices of every list in sorted order.
 fn argsort_leaves(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<UInt64Array> {
     if let Some(leaves) = unpack_float_dictionary(leaves)? {
         return argsort_leaves(&leaves, lists, order);
@@ -429,7 +428,7 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
             out.extend(scratch.iter().map(|(_, i)| *i));
         });
     }
-    // Key and position in one number: the position breaks ties.
+    // Key and index in one number: the index breaks ties.
     let mut scratch: Vec<u64> = Vec::new();
     argsort_lists(nulls, lists, order, |valid, out| {
         let Some(first) = valid.first().copied() else { return };
@@ -472,7 +471,7 @@ fn make_leaf_comparator(leaves: &ArrayRef) -> Result<Compare> {
     Ok(make_comparator(leaves, leaves, SortOptions::default())?)
 }
 
-/// Sorts the valid positions of each list, and puts null positions before or after them.
+/// Sorts the valid indices of each list, and puts null indices before or after them.
 fn argsort_lists(
     nulls: Option<&NullBuffer>,
     lists: &Layout,
@@ -524,7 +523,7 @@ pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize
 }
 
 /// Returns whether the leaves of every innermost list are in order, with nulls only at the end that
-/// `order` gives them; search in lists requires this.
+/// `order` requires; search in lists requires this.
 ///
 /// One value per innermost list, null for a null list.
 ///

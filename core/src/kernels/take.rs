@@ -17,16 +17,16 @@ use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::index::resolve_position;
 
-/// Takes the elements of every list at the indices in the list of `indices` for it, in that order
-/// (numpy's `take`, list by list).
+/// Takes the elements of every list at the indices in the corresponding list of `indices`, in that
+/// order (NumPy's `take`, list by list).
 ///
-/// `indices` has integer leaves and as many levels of lists as the axis it selects on: with one
-/// level it selects elements of axis 1 with everything below them, with two levels elements of axis
-/// 2, and so on. Its outer lists have the lengths of the array's. Indices count from 0, negative
-/// ones from the end, and may repeat. A null index gives a null element; a list that is null on
-/// either side gives a null list.
+/// `indices` has integer leaves, and its levels of lists end at the axis to select from: one level
+/// selects elements of axis 1 with everything below them, two levels select elements of axis 2, and
+/// so on. Its outer lists have the lengths of the array's. Indices count from 0, negative indices
+/// from the end, and may repeat. A null index gives a null element; a list that is null on either
+/// side gives a null list.
 ///
-/// The lists of the result are those of the indices, shared if no list of the array is null.
+/// The result has the lists of the indices, shared if no list of the array is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -46,13 +46,13 @@ use crate::index::resolve_position;
 ///
 /// # Errors
 /// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
-/// size), when the indices are not integers, have no levels or more levels than the array, and when
-/// outer lists differ in length.
+/// size), the indices are not integers, have no levels or more levels than the array, or outer
+/// lists differ in length.
 pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     take_elements("take", array, indices)
 }
 
-/// Takes the entries of every sample at the indices for it: [`take`] under its name for batches.
+/// Takes the entries of every sample at its indices: [`take`] under its name for batches.
 ///
 /// # Errors
 /// Same as [`take`].
@@ -84,7 +84,7 @@ pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
 }
 
-/// Returns the axis that indices select on, both arrays aligned, and the indices as integers.
+/// Returns the axis that indices select from, both arrays aligned, and the indices as integers.
 pub(super) fn align_indices(
     what: &'static str,
     array: &RaggedArray,
@@ -93,7 +93,7 @@ pub(super) fn align_indices(
     let axis = indices.axes().len();
     if axis == 0 || axis > array.axes().len() {
         return Err(Error::invalid(format!(
-            "{what}: indices with {axis} level(s) of lists for an array with {}; they need at least one and no more than the array",
+            "{what}: the indices have {axis} level(s) of lists, but the array has {}; the indices need at least one level, and no more than the array",
             array.axes().len()
         )));
     }
@@ -160,7 +160,7 @@ fn take_elements(
     with_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
 }
 
-/// Returns `a` with the outer levels also null where those of `b` are null.
+/// Returns `a` with outer lists also null if they are null in `b`.
 pub(super) fn merge_outer_nulls(
     a: &RaggedArray,
     b: &RaggedArray,

@@ -17,11 +17,11 @@ use crate::error::{Error, Result};
 pub enum TextTest<'a> {
     /// SQL's `LIKE`: `%` matches any string, `_` any character; a backslash escapes them.
     Like(&'a str),
-    /// Like [`Like`](Self::Like), ignoring case.
+    /// Same as [`Like`](Self::Like), ignoring case.
     ILike(&'a str),
-    /// Starts with this prefix.
+    /// The string starts with this prefix.
     StartsWith(&'a str),
-    /// Contains a match of a regular expression, in the syntax of the `regex` crate.
+    /// The string has a match of a regular expression, in the syntax of the `regex` crate.
     Matches {
         /// The regular expression.
         pattern: &'a str,
@@ -34,7 +34,7 @@ impl TextTest<'_> {
     /// Checks that the predicate can be evaluated.
     ///
     /// # Errors
-    /// When a regular expression is malformed; the message shows where.
+    /// When a regular expression is malformed; the message shows the place.
     pub fn check(&self) -> Result<()> {
         self.evaluate(&(Arc::new(StringArray::new_null(0)) as ArrayRef)).map(|_| ())
     }
@@ -94,7 +94,7 @@ pub fn is_text(leaf: &DataType) -> bool {
 
 /// Evaluates a predicate on every leaf; null for a null leaf. The lists of the array are shared.
 ///
-/// Dictionaries are tested once per value, see [`over_values`].
+/// Dictionaries are tested once per value; see [`over_values`].
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,7 +1,8 @@
 //! Exact comparison and conversion of instants, durations and intervals in different units.
 //!
-//! Casting to the finer of two units fails for the year 2999 in nanoseconds, and casting to the
-//! coarser one drops digits. Values are therefore compared as `i128`, which represents all of them.
+//! A cast to the finer of two units fails for the year 2999 in nanoseconds, and a cast to the
+//! coarser unit drops digits. Values are therefore compared as `i128`, which represents all of
+//! them.
 
 use std::sync::Arc;
 
@@ -46,8 +47,8 @@ pub fn interval_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, Some(DAYS_PER_MONTH))?, &INTERVAL_NANOSECONDS)
 }
 
-/// Converts values to the unit of a timestamp or duration type; null where a value is not a
-/// multiple of the unit. A time zone only changes the type: instants stay the same.
+/// Converts values to the unit of a timestamp or duration type; null if a value is not a multiple
+/// of the unit. A time zone only changes the type: instants stay the same.
 ///
 /// # Errors
 /// For an interval with months, and for other types.
@@ -63,9 +64,6 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
 }
 
 /// Converts like [`exactly_in`]; `None` if any value is not a multiple of the unit.
-///
-/// # Errors
-/// Same as [`exactly_in`].
 pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
     let converted = exactly_in(values, to)?;
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
@@ -83,7 +81,7 @@ pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
     (span(a) && span(b)) || (zoned(a).is_some() && zoned(a) == zoned(b))
 }
 
-/// Casts to `to` with the exact conversions of this module; `None` for casts left to Arrow.
+/// Casts to `to` with the exact conversions of this module; `None` for casts that Arrow performs.
 pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
     let from = values.data_type();
     let interval = matches!(from, DataType::Interval(_));
@@ -99,7 +97,7 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
         DataType::Duration(unit) if interval => Some(in_unit(values, to).and_then(|found| {
             found.ok_or_else(|| {
                 Error::invalid(format!(
-                    "an interval with a duration: the interval is not a whole number of {unit:?}s, the unit of the duration, or too long for it; cast the duration to another unit"
+                    "the interval is not a whole number of {unit:?}s, the unit of the duration, or too long for it; cast the duration to another unit"
                 ))
             })
         })),
@@ -121,7 +119,7 @@ pub fn per_unit(unit: TimeUnit) -> i128 {
     }
 }
 
-/// Converts to nanoseconds; with `days_per_month` of `None`, months are an error.
+/// Converts to nanoseconds; if `days_per_month` is `None`, months are an error.
 fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<Decimal128Array> {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     let strict = CastOptions { safe: false, ..CastOptions::default() };
@@ -138,7 +136,7 @@ fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<De
                     (0..spans.len()).find(|&i| spans.is_valid(i) && spans.value(i).months != 0)
             {
                 return Err(Error::invalid(format!(
-                    "the interval {} with a duration: a month has no fixed length; write INTERVAL '30 days'",
+                    "the interval {} cannot be compared with a duration, because a month has no fixed length; write INTERVAL '30 days'",
                     array_value_to_string(spans, row)?
                 )));
             }

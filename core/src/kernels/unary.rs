@@ -33,7 +33,7 @@ use crate::error::{Error, Result};
 /// | `IsNan` | Boolean | Boolean | - |
 /// | `IsNull` | Boolean | Boolean | Boolean |
 ///
-/// The definitions are numpy's (`numpy.sign`, `numpy.round`, ...): NaN stays NaN, the square root
+/// The definitions are NumPy's (`numpy.sign`, `numpy.round`, ...): NaN stays NaN, the square root
 /// of a negative number is NaN, and the logarithm of 0 is negative infinity. Half precision is
 /// computed in 32 bits, all other types in their own width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,7 +62,7 @@ pub enum Unary {
     Log10,
     /// Logical negation of a boolean.
     Not,
-    /// Whether a leaf is null; never null itself.
+    /// Whether a leaf is null; the result is never null.
     IsNull,
     /// Whether a number is NaN; false for integers.
     IsNan,
@@ -92,7 +92,7 @@ impl Unary {
     /// Returns the type of the result.
     ///
     /// # Errors
-    /// When the function does not exist for leaves of this type.
+    /// When leaves of this type do not support the function.
     pub fn output_type(self, leaf: &DataType) -> Result<DataType> {
         let unsupported = |expected: &str| Err(Error::type_of(self.name(), expected, leaf));
         match self {
@@ -134,7 +134,7 @@ impl Unary {
 /// ```
 ///
 /// # Errors
-/// When the function does not exist for the leaves, or the result of an integer overflows.
+/// When the leaves do not support the function, or the result of an integer overflows.
 pub fn unary(function: Unary, array: &RaggedArray) -> Result<RaggedArray> {
     function.output_type(array.leaf_type())?;
     let leaves = array.leaves();
@@ -251,7 +251,9 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
                 let made = try_unary::<_, _, T>(values, |v| {
                     let rounded = round_tens(v.into(), decimals.unsigned_abs());
                     T::Native::try_from(rounded).map_err(|_| {
-                        ArrowError::ArithmeticOverflow(format!("{v:?} rounds to {rounded}"))
+                        ArrowError::ArithmeticOverflow(format!(
+                            "{v:?} rounds to {rounded}, which the type cannot hold"
+                        ))
                     })
                 });
                 made.map_err(|e| Error::invalid(format!("round: {e}; cast to a wider type first")))?
@@ -347,7 +349,7 @@ impl FromDouble for f64 {
 fn round_to(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals.saturating_abs());
     if scale.is_infinite() {
-        // No float has digits that far right, and no value reaches half a unit that far left.
+        // No float has decimals that far right, and no value reaches half a unit that far left.
         let none = decimals < 0 && value.is_finite();
         return if none { 0f64.copysign(value) } else { value };
     }
@@ -356,6 +358,6 @@ fn round_to(value: f64, decimals: i32) -> f64 {
     } else {
         (value / scale).round_ties_even() * scale
     };
-    // Scaling overflowed: the value has no digits at that position.
+    // The scaling overflowed: the value has no digits at that place.
     if out.is_finite() || !value.is_finite() { out } else { value }
 }

@@ -1,4 +1,4 @@
-//! [`Batch`]: named tensors and the items they hold.
+//! [`Batch`]: named tensors and their items.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::options::Form;
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// One batch: tensors by name, and the items they are made of.
+/// One batch: tensors by name, and the items they are built from.
 ///
 /// When the batch and all clones of its tensors are dropped, its memory returns to the loader for a
 /// later batch.
@@ -18,24 +18,24 @@ use crate::error::{Error, Result};
 /// the column has a value.
 ///
 /// **Packed**: every column under its name, flat; `dim{d}/cu_seqlens` (int32, `[B + 1]`, from 0):
-/// the ends of the items on axis `d`; `dim{d}/position_ids` (flat): the position of each element of
-/// axis `d` within its item, from 0; for axes from 2 on also `dim{d}/offsets` (int32, from 0): the
-/// ends of the lists of axis `d`, one list per element of the axis before (on axis 1 the lists are
-/// the items); `{column}/valid` (bool, flat).
+/// the cumulative lengths of the items on axis `d`; `dim{d}/position_ids` (flat): the index of each
+/// element of axis `d` within its item; for axes from 2 on also `dim{d}/offsets` (int32, from 0):
+/// the offsets of the lists of axis `d`, one list per element of the previous axis (on axis 1 the
+/// lists are the items); `{column}/valid` (bool, flat).
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub(super) number: usize,
     pub(super) form: Form,
     pub(super) items: Vec<Item>,
     pub(super) tensors: Vec<(Arc<str>, DenseTensor)>,
-    /// Per axis from 0: the number of elements, and the largest number in one item.
+    /// Number of elements, and largest number of elements of an item, by axis from 0.
     pub(super) elements: Vec<(usize, usize)>,
     pub(super) occupied: usize,
 }
 
 impl Batch {
-    /// Returns the number of the batch in the epoch (in the loader's
-    /// [part](super::LoaderOptions::part)), from 0.
+    /// Returns the index of the batch in the epoch (within the loader's
+    /// [part](super::LoaderOptions::part)).
     pub fn number(&self) -> usize {
         self.number
     }
@@ -50,7 +50,7 @@ impl Batch {
         self.items.len()
     }
 
-    /// Returns whether the batch has no items, which no batch of an epoch is.
+    /// Returns whether the batch has no items; batches of an epoch always have items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -60,12 +60,12 @@ impl Batch {
         &self.items
     }
 
-    /// Returns the tensors with their names: columns in order, then masks or offsets.
+    /// Returns the tensors with their names: the columns in order, then masks or offsets.
     pub fn tensors(&self) -> &[(Arc<str>, DenseTensor)] {
         &self.tensors
     }
 
-    /// Returns only the tensors.
+    /// Returns the tensors without the items.
     pub fn into_tensors(self) -> Vec<(Arc<str>, DenseTensor)> {
         self.tensors
     }
@@ -81,15 +81,16 @@ impl Batch {
         })
     }
 
-    /// Returns the number of elements of an axis in all items, before cutting; axis 0 is the items.
+    /// Returns the number of elements of an axis in all items, before truncation; axis 0 is the
+    /// items.
     ///
     /// # Errors
-    /// When no tensor of the batch lives on that axis or a deeper one.
+    /// When the batch has no tensor on this axis or below it.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
         Ok(self.axis(axis)?.0)
     }
 
-    /// Returns the largest number of elements of an axis in one item: the `max_seqlen` for
+    /// Returns the largest number of elements of an axis in one item, which is the `max_seqlen` for
     /// `dim{d}/cu_seqlens`.
     ///
     /// # Errors
@@ -111,7 +112,7 @@ impl Batch {
         self.tensors.iter().map(|(_, t)| t.nbytes()).sum()
     }
 
-    /// Returns the bytes of the cells that are not padding.
+    /// Returns the number of bytes that are not padding.
     pub fn occupied_bytes(&self) -> usize {
         self.occupied
     }

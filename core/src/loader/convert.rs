@@ -4,18 +4,17 @@ use half::f16;
 
 use crate::dense::DType;
 
-/// Converts elements (native bytes, not necessarily aligned) to another type; returns `false` if
-/// one does not fit.
+/// Converts elements (native bytes, not necessarily aligned) to another type; returns `false` if a
+/// value does not fit.
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
-/// A number that is read from and written to the bytes of a tensor.
 trait NativeNumber: Copy {
     const SIZE: usize;
     fn read(bytes: &[u8]) -> Self;
     fn write(self, out: &mut [u8]);
 }
 
-/// A conversion that is exact where possible; integers become the nearest float.
+/// A conversion that is exact if possible; integers become the nearest float.
 trait FromNumber<S>: Sized {
     fn from_number(value: S) -> Option<Self>;
 }
@@ -145,7 +144,7 @@ pub(super) fn find_converter(from: DType, to: DType) -> Option<Convert> {
         })
     }
     match from {
-        // A boolean has the same byte as an integer of 8 bits.
+        // A boolean has the same byte as an 8-bit integer.
         T::Bool if matches!(to, T::U8 | T::I8) => Some(|from, out| {
             out.copy_from_slice(from);
             true

@@ -1,4 +1,4 @@
-//! [`BatchDraft`]: everything about a batch but its values.
+//! [`BatchDraft`]: the layout of a batch without its values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::dense::densify::count_bytes;
 use crate::dense::{DType, DenseOptions, Side, Size};
 use crate::error::{Error, Result};
 
-/// Largest possible size of each axis of a padded batch, rows first.
+/// Returns the largest possible size of each axis of a padded batch, rows first.
 pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
     let mut shape = vec![options.batch_size];
     for axis in 1..source.ndim {
@@ -44,7 +44,7 @@ pub(super) struct BatchDraft {
     lists: BatchLists,
     facts: Option<BatchLists>,
     pub(super) elements: Vec<(usize, usize)>,
-    /// Bytes of all tensors, and of the cells that are not padding.
+    /// Number of bytes of all tensors, and of their part that is not padding.
     pub(super) bytes: usize,
     pub(super) occupied: usize,
 }
@@ -56,7 +56,7 @@ pub(super) struct BatchLists {
 }
 
 impl EpochPlan {
-    /// Lays out a batch without its values, and refuses it if it is too large.
+    /// Lays out a batch without its values, or returns an error if it exceeds the limit.
     pub(super) fn draft_batch(&self, batch: usize) -> Result<BatchDraft> {
         let inner = &self.inner;
         let options = &inner.options;
@@ -73,7 +73,7 @@ impl EpochPlan {
         let lists = BatchLists { frame, grid };
         let facts = match (&inner.source.facts, depth(true)) {
             (Some(facts), Some(depth)) => {
-                // All facts of the row, whatever its window.
+                // Take all facts of the row; its window does not matter.
                 let rows = items.iter().map(|item| {
                     let n = facts.source.shards[item.shard].layouts[0].length(item.row);
                     Item { events: 0..n, ..*item }
@@ -115,7 +115,7 @@ impl EpochPlan {
         )?;
         draft.occupied = match options.form {
             Form::Padded => {
-                // Counting walks over the lists, so count once per axis and not once per tensor.
+                // Counting walks over the lists, so count once per axis instead of once per tensor.
                 let count = |lists: &BatchLists, depth: usize| -> Vec<usize> {
                     let grid = lists.grid.as_ref();
                     (0..=depth).map(|d| grid.map_or(0, |grid| grid.count_occupied(d))).collect()
@@ -171,7 +171,7 @@ impl BatchDraft {
         &self.lists(facts).frame
     }
 
-    /// Returns the events of an item, counted from the first of its row.
+    /// Returns the events of an item, counted from the first event of its row.
     pub(super) fn events(&self, item: usize) -> Range<usize> {
         match self.spans.get(item) {
             Some(span) => span.of_row.clone(),

@@ -1,4 +1,4 @@
-//! [`Epoch`]: iterator over the batches of one epoch, made by the caller or by threads.
+//! [`Epoch`]: iterator over the batches of an epoch, built by the caller or by threads.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,10 +12,11 @@ use crate::error::{Error, Result};
 
 /// The batches of one epoch, in order.
 ///
-/// A batch that cannot be made is an error in its position; the batches after it still follow. At
-/// most [`threads`](super::LoaderOptions::threads) + [`prefetch`](super::LoaderOptions::prefetch)
+/// A batch that cannot be built yields an error; the next batches still follow. At most
+/// [`threads`](super::LoaderOptions::threads) + [`prefetch`](super::LoaderOptions::prefetch)
 /// batches (`1 + prefetch` large ones) exist at a time, provided that each is dropped before the
-/// next is requested. Dropping the iterator waits for the batches being made and starts no others.
+/// next is requested. Dropping the iterator waits for the batches that are being built and starts
+/// no others.
 #[derive(Debug)]
 pub struct Epoch {
     plan: Arc<EpochPlan>,
@@ -26,20 +27,19 @@ pub struct Epoch {
 #[derive(Debug)]
 struct Workers {
     pool: Arc<ThreadPool>,
-    /// Whether the pool is shared, so that our jobs may wait for other work.
+    /// Whether the pool is shared, so that the jobs of this epoch may wait for other work.
     foreign: bool,
     in_flight: usize,
-    /// Whether all threads make one batch together, tensor by tensor.
+    /// Whether all threads build one batch together, tensor by tensor.
     together: bool,
     shared: Arc<EpochState>,
 }
 
-/// Size in bytes from which all threads make a batch together: the throughput is the same, the
-/// first batch is ready sooner, and only one batch needs memory. Below, each thread makes its own
-/// batch.
+/// Size in bytes from which all threads build a batch together: the throughput is the same, the
+/// first batch is ready sooner, and only one batch needs memory. Below it, each thread builds its
+/// own batch.
 const LARGE: usize = 8 << 20;
 
-/// State shared by the threads of an epoch and its iterator.
 #[derive(Debug)]
 struct EpochState {
     plan: Arc<EpochPlan>,
@@ -49,16 +49,16 @@ struct EpochState {
 
 #[derive(Debug)]
 struct Progress {
-    /// The next batch to be claimed, and the first that must not be made yet.
+    /// The next batch to claim, and the first batch that must not be built yet.
     unclaimed: usize,
     limit: usize,
     /// Results of the batches `first`, `first + 1`, ..
     first: usize,
     done: VecDeque<Option<Result<Batch>>>,
     running: usize,
-    /// Whether a job is making one batch after the other.
+    /// Whether a job is building one batch after the other.
     in_turn: bool,
-    /// Number of running batches that have been skipped meanwhile.
+    /// Number of batches that were skipped while they were being built.
     skipped: usize,
 }
 
@@ -72,9 +72,9 @@ impl Epoch {
         let mut epoch = Self { plan, next: 0, workers: None };
         if let Some((pool, foreign)) = pool {
             let options = &epoch.plan.inner.options;
-            // In a shared pool, a thread waiting for the tensors of a batch could pick up work that
-            // waits for that batch. A draft that fails counts as small; making the batch reports
-            // the error.
+            // In a shared pool, a thread that waits for the tensors of a batch could pick up work
+            // that waits for that batch. A draft that fails counts as small; building the batch
+            // reports the error.
             let together = !foreign
                 && pool.current_num_threads() > 1
                 && first < epoch.plan.num_batches()
@@ -92,13 +92,13 @@ impl Epoch {
         &self.plan
     }
 
-    /// Returns the number of the next batch.
+    /// Returns the index of the next batch.
     pub fn position(&self) -> usize {
         self.next
     }
 
-    /// Continues with batch `batch`; batches in between are not made. Skipping forward keeps the
-    /// batches made ahead; skipping back makes them again. Past the end, the iterator is empty.
+    /// Continues with batch `batch`; batches in between are not built. Skipping forward keeps the
+    /// prefetched batches; skipping back builds them again. Past the end, the iterator is empty.
     pub fn skip_to(mut self, batch: usize) -> Self {
         self.move_to(batch);
         self
@@ -139,7 +139,7 @@ impl Iterator for Epoch {
         (left, Some(left))
     }
 
-    /// Skips `n` batches: those not yet claimed are not made, and those made ahead are kept.
+    /// Skips `n` batches: unclaimed batches are not built, and prefetched batches are kept.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.move_to(self.next.saturating_add(n));
         self.next()
@@ -162,7 +162,7 @@ impl Workers {
     fn next_batch(&self, batch: usize) -> Result<Batch> {
         let shared = &self.shared;
         let mut state = shared.lock_state();
-        // Skipped batches hold memory until they are made, so they count against the limit.
+        // Skipped batches hold memory until they are built, so they count against the limit.
         let ahead = self.in_flight.saturating_sub(state.skipped).max(1);
         let end = shared.plan.num_batches().min(batch.saturating_add(ahead));
         let added = end.saturating_sub(state.limit);
@@ -182,7 +182,7 @@ impl Workers {
                 self.pool.spawn_fifo(move || _ = shared.make_next(false));
             }
         }
-        // If the pool may never run the job, make the batch here.
+        // If the pool may never run the job, build the batch here.
         let help = self.foreign || self.pool.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {
@@ -216,8 +216,8 @@ impl EpochState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the next batch; returns `false` if there is none to make. With `together`, which is
-    /// set by the job that makes batches in turn, the whole pool makes it.
+    /// Builds the next batch; returns `false` if there is none. With `together`, which is set by
+    /// the job that builds batches in turn, the whole pool builds it.
     fn make_next(&self, together: bool) -> bool {
         let mut state = self.lock_state();
         let batch = state.unclaimed;
@@ -251,8 +251,8 @@ impl EpochState {
         true
     }
 
-    /// Discards the batches before `batch` and starts none of them; returns `false` if `batch` was
-    /// passed already.
+    /// Discards the batches before `batch` and starts none of them; returns `false` if `batch` is
+    /// already past.
     fn skip_to(&self, batch: usize) -> bool {
         let mut state = self.lock_state();
         let Some(n) = batch.checked_sub(state.first) else { return false };
@@ -261,7 +261,7 @@ impl EpochState {
         let made: Vec<_> = state.done.drain(..have).flatten().collect();
         state.skipped += claimed - made.len();
         state.first = batch;
-        // Jobs with nothing left to make simply end.
+        // Jobs without batches to build end by themselves.
         state.unclaimed = state.unclaimed.max(batch);
         state.limit = state.limit.max(batch);
         drop(state);
@@ -269,7 +269,7 @@ impl EpochState {
         true
     }
 
-    /// Starts no more batches, and waits for those being made.
+    /// Starts no more batches, and waits for the running ones.
     fn stop_workers(&self) {
         let mut state = self.lock_state();
         state.limit = 0;
@@ -282,7 +282,7 @@ impl EpochState {
     }
 }
 
-/// Makes a batch like [`EpochPlan::make_batch`]; a panic becomes an error.
+/// Builds a batch like [`EpochPlan::make_batch`]; a panic becomes an error.
 fn make_batch(plan: &EpochPlan, batch: usize, together: bool) -> Result<Batch> {
     catch_unwind(AssertUnwindSafe(|| {
         #[cfg(test)]
@@ -297,7 +297,9 @@ fn make_batch(plan: &EpochPlan, batch: usize, together: bool) -> Result<Batch> {
             .map(|s| (*s).to_owned())
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_default();
-        Err(Error::invalid(format!("batch {batch}: making the batch panicked: {message}")))
+        Err(Error::invalid(format!(
+            "batch {batch}: a panic occurred while the batch was built: {message}"
+        )))
     })
 }
 
@@ -315,7 +317,6 @@ mod tests {
     use crate::loader::{Loader, LoaderOptions};
     use crate::table::RaggedTable;
 
-    /// Returns a loader of `n` batches of one item each.
     fn loader(n: u16, options: LoaderOptions) -> Loader {
         let table = RaggedTable::builder()
             .lengths(vec![1; n.into()])
@@ -383,7 +384,6 @@ mod tests {
             let options = LoaderOptions::new(1).threads(threads).prefetch(prefetch);
             let loader = loader(40, options).with_fault(|batch| {
                 MADE.lock().unwrap().push(batch);
-                // Some batches are still being made when they are skipped.
                 if batch.is_multiple_of(4) {
                     sleep(Duration::from_millis(3));
                 }
@@ -402,14 +402,14 @@ mod tests {
         }
     }
 
-    /// Number of batches being made, and the largest such number.
+    /// Number of batches being built, and its maximum.
     static NOW: AtomicUsize = AtomicUsize::new(0);
     static MOST: AtomicUsize = AtomicUsize::new(0);
 
     #[test]
     fn large_batches_are_made_one_after_the_other() {
         // The end of a batch may overlap the start of the next. The hook sleeps at the start of
-        // each batch, so concurrent batches are those that start meanwhile.
+        // each batch, so it counts only batches that start while another one starts.
         let hook = |_| {
             let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
             MOST.fetch_max(now, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Fingerprint of an epoch: everything its batches depend on, as one number.
+//! Fingerprint of an epoch: a hash of everything that its batches depend on.
 
 use super::facts::FactsPlace;
 use super::items::Bases;
@@ -8,7 +8,6 @@ use super::random::mix_bits;
 use super::source::LoaderSource;
 use crate::dense::{Fill, Side, Size};
 
-/// 64-bit hash of a sequence of numbers and strings.
 struct Fingerprint(u64);
 
 impl Fingerprint {
@@ -109,13 +108,13 @@ impl Fingerprint {
 }
 
 impl EpochPlan {
-    /// Returns a number to store with the epoch and batch of a training checkpoint: if it is the
-    /// same on resumption, so are the batches; if not, the loader differs.
+    /// Returns a hash to store with the epoch and batch of a training checkpoint: if it is the same
+    /// on resumption, the batches are the same; otherwise the loader has changed.
     ///
-    /// It depends on the number of the epoch, the options that affect batches (not threads,
-    /// prefetch and limit), the names, types and axes of the tensors, and the lengths of the rows
-    /// of every shard, but not on values or axes below 1. It is the same on every machine. It takes
-    /// one pass over the rows.
+    /// It depends on the epoch, the options that affect batches (not threads, prefetch and limit),
+    /// the names, types and axes of the tensors, and the lengths of the rows of every shard, but
+    /// not on values or axes below 1. It is the same on every machine. It takes one pass over the
+    /// rows.
     ///
     /// ```
     /// # use serrate_core as serrate;

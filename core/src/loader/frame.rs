@@ -11,25 +11,23 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// The positions of a batch's elements in their shards, and their division into lists.
+/// The indices of a batch's elements in their shards, and their division into lists.
 ///
-/// Elements of an axis are counted over the whole batch; those of one item are contiguous there and
-/// in its shard.
+/// Elements of an axis are counted over the whole batch; the elements of an item are contiguous in
+/// the batch and in its shard.
 #[derive(Debug)]
 pub(super) struct Frame {
-    /// Per axis from 0: position of each item's first element in its shard.
+    /// Index of each item's first element in its shard, by axis from 0.
     pub(super) starts: Vec<Vec<usize>>,
-    /// Per axis from 0: number of elements of the batch before each item, followed by the total.
+    /// Number of elements of the batch before each item, followed by the total, by axis from 0.
     pub(super) rows: Vec<Vec<u32>>,
-    /// Per axis from 1: offsets of its lists.
+    /// Offsets of the lists, by axis from 1.
     pub(super) offsets: Vec<Vec<u32>>,
-    /// Per item: the facts in front of its elements; empty if the source has no facts.
+    /// The facts prepended to each item; empty if the source has no facts.
     before: Vec<Prefix>,
 }
 
 impl Frame {
-    /// Assembles the axes 0 to `depth` of some items.
-    ///
     /// # Errors
     /// When an axis has more than 2^31 - 1 elements.
     pub(super) fn new(
@@ -90,12 +88,12 @@ impl Frame {
         last_offset(&self.rows[axis])
     }
 
-    /// Elements of an item on an axis, counted over the batch.
+    /// Returns the elements of an item on an axis, counted over the batch.
     pub(super) fn range(&self, axis: usize, item: usize) -> Range<usize> {
         self.rows[axis][item] as usize..self.rows[axis][item + 1] as usize
     }
 
-    /// Number of facts in front of the item's elements on an axis.
+    /// Returns the number of facts prepended to the item on an axis.
     pub(super) fn facts_before(&self, axis: usize, item: usize) -> usize {
         match (axis, self.before.get(item)) {
             (1, Some(prefix)) => prefix.elements,
@@ -104,7 +102,7 @@ impl Frame {
         }
     }
 
-    /// The item's elements without facts, as positions in its shard.
+    /// Returns the item's elements without facts, as indices in its shard.
     pub(super) fn in_shard(&self, axis: usize, item: usize) -> Range<usize> {
         let start = self.starts[axis][item];
         start..start + self.range(axis, item).len() - self.facts_before(axis, item)
@@ -114,7 +112,7 @@ impl Frame {
         longest_list(&self.offsets[axis - 1])
     }
 
-    /// Largest number of elements of an axis in one item.
+    /// Returns the largest number of elements of an axis in one item.
     pub(super) fn longest_item(&self, axis: usize) -> usize {
         longest_list(&self.rows[axis])
     }
@@ -128,12 +126,11 @@ fn last_offset(offsets: &[u32]) -> usize {
     offsets.last().copied().unwrap_or(0) as usize
 }
 
-/// Checks that a batch's number of elements fits 31 bits.
+/// Returns the number of elements as `u32` if it fits 31 bits.
 fn check_count(n: usize, axis: usize) -> Result<u32> {
     i32::try_from(n).map(i32::unsigned_abs).map_err(|_| {
         Error::invalid(format!(
-            "the batch has {n} elements or more on axis {axis}, more than the 2^31 - 1 of 32-bit offsets; \
-             use smaller batches or a window"
+            "the batch has {n} elements or more on axis {axis}, which exceeds the 2^31 - 1 of 32-bit offsets; use smaller batches or a window"
         ))
     })
 }

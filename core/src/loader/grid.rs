@@ -1,4 +1,4 @@
-//! [`Grid`]: mapping of one batch's lists to the slots of padded tensors.
+//! [`Grid`]: mapping of a batch's lists to the slots of padded tensors.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use super::frame::Frame;
 use crate::array::prefetch::prefetch_for_write;
 use crate::dense::{Side, Size};
 
-/// Offsets and sizes of all axes, which determine the slots of every tensor of a batch. Kept with a
-/// used memory block to clear those slots later.
+/// Offsets and sizes of all axes, which determine the slots of every tensor of a batch. A used
+/// memory block keeps its grid, so that these slots can be cleared later.
 ///
 /// The lists `[[1, 2], [], [3]]` of axis 1 in a tensor of shape `[3, 2]`, padded on the right:
 ///
@@ -17,21 +17,20 @@ use crate::dense::{Side, Size};
 /// ```
 #[derive(Debug)]
 pub(super) struct Grid {
-    /// Per axis from 1: offsets over the elements of the batch.
+    /// Offsets over the elements of the batch, by axis from 1.
     offsets: Vec<Vec<u32>>,
     /// Number of items, then the size of each axis.
     shape: Vec<usize>,
     side: Side,
 }
 
-/// Writes the slots of one list.
 pub(super) trait WriteSlots {
-    /// Writes the values from `first` on (counted over the batch), which fill `cell` exactly.
+    /// Writes the values starting at `first` (counted over the batch), which fill `cell` exactly.
     fn put(&mut self, first: usize, cell: &mut [u8]);
 }
 
 impl Grid {
-    /// Moves the offsets out of a frame. `sizes` is as in
+    /// Takes the offsets from a frame. `sizes` is as in
     /// [`LoaderOptions::sizes`](super::LoaderOptions::sizes).
     pub(super) fn new(frame: &mut Frame, sizes: &[Size], side: Side) -> Self {
         let mut shape = vec![frame.items()];
@@ -49,7 +48,7 @@ impl Grid {
         &self.shape[..=axis]
     }
 
-    /// Number of elements in a tensor of an axis, without those that are cut.
+    /// Number of elements in a tensor of an axis, without truncated elements.
     pub(super) fn count_occupied(&self, axis: usize) -> usize {
         self.count_kept(1, axis, 0..self.shape[0])
     }
@@ -68,7 +67,7 @@ impl Grid {
         elements.map(|i| self.count_kept(level + 1, axis, self.kept_children(level, i))).sum()
     }
 
-    /// Returns the elements of axis `level` that list `i` keeps.
+    /// Returns the elements of axis `level` that list `i` keeps after truncation.
     fn kept_children(&self, level: usize, i: usize) -> Range<usize> {
         let offsets = &self.offsets[level - 1];
         let (start, end) = (offsets[i] as usize, offsets[i + 1] as usize);
@@ -79,14 +78,13 @@ impl Grid {
         }
     }
 
-    /// Whether tensors of an axis have their values in the same slots.
+    /// Whether tensors of an axis have their values in the same slots in both grids.
     pub(super) fn has_same_slots(&self, other: &Self, axis: usize) -> bool {
         self.shape[..=axis] == other.shape[..=axis]
             && self.side == other.side
             && self.offsets[..axis] == other.offsets[..axis]
     }
 
-    /// Returns the slots of one tensor on `axis` with elements of `size` bytes.
     pub(super) fn slots(&self, axis: usize, size: usize) -> Slots<'_> {
         let mut blocks = vec![size; axis + 1];
         for i in (0..axis).rev() {
@@ -109,7 +107,6 @@ impl Slots<'_> {
         self.write_elements(0, item..item + 1, out, put);
     }
 
-    /// Calls `put` for every list of all items.
     pub(super) fn write_all<P: WriteSlots>(&self, out: &mut [u8], put: &mut P) {
         self.write_elements(0, 0..self.grid.shape[0], out, put);
     }

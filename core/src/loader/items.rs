@@ -1,4 +1,4 @@
-//! [`Item`]s, which are windows of whole rows or of rows with an early end.
+//! [`Item`]s: windows of whole rows, or of rows with an early end.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use super::source::LoaderSource;
 use super::window::RowWindows;
 use crate::error::{Error, Result};
 
-/// One item of a batch: a range of events of one row.
+/// An item of a batch: a range of events of one row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Item {
     /// Index of the shard.
     pub shard: usize,
-    /// Row within the shard.
+    /// Index of the row within the shard.
     pub row: usize,
-    /// Elements of axis 1, counted from the row's first; `0..0` if there are none.
+    /// Elements of axis 1, counted from the row's first element; `0..0` if there are none.
     pub events: Range<usize>,
 }
 
@@ -22,11 +22,11 @@ pub struct Item {
 #[derive(Debug)]
 pub(super) struct EpochItems {
     pub(super) bases: Bases,
-    /// For stepped windows: the base of every item and the number of its window.
+    /// For stepped windows: the base of every item and the index of its window.
     windows: Option<(Vec<u32>, Vec<u32>)>,
 }
 
-/// The bases, which are the rows of which items are windows.
+/// The bases: the rows, or parts of rows, that items are windows of.
 #[derive(Debug)]
 pub(super) enum Bases {
     /// The number of whole rows.
@@ -38,15 +38,13 @@ pub(super) enum Bases {
 /// Rows with an early end, as columns.
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
-    /// The row, counted over all shards.
+    /// Index of the row, counted over all shards.
     pub(super) rows: Vec<u32>,
-    /// Elements of axis 1 that remain of the row.
+    /// Number of elements of axis 1 to keep of the row.
     pub(super) ends: Vec<u32>,
 }
 
 impl EpochItems {
-    /// Lists the items.
-    ///
     /// # Errors
     /// When there are too many items, or stepped windows have no elements or a stride of 0.
     pub(super) fn new(
@@ -72,8 +70,7 @@ impl EpochItems {
             let Some(window) = RowWindows::for_row(source, options, row) else { continue };
             if window.is_stuck() {
                 return Err(Error::invalid(format!(
-                    "row {row}: the facts before its window leave no elements to step through; \
-                     use a longer window, or a smaller overlap"
+                    "row {row}: the facts prepended to its window leave no elements to step through; use a longer window, or a smaller overlap"
                 )));
             }
             let count = window.count(len);
@@ -96,7 +93,7 @@ impl EpochItems {
         }
     }
 
-    /// Returns the base of an item, and the number of its window.
+    /// Returns the base of an item, and the index of its window.
     pub(super) fn locate_item(&self, item: u32) -> (usize, usize) {
         let item = item as usize;
         match &self.windows {

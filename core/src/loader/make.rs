@@ -1,4 +1,4 @@
-//! Assembly of one batch: copies values from the shards into its tensors.
+//! Assembly of a batch: copies values from the shards into its tensors.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
 impl EpochPlan {
-    /// Makes a batch; with `together`, in parallel on the pool of the calling thread.
+    /// Builds a batch; with `together`, in parallel on the pool of the calling thread.
     pub(super) fn make_batch(&self, batch: usize, together: bool) -> Result<Batch> {
         let inner = &self.inner;
         let draft = self.draft_batch(batch)?;
@@ -56,7 +56,6 @@ impl EpochPlan {
 }
 
 impl TensorOutput {
-    /// Whether values are made finite when they are written.
     fn is_finite(&self, inner: &LoaderState) -> bool {
         matches!(self.what, TensorContent::Column(column) if self.source(inner).columns[column].finite)
             || self.what == TensorContent::Spread
@@ -70,7 +69,7 @@ impl TensorOutput {
         work: &mut WorkBuffers,
     ) -> Result<DenseTensor> {
         let shape = grid.shape(self.axis).to_vec();
-        // The size was checked in `draft_batch`.
+        // `draft_batch` checked the size.
         let slots = grid.slots(self.axis, self.size());
         let largest = match self.facts {
             true => slots.bytes().saturating_mul(2),

@@ -1,20 +1,20 @@
 //! Loader of batches for training: iterates over ragged tables along their first axis.
 //!
 //! A [`Loader`] takes one or more shards and [`LoaderOptions`]. An **item** is one row (a patient),
-//! or a window of its axis 1 (events); an **epoch** is all items in some order, cut into batches.
-//! [`Loader::epoch`] returns an [`Epoch`], an iterator of [`Batch`]es of named tensors, padded with
-//! masks or packed with `cu_seqlens`.
+//! or a window of its axis 1 (events); an **epoch** is all items in some order, divided into
+//! batches. [`Loader::epoch`] returns an [`Epoch`], an iterator of [`Batch`]es of named tensors,
+//! padded with masks or packed with `cu_seqlens`.
 //!
-//! * **The plan comes first.** [`EpochPlan`] assigns rows and windows to batches. It is a
-//!   function of the options, the lengths of the rows and the number of the epoch. So an epoch can
-//!   be resumed at any batch immediately ([`Loader::epoch_from`]) and is the same bit for bit on
-//!   any number of threads.
-//! * **Values are copied once**, from the (mapped) shard to their slots in the tensor. Windows
-//!   are ranges of flat columns; there are no intermediate tables and no allocations per row.
-//! * **Memory is reused.** A dropped batch returns its memory together with the positions that
-//!   hold values. Only those are cleared for the next batch; the padding, most of a padded batch,
-//!   is not written again.
-//! * **Whole batches are made in parallel**, a bounded number ahead, and are returned in order.
+//! * **The plan comes first.** [`EpochPlan`] assigns rows and windows to batches. It depends only
+//!   on the options, the lengths of the rows and the epoch. So an epoch can resume at any batch
+//!   immediately ([`Loader::epoch_from`]) and is the same, bit for bit, on any number of threads.
+//! * **Values are copied once**, from the (mapped) shard to their slots in the tensor. Windows are
+//!   ranges of flat columns; there are no intermediate tables and no allocations per row.
+//! * **Memory is reused.** A dropped batch returns its memory and records the slots that hold
+//!   values. The next batch clears only those; the padding, most of a padded batch, is not written
+//!   again.
+//! * **Whole batches are built in parallel**, a bounded number in advance, and are returned in
+//!   order.
 //!
 //! [`meds`] offers the same for health records: events or measurements, static facts, labels.
 //!
@@ -103,7 +103,7 @@ use crate::error::{Error, Result};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
 
-/// Makes epochs of batches from shards; see the [module](self).
+/// Builds epochs of batches from shards; see the [module](self).
 ///
 /// Clones share shards, threads and memory. A loader has at most 2^32 - 1 items, and a batch at
 /// most 2^31 - 1 elements per axis.
@@ -118,7 +118,7 @@ impl Loader {
     /// Builds a loader over the rows of all shards, one shard after the other.
     ///
     /// All shards must have the same columns on the same axes. Numbers of different types are
-    /// converted to their common type (as by [`RaggedTable::concat`]) while they are copied. Shards
+    /// converted to their common type (as in [`RaggedTable::concat`]) while they are copied. Shards
     /// are not copied.
     ///
     /// ```
@@ -140,9 +140,9 @@ impl Loader {
     ///
     /// # Errors
     /// When there are no shards; shards differ in depth or columns, or have types without a common
-    /// type; a column is not a number, boolean, date or time (leave it out, or encode it first); a
-    /// fill value does not fit its column's type; a table has scalars from indexing, or nothing
-    /// else; options are invalid.
+    /// type; a column is not a number, boolean, date or time (omit it, or encode it first); a fill
+    /// value does not fit its column's type; a table has scalars from indexing, or only scalars;
+    /// options are invalid.
     pub fn try_new(
         shards: impl IntoIterator<Item = RaggedTable>,
         options: LoaderOptions,
@@ -177,14 +177,14 @@ impl Loader {
     }
 
     /// Opens `.nrt` files, mapped into memory: values are copied from the map into the tensors, and
-    /// pages that no window touches are not read. Bounds are read and checked now.
+    /// pages outside all windows are not read. Bounds are read and checked now.
     ///
     /// The loader keeps in memory 4 bytes (8 if an axis has more than 2^31 - 1 elements) for each
     /// list of the [used](LoaderOptions::columns) axes, and copies of the columns that cannot be
-    /// used in place: BOOL (one bit per value), BF16, and columns that their writer did not align.
+    /// used in place: BOOL (one bit per value), BF16, and columns that are not aligned in the file.
     ///
     /// # Errors
-    /// When a file cannot be read or is damaged; otherwise as [`try_new`](Self::try_new).
+    /// When a file cannot be read or is damaged; otherwise same as [`try_new`](Self::try_new).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -216,10 +216,7 @@ impl Loader {
 
     /// Opens `.nrt` files like [`open`](Self::open), with these options. Without
     /// [`ReadOptions::mmap`], all columns are read into memory now, so that a file may be truncated
-    /// later. If [`ReadOptions::large_lists`] is not set, it is chosen by size.
-    ///
-    /// # Errors
-    /// Same as [`open`](Self::open).
+    /// later. If [`ReadOptions::large_lists`] is not set, the size determines it.
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         options: LoaderOptions,
@@ -252,28 +249,29 @@ impl Loader {
         &self.inner.options
     }
 
-    /// Returns the rows of all shards.
+    /// Returns the number of rows of all shards.
     pub fn num_rows(&self) -> usize {
         self.inner.source.rows()
     }
 
-    /// Returns the plan of epoch number `epoch`. It costs a few nanoseconds per item, and nothing
-    /// in source order.
+    /// Returns the plan of epoch `epoch`. It takes a few nanoseconds per item, or constant time in
+    /// source order.
     pub fn plan(&self, epoch: u64) -> EpochPlan {
         EpochPlan::new(Arc::clone(&self.inner), epoch)
     }
 
-    /// Iterates over the batches of epoch number `epoch`. The same number gives the same batches,
-    /// bit for bit.
+    /// Iterates over the batches of epoch `epoch`. The same epoch gives the same batches, bit for
+    /// bit.
     ///
     /// # Errors
+    /// When the threads cannot be started.
     /// When the threads cannot be started.
     pub fn epoch(&self, epoch: u64) -> Result<Epoch> {
         self.epoch_from(epoch, 0)
     }
 
-    /// Iterates over an epoch like [`epoch`](Self::epoch), from batch number `batch` on; earlier
-    /// batches are not made.
+    /// Iterates over an epoch like [`epoch`](Self::epoch), starting at batch `batch`; earlier
+    /// batches are not built.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -290,21 +288,18 @@ impl Loader {
     /// assert_eq!(rest.len(), 1);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// Same as [`epoch`](Self::epoch).
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         Ok(Epoch::new(self.plan(epoch), batch, self.start_threads()?))
     }
 
-    /// Returns the number of items (windows to step through, or rows) of every epoch, over all
-    /// parts and before any are [dropped](LoaderOptions::drop_last).
+    /// Returns the number of items (stepped windows, or rows) of every epoch, over all parts and
+    /// before any are [dropped](LoaderOptions::drop_last).
     pub fn num_items(&self) -> usize {
         self.inner.items.len()
     }
 
-    /// Makes one batch of items given by their numbers in source order, in any order, for callers
-    /// with their own sampler. Random windows are those of epoch number `epoch`.
+    /// Builds one batch of items given by their indices in source order, in any order, for callers
+    /// with their own sampler. Random windows are the windows of epoch `epoch`.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -323,7 +318,7 @@ impl Loader {
     /// ```
     ///
     /// # Errors
-    /// When there are no items, an item does not exist, or the batch cannot be made.
+    /// When there are no items, an item does not exist, or the batch cannot be built.
     pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
         let plan = EpochPlan::from_items(Arc::clone(&self.inner), epoch, items)?;
         Epoch::new(plan, 0, None)
@@ -331,8 +326,8 @@ impl Loader {
             .unwrap_or_else(|| Err(Error::invalid("the epoch has no batch")))
     }
 
-    /// Returns the pool that makes batches, and whether it is shared with others; `None` for the
-    /// caller's thread.
+    /// Returns the pool that builds batches, and whether it is shared; `None` for the caller's
+    /// thread.
     fn start_threads(&self) -> Result<Option<(Arc<ThreadPool>, bool)>> {
         let options = &self.inner.options;
         if let Some(pool) = &options.pool {

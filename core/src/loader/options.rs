@@ -10,34 +10,34 @@ use crate::error::{Error, Result};
 /// Choice of the window in a row that is longer than the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sampling {
-    /// A window at a random start, uniformly distributed and drawn anew in every epoch from the
-    /// seed, the number of the epoch and the row (or the label) alone: of `n` starts, number
-    /// `mix(mix(mix(seed) ^ epoch) ^ row) * n / 2^64`, where `mix` is a step of splitmix64.
+    /// A window with a uniformly distributed start, drawn anew in every epoch. It depends only on
+    /// the seed, the epoch and the row (or the label): of `n` starts, start `mix(mix(mix(seed) ^
+    /// epoch) ^ row) * n / 2^64` is chosen, where `mix` is a step of splitmix64.
     Random,
     /// A window whose start is uniformly distributed from `len - 1` events before the row to its
-    /// last event, clipped to the row. Each event is in it with the same probability,
-    /// `len / (n + len - 1)` for a row of `n`. Windows at the ends are shorter. A row that fits one
-    /// window is that window. Drawn like [`Random`](Self::Random).
+    /// last event, clipped to the row. Each event has the same probability `len / (n + len - 1)` in
+    /// a row of `n`. Windows at the ends are shorter. A row that fits one window is one window.
+    /// Drawn like [`Random`](Self::Random).
     BalancedRandom,
     /// The first events.
     #[default]
     FromStart,
     /// The last events.
     ToEnd,
-    /// Every window is an item: windows start at the events 0, `stride`, 2 `stride`, .. until one
-    /// reaches the end of the row; the last may be shorter. A row that fits one window (or is
-    /// empty) is one item.
+    /// Every window is an item: windows start at the events 0, `stride`, 2 `stride`, .. until a
+    /// window reaches the end of the row; the last may be shorter. A row that fits one window (or
+    /// is empty) is one item.
     Step {
-        /// Events from the start of one window to the start of the next, at least 1. A stride
-        /// larger than the window skips events.
+        /// Number of events between the starts of consecutive windows, at least 1. A stride larger
+        /// than the window skips events.
         stride: usize,
     },
 }
 
-/// Form of the batches, padded or packed; see [`Loader`](super::Loader).
+/// Form of the batches; see [`Loader`](super::Loader).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// Tensors with one axis per level, short lists padded.
+    /// Tensors with one axis per level; short lists are padded.
     #[default]
     Padded,
     /// Flat values with the offsets of the rows.
@@ -91,7 +91,7 @@ pub struct LoaderOptions {
     pub(super) prefetch: usize,
     pub(super) pool: Option<Arc<ThreadPool>>,
     pub(super) limit: Option<u64>,
-    /// Elements that each stepped window shares with the one before; replaces the stride.
+    /// Elements that each stepped window shares with the previous one; replaces the stride.
     pub(super) overlap: Option<usize>,
     /// Whether the last window of a row is as long as the others.
     pub(super) full_windows: bool,
@@ -99,8 +99,8 @@ pub struct LoaderOptions {
 
 impl LoaderOptions {
     /// Returns the defaults for batches of `batch_size` items: whole rows in source order, padded
-    /// on the right with zeros to the longest of the batch, every column and mask, made by the
-    /// calling thread.
+    /// on the right with zeros to the longest row of the batch, with every column and mask, built
+    /// by the calling thread.
     pub fn new(batch_size: usize) -> Self {
         Self {
             batch_size,
@@ -135,8 +135,8 @@ impl LoaderOptions {
         self
     }
 
-    /// Shuffles the items in every epoch by a generator seeded with this seed and the number of the
-    /// epoch; also sets the [`seed`](Self::seed).
+    /// Shuffles the items in every epoch with a generator seeded by this seed and the epoch; also
+    /// sets the [`seed`](Self::seed).
     pub fn shuffle(mut self, seed: u64) -> Self {
         self.shuffle = true;
         self.seed(seed)
@@ -148,23 +148,23 @@ impl LoaderOptions {
         self
     }
 
-    /// Groups items of similar length into batches to reduce padding: within pools of `pool`
-    /// batches (in the shuffled order, if any), items are sorted by the length of their window;
-    /// then the batches are shuffled if the items were. Larger pools pad less and mix less. The
+    /// Groups items of similar length into batches to reduce padding. Within pools of `pool`
+    /// batches (in the shuffled order, if any), items are sorted by the length of their window; if
+    /// the items were shuffled, the batches then are, too. Larger pools pad less and mix less. The
     /// incomplete batch need not be the last one.
     pub fn bucket(mut self, pool: usize) -> Self {
         self.bucket = Some(pool);
         self
     }
 
-    /// Sets whether the items at the end of the order that do not fill a batch are dropped and,
-    /// with [`part`](Self::part), the last batches that do not give every part one.
+    /// Sets whether to drop the items at the end of the order that do not fill a batch and, with
+    /// [`part`](Self::part), the last batches if there are fewer of them than parts.
     pub fn drop_last(mut self, drop_last: bool) -> Self {
         self.drop_last = drop_last;
         self
     }
 
-    /// Makes only the batches numbered `rank`, `rank + world`, `rank + 2 world`, .. of each epoch,
+    /// Builds only the batches `rank`, `rank + world`, `rank + 2 world`, .. of each epoch,
     /// renumbered from 0: the share of one of `world` processes with otherwise equal loaders. The
     /// first shares may have one batch more than the last, except with
     /// [`drop_last`](Self::drop_last).
@@ -179,16 +179,16 @@ impl LoaderOptions {
         self
     }
 
-    /// Uses only these columns, in this order. Other columns are not read, nor are axes below the
-    /// deepest of these columns, axis 1, and the axes of [`masks`](Self::masks) and
+    /// Uses only these columns, in this order. Other columns are not read. The axes in use end at
+    /// the deepest of these columns, axis 1, and the axes of [`masks`](Self::masks) and
     /// [`sizes`](Self::sizes).
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Selects the axes (1..) whose masks `dim{d}/mask` padded batches have; by default every axis
-    /// with a column. Packed batches have no masks and refuse this option.
+    /// Selects the axes (1 or more) with a mask `dim{d}/mask` in padded batches; by default every
+    /// axis with a column. An error for packed batches, which have no masks.
     pub fn masks(mut self, axes: impl IntoIterator<Item = usize>) -> Self {
         self.masks = Some(axes.into_iter().collect());
         self
@@ -202,14 +202,14 @@ impl LoaderOptions {
 
     /// Sets the sizes of the axes after the rows in padded batches; at most one per axis.
     /// [`Size::Longest`] (the default) is the longest list of the batch; [`Size::Exactly`] gives
-    /// every batch the same shape. Longer lists are cut on the side of the padding, axis 1 after
-    /// its window.
+    /// every batch the same shape. Longer lists are truncated on the side of the padding; axis 1 is
+    /// truncated after its window is chosen.
     pub fn sizes(mut self, sizes: impl Into<Vec<Size>>) -> Self {
         self.sizes = sizes.into();
         self
     }
 
-    /// Sets the side of the padding at every level; packed batches refuse [`Side::Left`].
+    /// Sets the side of the padding at every level. [`Side::Left`] is an error for packed batches.
     pub fn side(mut self, side: Side) -> Self {
         self.side = side;
         self
@@ -241,82 +241,78 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the number of threads: a large batch (8 MiB and more) is made by all of them together,
-    /// a smaller one by one thread. With 1 and no [`prefetch`](Self::prefetch), the thread that
-    /// requests a batch makes it.
+    /// Sets the number of threads. All threads build a large batch (8 MiB or more) together; one
+    /// thread builds a smaller batch. With 1 and no [`prefetch`](Self::prefetch), the thread that
+    /// requests a batch builds it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Sets the number of batches that may be ready ahead of requests, in addition to those being
-    /// made.
+    /// Sets the number of finished batches to prefetch, in addition to the batches that are being
+    /// built.
     ///
-    /// The memory is that of `threads + prefetch` batches (`1 + prefetch` large ones), including
-    /// the current one. Every tensor counts with its largest size so far, plus a quarter, or whole
-    /// huge pages (2 MiB), for growth. [`open`](super::Loader::open) lists what else a loader
-    /// holds.
+    /// The loader takes the memory of `threads + prefetch` batches (`1 + prefetch` large ones),
+    /// including the current one. Every tensor counts with its largest size so far, plus a quarter,
+    /// or whole huge pages (2 MiB), for growth. [`open`](super::Loader::open) lists the other
+    /// memory of a loader.
     pub fn prefetch(mut self, prefetch: usize) -> Self {
         self.prefetch = prefetch;
         self
     }
 
-    /// Sets a thread pool to use instead of the loader's own, and [`threads`](Self::threads) to its
-    /// size.
+    /// Sets a thread pool to use instead of the loader's own, and sets [`threads`](Self::threads)
+    /// to its size.
     pub fn pool(mut self, pool: Arc<ThreadPool>) -> Self {
         self.threads = pool.current_num_threads();
         self.pool = Some(pool);
         self
     }
 
-    /// Sets the largest size of a batch in bytes, 4 GiB by default, `None` for no limit. A larger
-    /// batch is refused before its tensors are allocated; only its offsets exist then, at 4 bytes
+    /// Sets the maximum size of a batch in bytes, 4 GiB by default, `None` for no limit. A larger
+    /// batch is an error before its tensors are allocated; until then it takes 4 bytes of offsets
     /// per list and 16 to 24 bytes per item and axis.
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.limit = bytes.into();
         self
     }
 
-    /// Refuses options that are invalid for any data.
+    /// Returns an error for options that are invalid for any data.
     pub(super) fn check_valid(&self) -> Result<()> {
         let wrong = |message: &str| Err(Error::invalid(message));
         if self.batch_size == 0 {
-            return wrong("a batch must have at least 1 item, not 0");
+            return wrong("the batch size is 0; a batch needs at least 1 item");
         }
         match self.window {
-            Some((0, _)) => return wrong("a window must have at least 1 event, not 0"),
+            Some((0, _)) => {
+                return wrong("the window length is 0; a window needs at least 1 event");
+            }
             Some((_, Sampling::Step { stride: 0 })) => {
-                return wrong("the stride of windows must be at least 1 event, not 0");
+                return wrong("the stride of windows is 0; it must be at least 1 event");
             }
             _ => {}
         }
         if self.bucket == Some(0) {
-            return wrong(
-                "bucketing needs a pool of at least 1 batch (2 to have an effect), not 0",
-            );
+            return wrong("the pool of bucketing is 0; use at least 1 batch (2 to have an effect)");
         }
         if self.threads == 0 {
-            return wrong("the number of threads must be at least 1 (the calling thread), not 0");
+            return wrong("the number of threads is 0; use at least 1 (the calling thread)");
         }
         if self.form == Form::Packed && !self.sizes.is_empty() {
-            return wrong(
-                "sizes apply to padding, which packed batches do not have; remove the option",
-            );
+            return wrong("sizes are set, but packed batches have no padding; remove the option");
         }
         if self.form == Form::Packed && self.masks.is_some() {
-            return wrong(
-                "masks mark padding, which packed batches do not have; remove the option",
-            );
+            return wrong("masks are set, but packed batches have no padding; remove the option");
         }
         if self.form == Form::Packed && self.side == Side::Left {
             return wrong(
-                "packed batches have no padding and so no side for it; remove the option",
+                "a padding side is set, but packed batches have no padding; remove the option",
             );
         }
         let (rank, world) = self.part;
         if rank >= world {
             return Err(Error::invalid(format!(
-                "part {rank} of {world} does not exist; parts are numbered from 0 to world - 1"
+                "part {rank} of {world} does not exist; parts are numbered from 0 to the number of parts - 1"
             )));
         }
         if let Some(dtype) = self.position_ids
@@ -329,18 +325,18 @@ impl LoaderOptions {
         Ok(())
     }
 
-    /// Largest number of batches that exist at a time.
+    /// Maximum number of batches that exist at a time.
     pub(super) fn in_flight(&self) -> usize {
         self.threads.saturating_add(self.prefetch)
     }
 
-    /// Whether the calling thread makes batches.
+    /// Whether the calling thread builds batches.
     pub(super) fn is_inline(&self) -> bool {
         self.threads == 1 && self.prefetch == 0 && self.pool.is_none()
     }
 
-    /// Number of axes after the rows that are needed whatever the columns: that of windows, and
-    /// those that masks and sizes refer to.
+    /// Number of axes after the rows that are needed regardless of the columns: for windows, masks
+    /// and sizes.
     pub(super) fn least_depth(&self) -> usize {
         let masks = self.masks.iter().flatten().copied().max().unwrap_or(0);
         masks.max(self.sizes.len()).max(1)

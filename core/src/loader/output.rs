@@ -1,4 +1,4 @@
-//! [`TensorOutput`]: a tensor of every batch.
+//! [`TensorOutput`]: one of the tensors in every batch.
 
 use std::sync::Arc;
 
@@ -11,49 +11,43 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,
-    /// Axis of its innermost lists, in the source or in its facts.
+    /// Axis of the innermost lists, in the source or in its facts.
     pub(super) axis: usize,
     pub(super) dtype: DType,
     pub(super) what: TensorContent,
-    /// Whether the tensor holds facts.
     pub(super) facts: bool,
     pub(super) shelf: Arc<Shelf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum TensorContent {
-    /// Values of a column.
     Column(usize),
-    /// Validity of a column.
     Valid(usize),
     /// Whether the values of a float32 column are numbers: neither null nor NaN.
     Number(usize),
-    /// Mask of the elements of an axis.
     Mask,
-    /// Ends of the items.
+    /// Cumulative lengths of the items.
     CuSeqlens,
-    /// Ends of the lists.
     Offsets,
-    /// Positions within the item.
+    /// Index of each element within its item.
     PositionIds,
-    /// Whether an element of axis 1 is a fact in front of the values.
+    /// Whether an element of axis 1 is a fact prepended to the values.
     Fact,
-    /// True at the first elements of axis 1, one for each fact in front, even if the facts are in
-    /// other tensors.
+    /// True at the first elements of axis 1, one per prepended fact, even if the facts are in other
+    /// tensors.
     Leading,
     /// One value per event, at its first measurement.
     Spread,
-    /// The item's first event, and the end of its events.
+    /// Index of the item's first event, and the end of its events.
     FirstEvent,
     EndEvent,
-    /// Number of items of the item's base.
+    /// Number of items with the same base as the item.
     Windows,
-    /// Values of a target, one per base, and their validity.
+    /// Values and validity of a target; one value per base.
     Target(usize),
     TargetValid(usize),
 }
 
-/// Collects the tensors of one loader.
 pub(super) struct Outputs<'a> {
     options: &'a LoaderOptions,
     all: Vec<TensorOutput>,
@@ -64,10 +58,7 @@ impl<'a> Outputs<'a> {
         Self { options, all: Vec::new() }
     }
 
-    /// Adds a tensor of the source.
-    ///
-    /// # Errors
-    /// When the name is taken.
+    /// Adds a tensor of the source. Returns an error if a tensor has the name already.
     pub(super) fn push(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -79,10 +70,7 @@ impl<'a> Outputs<'a> {
         self.add(name.into(), axis, dtype, fill, what, false)
     }
 
-    /// Adds a tensor of the facts.
-    ///
-    /// # Errors
-    /// Same as [`push`](Self::push).
+    /// Adds a tensor of the facts. Errors are the same as for [`push`](Self::push).
     pub(super) fn push_fact(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -119,7 +107,6 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// Lists the tensors of every batch, in order.
 pub(super) fn list_outputs(
     source: &LoaderSource,
     options: &LoaderOptions,
@@ -136,7 +123,7 @@ pub(super) fn list_outputs(
             for axis in axes {
                 if axis == 0 || axis >= source.ndim {
                     return Err(Error::invalid(format!(
-                        "axis {axis} cannot have a mask; use the axes 1 to {}",
+                        "axis {axis} cannot have a mask; use axes from 1 to {}",
                         source.ndim - 1
                     )));
                 }
@@ -165,7 +152,7 @@ pub(super) fn list_outputs(
     Ok(out.into_outputs())
 }
 
-/// Adds the ends of items and lists of packed batches, down to an axis.
+/// Adds the offsets of items and lists of packed batches, down to an axis.
 pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> {
     for axis in 1..=deepest {
         out.push(
@@ -188,7 +175,7 @@ pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> 
     Ok(())
 }
 
-/// Adds the positions within items on an axis of packed batches, if requested.
+/// Adds the position ids of an axis of packed batches, if requested.
 pub(super) fn push_position_ids(
     out: &mut Outputs<'_>,
     options: &LoaderOptions,

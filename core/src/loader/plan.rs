@@ -9,18 +9,17 @@ use super::state::LoaderState;
 use super::window::RowWindows;
 use crate::error::{Error, Result};
 
-/// The batches of one epoch: a function of the options, the lengths of the rows and the number of
-/// the epoch only.
+/// The batches of one epoch. Depends only on the options, the lengths of the rows and the epoch.
 ///
 /// It takes four bytes per item (none in source order); the windows of a batch are computed when it
-/// is made.
+/// is built.
 #[derive(Debug)]
 pub struct EpochPlan {
     pub(super) inner: Arc<LoaderState>,
     epoch: u64,
     /// Order of the items; source order if `None`.
     order: Option<Vec<u32>>,
-    /// Position in `order`, in units of batches, of each batch; its own number if `None`.
+    /// Start of each batch in `order`, in units of batches; the index of the batch if `None`.
     parts: Option<Vec<u32>>,
     items: usize,
     /// Items per batch, then rank and world of the planned part.
@@ -29,10 +28,8 @@ pub struct EpochPlan {
 }
 
 impl EpochPlan {
-    /// Plans one batch of given items.
-    ///
-    /// # Errors
-    /// When there are no items or one does not exist.
+    /// Plans one batch of given items. Returns an error if there are no items or one does not
+    /// exist.
     pub(super) fn from_items(inner: Arc<LoaderState>, epoch: u64, items: &[usize]) -> Result<Self> {
         let all = inner.items.len();
         let order = items
@@ -46,7 +43,7 @@ impl EpochPlan {
             })
             .collect::<Result<Vec<_>>>()?;
         if order.is_empty() {
-            return Err(Error::invalid("a batch must have at least 1 item, not 0"));
+            return Err(Error::invalid("there are no items for the batch; give at least 1"));
         }
         let (items, part) = (order.len(), (0, 1));
         Ok(Self { inner, epoch, order: Some(order), parts: None, items, size: items, part })
@@ -99,13 +96,13 @@ impl EpochPlan {
         }
     }
 
-    /// Returns the number of the epoch.
+    /// Returns the epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Returns the number of batches of this [part](super::LoaderOptions::part); the other methods,
-    /// too, cover this part only.
+    /// Returns the number of batches of this [part](super::LoaderOptions::part). All methods cover
+    /// only this part.
     pub fn num_batches(&self) -> usize {
         let (rank, world) = self.part;
         let all = self.items.div_ceil(self.size);
@@ -130,7 +127,7 @@ impl EpochPlan {
         })
     }
 
-    /// Returns the positions of a batch's items in the order.
+    /// Returns the range of a batch's items in the order.
     fn positions(&self, batch: usize) -> Range<usize> {
         if batch >= self.num_batches() {
             return 0..0;
@@ -163,7 +160,6 @@ impl EpochPlan {
         self.positions(batch).map(|position| self.inner.items.locate_item(self.item_at(position)).0)
     }
 
-    /// Number of items (windows) made from one base.
     pub(super) fn count_windows(&self, base: usize) -> usize {
         let inner = &self.inner;
         let (row, len) = inner.items.row_and_len(&inner.source, base);

@@ -1,11 +1,11 @@
-//! Writers of the slots of one list: values as they are, values made finite, or flags.
+//! Writers of the slots of one list: plain values, values made finite, or flags.
 
 use super::grid::WriteSlots;
 
 /// Copies the values of one item; elements have `N` bytes.
 pub(super) struct Copied<'a, const N: usize> {
     pub(super) values: &'a [u8],
-    /// Position of the first value in the batch.
+    /// Index of the item's first value in the batch.
     pub(super) first: usize,
 }
 
@@ -17,7 +17,6 @@ impl<const N: usize> WriteSlots for Copied<'_, N> {
     }
 }
 
-/// Writes float32 values of one item as finite numbers.
 pub(super) struct Finite<'a> {
     pub(super) values: &'a [u8],
     pub(super) first: usize,
@@ -31,7 +30,6 @@ impl WriteSlots for Finite<'_> {
     }
 }
 
-/// Writes whether float32 values of one item are numbers.
 pub(super) struct NumberFlags<'a> {
     pub(super) values: &'a [u8],
     pub(super) first: usize,
@@ -54,7 +52,7 @@ impl WriteSlots for Ones {
     }
 }
 
-/// Writes native float32 values, 0 for NaN and the largest or smallest number for infinities.
+/// Writes native float32 values: 0 for NaN, the largest or smallest finite number for infinities.
 #[inline]
 pub(super) fn write_finite(values: &[u8], out: &mut [u8]) {
     for (value, out) in values.as_chunks::<4>().0.iter().zip(out.as_chunks_mut().0) {

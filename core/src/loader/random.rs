@@ -11,7 +11,6 @@ pub(super) fn mix_bits(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Derives a random number from three others.
 pub(super) fn derive_random(seed: u64, epoch: u64, item: u64) -> u64 {
     mix_bits(mix_bits(mix_bits(seed) ^ epoch) ^ item)
 }
@@ -31,17 +30,16 @@ pub(super) fn epoch_rng(seed: u64, epoch: u64) -> ChaCha8Rng {
     rng
 }
 
-/// Shuffles uniformly (Fisher-Yates).
+/// Shuffles with the Fisher-Yates algorithm.
 pub(super) fn shuffle_items(items: &mut [u32], rng: &mut ChaCha8Rng) {
     for i in (1..items.len()).rev() {
-        // The draw is at most `i`.
         let j = usize::try_from(draw_below(rng, i as u64 + 1)).unwrap_or(0);
         items.swap(i, j);
     }
 }
 
 /// Draws a number below `n` (at least 1) with exactly uniform probability: of the 2^64 random
-/// numbers, the remainder that would favour some results is rejected and drawn again.
+/// numbers, the remainder that would favor some results is rejected and drawn again.
 fn draw_below(rng: &mut ChaCha8Rng, n: u64) -> u64 {
     loop {
         let random = rng.next_u64();
@@ -59,7 +57,7 @@ mod tests {
 
     #[test]
     fn numbers_are_fixed() {
-        // splitmix64 from 0, as published.
+        // The published first output of splitmix64 for the seed 0.
         assert_eq!(mix_bits(0), 0xe220_a839_7b1d_cdaf);
         assert_eq!(scale_below(u64::MAX, 10), 9);
         assert_eq!(scale_below(0, 10), 0);

@@ -1,4 +1,4 @@
-//! Batches as files: a folder, or one stream.
+//! Batches as files: in a folder, or as one stream.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,10 +18,9 @@ const INDEX: &str = "batches.json";
 /// A folder of batches, one safetensors file each, named `batch-000000.safetensors`,
 /// `batch-000001..` in the order of writing, across epochs.
 ///
-/// `batches.json` lists them: `batches` has for each its `file`, the number of its `epoch` and the
-/// number of its `items`; the other keys are those given to [`finish`](Self::finish). The metadata
-/// of each file has the epoch and number of the batch, too. The folder appears complete or not at
-/// all.
+/// `batches.json` lists them: `batches` has the `file`, the `epoch` and the number of `items` of
+/// each; the other keys are given to [`finish`](Self::finish). The metadata of each file also has
+/// the epoch and the index of the batch. The folder appears only when it is complete.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -53,8 +52,8 @@ impl BatchFolder {
     /// Starts a folder; with `overwrite` it replaces an existing folder of batches.
     ///
     /// # Errors
-    /// When a folder exists that is not empty and may not be replaced or is not a folder of
-    /// batches, or the folder cannot be created.
+    /// When the folder exists, is not empty, and may not be replaced or is not a folder of batches;
+    /// or when it cannot be created.
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref();
         check_target(target, overwrite)?;
@@ -95,13 +94,12 @@ impl BatchFolder {
     }
 }
 
-/// A stream of batches: for each the length of a safetensors file as 8 bytes, little-endian,
-/// followed by the file; at the end a length of 0, without which the stream is truncated.
+/// A stream of batches. Each batch is the length of a safetensors file as 8 bytes, little-endian,
+/// followed by the file. A length of 0 ends the stream; without it, the stream is truncated.
 #[derive(Debug)]
 pub struct BatchStream<W> {
     out: W,
     name: PathBuf,
-    /// Metadata added to every batch.
     metadata: BTreeMap<String, String>,
 }
 
@@ -111,8 +109,8 @@ impl<W: Write> BatchStream<W> {
         Self { out, name: name.into(), metadata: BTreeMap::new() }
     }
 
-    /// Adds an entry to the metadata of every batch, such as the names of categories, because the
-    /// stream has no metadata of its own.
+    /// Adds an entry to the metadata of every batch, such as the names of categories. The stream
+    /// itself has no metadata.
     pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(name.into(), value.into());
         self
@@ -156,7 +154,7 @@ fn encode_batch<'a>(
     dense::encode(path, tensors, &metadata)
 }
 
-/// Refuses a target folder that must be kept, before any input is read.
+/// Returns an error if the target folder must be kept, before any input is read.
 ///
 /// # Errors
 /// Same as [`BatchFolder::create`].
@@ -168,7 +166,7 @@ pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     let names = entries
         .map(|entry| Ok(entry.map_err(|e| Error::io(target, e))?.file_name()))
         .collect::<Result<Vec<_>>>()?;
-    // Temporary files of a killed writer are removed by the next one.
+    // Temporary files of a killed writer are removed by the next writer.
     let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
     if names.is_empty() {
         return Ok(());
@@ -184,7 +182,7 @@ pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
         Some(other) => Err(Error::file(
             target,
             format!(
-                "the folder contains {:?}, which is not part of a folder of batches, and is not replaced; remove it or write to another folder",
+                "the folder contains {:?}, which is not part of a folder of batches; remove it or write to another folder",
                 other.to_string_lossy()
             ),
         )),

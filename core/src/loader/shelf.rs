@@ -8,8 +8,8 @@ use super::grid::{Grid, WriteSlots};
 use crate::dense::{MAPPED, MemoryBlock};
 use crate::error::Result;
 
-/// Blocks for one tensor of successive batches. A block records what a batch wrote to it, so that
-/// the next batch clears only those slots.
+/// A pool of blocks for one tensor of successive batches. A block records which slots a batch
+/// wrote, so that the next batch clears only those slots.
 #[derive(Debug)]
 pub(super) struct Shelf {
     /// Axis of the tensor, bytes per element, and one element of padding.
@@ -23,7 +23,7 @@ pub(super) struct Shelf {
 #[derive(Debug)]
 struct ShelfBlock {
     block: MemoryBlock,
-    /// Length in bytes of the prefix that is padding, except for what was written.
+    /// Length in bytes of the prefix that holds padding, except for the written slots.
     padded: usize,
     written: Option<Arc<Grid>>,
 }
@@ -38,17 +38,18 @@ impl Shelf {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `len` bytes of undefined content, from a block sized for batches of up to `largest`
-    /// bytes.
+    /// Returns `len` bytes of unspecified content, from a block sized for batches of up to
+    /// `largest` bytes.
     pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
         let (fitting, outgrown) = {
             let mut free = self.free();
-            // Best fit; among equals the one used last, whose pages are likely resident.
+            // Best fit; of equal sizes, the most recently used block, whose pages are likely
+            // resident.
             let sizes = free.iter().map(|u| u.block.as_slice().len()).enumerate().rev();
             let fitting = sizes.filter(|(_, n)| *n >= len).min_by_key(|(_, n)| *n).map(|(i, _)| i);
             match fitting {
                 Some(i) => (Some(free.remove(i)), None),
-                // Free a block that is too small before its successor is allocated.
+                // Free a block that is too small before a larger one is allocated.
                 None => (None, free.pop()),
             }
         };
@@ -71,9 +72,9 @@ impl Shelf {
     }
 }
 
-/// Chooses the capacity of a new block for `len` bytes now and up to `largest` later.
+/// Chooses the capacity of a new block for `len` bytes now and up to `largest` bytes later.
 fn choose_capacity(len: usize, largest: usize) -> usize {
-    // For mapped blocks this reserves address space only; untouched pages are never committed.
+    // For mapped blocks this reserves only address space; untouched pages are never committed.
     let most = largest.min(len.saturating_mul(4));
     let capacity = if most >= MAPPED { most } else { most.min(len + len / 4) };
     capacity.max(len)
@@ -88,7 +89,7 @@ impl ShelfBlock {
         self
     }
 
-    /// Restores padding in the first `len` bytes and in all slots written before, unless `next`
+    /// Restores padding in the first `len` bytes and in all slots written earlier, unless `next`
     /// writes to the same slots.
     fn clear(&mut self, shelf: &Shelf, len: usize, next: &Grid) {
         let bytes = self.block.as_mut_slice();
@@ -108,7 +109,6 @@ impl ShelfBlock {
 
 #[derive(Clone, Copy)]
 enum Fill {
-    /// Bytes that are all the same.
     Byte(u8),
     Two([u8; 2]),
     Four([u8; 4]),
@@ -141,7 +141,7 @@ impl WriteSlots for Fill {
     }
 }
 
-/// A block on loan: being written, or part of a batch. Returns to its shelf when dropped.
+/// A block that is being written or is part of a batch. Returns to its shelf when dropped.
 #[derive(Debug)]
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
@@ -163,7 +163,7 @@ impl LentBlock {
         }
     }
 
-    /// Returns the bytes, whose content is undefined.
+    /// Returns the bytes, whose content is unspecified.
     pub(super) fn as_uninit_slice(&mut self) -> &mut [u8] {
         match &mut self.used {
             Some(used) => &mut used.block.as_mut_slice()[..self.len],
@@ -205,15 +205,14 @@ mod tests {
     #[test]
     fn capacity_to_grow_costs_no_memory() {
         const MB: usize = 1 << 20;
-        // Mapped: up to four times the length, or the largest.
+        // Mapped: up to four times the length, or the largest size.
         assert_eq!(choose_capacity(2 * MB, usize::MAX), 8 * MB);
         assert_eq!(choose_capacity(2 * MB, 5 * MB), 5 * MB);
         assert_eq!(choose_capacity(MB, usize::MAX), 4 * MB);
-        // From the heap, where the capacity is committed at once: a quarter more.
+        // Heap, where the capacity is committed at once: a quarter more.
         assert_eq!(choose_capacity(1000, usize::MAX), 1250);
         assert_eq!(choose_capacity(1000, 1100), 1100);
         assert_eq!(choose_capacity(2 * MB, 3 * MB), 2 * MB + MB / 2);
-        // Never less than requested.
         assert_eq!(choose_capacity(1000, 10), 1000);
         assert_eq!(choose_capacity(usize::MAX, usize::MAX), usize::MAX);
         assert_eq!(choose_capacity(0, 10), 0);

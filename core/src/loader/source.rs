@@ -17,54 +17,49 @@ use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
 use crate::table::{Column, RaggedTable, promote_types};
 
-/// The shards, one after the other.
 #[derive(Debug)]
 pub(super) struct LoaderSource {
     pub(super) columns: Vec<SourceColumn>,
     pub(super) shards: Vec<SourceShard>,
     /// First row of each shard over all shards, followed by the total.
     firsts: Vec<usize>,
-    /// Number of axes, rows included: all of them, or those that the options use if columns are
-    /// named.
+    /// Number of axes, rows included: all axes, or with named columns only the axes in use.
     pub(super) ndim: usize,
     pub(super) facts: Option<Box<Facts>>,
 }
 
-/// A column in the form that batches have.
 #[derive(Debug)]
 pub(super) struct SourceColumn {
     pub(super) name: Arc<str>,
     pub(super) axis: usize,
     pub(super) dtype: DType,
-    /// Bytes of one element of padding, in the first `dtype.size()` bytes.
+    /// One element of padding, in the first `dtype.size()` bytes.
     pub(super) fill: [u8; 8],
-    /// The same for null leaves.
+    /// One element for null leaves, in the same form.
     pub(super) null: [u8; 8],
-    /// Whether any shard has null leaves.
     pub(super) nulls: bool,
     /// Whether values are made finite (float32 only): NaN becomes 0, infinities the largest and
-    /// smallest number.
+    /// smallest finite numbers.
     pub(super) finite: bool,
-    /// The column of facts that precedes this one, if facts are put before the values.
+    /// The column of facts that is prepended to this column, if facts are prepended.
     pub(super) fact: Option<usize>,
 }
 
-/// One shard: the layouts of its axes, and its columns in the order of [`LoaderSource::columns`].
+/// A shard: the layouts of its axes, and its columns in the order of [`LoaderSource::columns`].
 #[derive(Debug)]
 pub(super) struct SourceShard {
     pub(super) rows: usize,
     pub(super) layouts: Vec<Layout>,
     pub(super) values: Vec<ColumnValues>,
-    /// For rows of measurements: the events that divided axis 1.
+    /// For rows of measurements: the events that divide axis 1.
     pub(super) timeline: Option<Timeline>,
 }
 
-/// Leaves of a column in one shard.
 #[derive(Debug)]
 pub(super) struct ColumnValues {
     cells: ColumnCells,
     nulls: Option<NullBuffer>,
-    /// Bytes per element as stored and as written.
+    /// Bytes per element, as stored and as written.
     stored: usize,
     size: usize,
     convert: Option<Convert>,
@@ -76,11 +71,11 @@ enum ColumnCells {
     Bits(BooleanBuffer),
 }
 
-/// Static facts of the rows of a [`LoaderSource`], on an axis of their own over the same rows,
-/// shard by shard.
+/// Static facts of the rows of a [`LoaderSource`], shard by shard, on a separate axis over the same
+/// rows.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// Shards of one axis after the rows.
+    /// Shards with one axis after the rows.
     pub(super) source: LoaderSource,
     pub(super) place: FactsPlace,
 }
@@ -100,7 +95,7 @@ impl LoaderSource {
     pub(super) fn new(tables: &[RaggedTable], options: &LoaderOptions) -> Result<Self> {
         let selected = select_shards(tables, options)?;
         let [first, rest @ ..] = selected.as_slice() else {
-            return Err(Error::invalid("a loader needs at least one shard"));
+            return Err(Error::invalid("the loader has no shards; give at least one"));
         };
         let depth = count_axes(first, options);
         for (i, table) in rest.iter().enumerate() {
@@ -108,7 +103,7 @@ impl LoaderSource {
         }
         if options.sizes.len() > depth {
             return Err(Error::invalid(format!(
-                "{} sizes for {depth} axes after the rows; give at most one size per axis",
+                "{} sizes are given for {depth} axes after the rows; give at most one size per axis",
                 options.sizes.len()
             )));
         }
@@ -138,18 +133,18 @@ impl LoaderSource {
 
     /// Returns the shard of a row, and the row within it.
     pub(super) fn locate_row(&self, row: usize) -> (usize, usize) {
-        // Empty shards start at the same row as their successor, so take the last.
+        // Empty shards start at the same row as the next shard, so take the last one.
         let shard = self.firsts.partition_point(|first| *first <= row).saturating_sub(1);
         (shard, row - self.firsts[shard])
     }
 
-    /// Number of elements of a row on axis 1; 0 in a table of flat columns.
+    /// Number of elements of a row on axis 1; 0 in a table with only axis 0.
     pub(super) fn len(&self, row: usize) -> usize {
         let (shard, row) = self.locate_row(row);
         self.shards[shard].layouts.first().map_or(0, |l| l.length(row))
     }
 
-    /// Number of elements of axis 1 that are put before a window of a row.
+    /// Number of elements of axis 1 that are prepended to a window of a row.
     pub(super) fn events_before(&self, row: usize) -> usize {
         if self.facts.is_none() {
             return 0;
@@ -158,12 +153,11 @@ impl LoaderSource {
         self.prefix(shard, row).elements
     }
 
-    /// Returns the facts that are put before a window of a row of a shard.
+    /// Returns the facts that are prepended to a window of a row of a shard.
     pub(super) fn prefix(&self, shard: usize, row: usize) -> Prefix {
         self.facts.as_ref().map_or_else(Prefix::default, |facts| facts.prefix(shard, row))
     }
 
-    /// Calls `f` with the length of every row, in order.
     pub(super) fn for_each_len(&self, mut f: impl FnMut(usize)) {
         for shard in &self.shards {
             match shard.layouts.first() {
@@ -173,14 +167,14 @@ impl LoaderSource {
         }
     }
 
-    /// Length of the longest list on an axis (1..) over all shards.
+    /// Length of the longest list on an axis (1 or more) over all shards.
     pub(super) fn longest_list(&self, axis: usize) -> usize {
         self.shards.iter().map(|s| s.layouts[axis - 1].max_length()).max().unwrap_or(0)
     }
 }
 
-/// Number of axes after the rows that batches use, of those in the shard: all of them, or with
-/// named columns those of the columns and options.
+/// Number of axes after the rows that batches use: all axes of the shard, or with named columns the
+/// axes of the columns and options.
 fn count_axes(table: &RaggedTable, options: &LoaderOptions) -> usize {
     let all = table.ndim().saturating_sub(1);
     if options.columns.is_none() {
@@ -190,7 +184,7 @@ fn count_axes(table: &RaggedTable, options: &LoaderOptions) -> usize {
     columns.max(options.least_depth()).min(all)
 }
 
-/// Selects the requested columns and refuses shards without rows.
+/// Selects the requested columns; returns an error for a shard without axis 0.
 fn select_shards<'a>(
     tables: &'a [RaggedTable],
     options: &LoaderOptions,
@@ -201,8 +195,7 @@ fn select_shards<'a>(
         table.refuse_scalars(&shard)?;
         if table.ndim() == 0 {
             return Err(Error::invalid(format!(
-                "{shard} has no axis 0, and batches are made of rows; unsqueeze it to make it one \
-                 row"
+                "{shard} has no axis 0, but batches consist of rows; unsqueeze it to make it one row"
             )));
         }
     }
@@ -228,7 +221,7 @@ fn select_columns<'a>(
     selected.collect()
 }
 
-/// Refuses a shard whose axes or columns differ from those of the first.
+/// Returns an error if the axes or columns of a shard differ from the first shard.
 fn check_shard(
     first: &RaggedTable,
     first_depth: usize,
@@ -261,7 +254,7 @@ fn check_shard(
         let axis = table.column(column.name())?.axis();
         if axis != column.axis() {
             return Err(Error::invalid(format!(
-                "column {:?} is on axis {} in shard 0 but on axis {axis} in shard {shard}",
+                "column {:?} is on axis {} in shard 0 but on axis {axis} in shard {shard}; a column must be on the same axis in all shards",
                 column.name(),
                 column.axis()
             )));
@@ -280,7 +273,7 @@ fn unify_column(
     let what = format!("column {name:?}");
     let mut target: DataType = first.data_type().clone();
     let mut nulls = false;
-    // Integers that all become int64 need no other common type.
+    // Integers that are all converted to int64 need no common type.
     let mut integers = options.tokens_as_i64;
     for table in tables {
         let dtype = DType::from_arrow(table.column(name)?.data_type());
@@ -293,13 +286,13 @@ fn unify_column(
         if *found == target || integers {
             continue;
         }
-        // Numbers are widened while copied; any other difference is an error.
+        // Numbers are widened while they are copied; any other difference is an error.
         target = promote_types(&target, found)
             .filter(|t| [&target, found, t].into_iter().all(|t| DType::from_arrow(t).is_some()))
             .ok_or_else(|| {
                 Error::type_of(
                     format!("{what} of shard {i}"),
-                    format!("{target} as in the shards before, or a number type that it can be promoted with"),
+                    format!("{target} as in the earlier shards, or a number type that it can be promoted with"),
                     found,
                 )
             })?;
@@ -400,7 +393,6 @@ impl ColumnValues {
         fits.then_some(out)
     }
 
-    /// Returns one byte per leaf of `range`: 1 if it is valid.
     pub(super) fn validity<'a>(
         &self,
         range: Range<usize>,
@@ -417,14 +409,15 @@ impl ColumnValues {
     }
 }
 
-/// Buffers for leaves, reused for every row.
+/// Buffers that are reused for every row.
 #[derive(Debug, Default)]
 pub(super) struct RowScratch {
     bits: Vec<u8>,
     values: Vec<u8>,
 }
 
-/// Returns the first `len` bytes of a buffer, which grows if necessary; their content is undefined.
+/// Returns the first `len` bytes of a buffer, which grows if necessary; their content is
+/// unspecified.
 pub(super) fn resize_buffer(bytes: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if bytes.len() < len {
         bytes.resize(len, 0);

@@ -1,4 +1,4 @@
-//! [`LoaderState`]: what all epochs of a loader share.
+//! [`LoaderState`]: the state that all epochs of a loader share.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ pub(super) struct LoaderState {
     /// Targets to predict, with one value per base of the items.
     pub(super) targets: Vec<LoaderTarget>,
     pub(super) outputs: Vec<TensorOutput>,
-    /// Longest possible size of each axis of a padded batch.
+    /// Largest possible size of each axis of a padded batch.
     pub(super) largest_shape: Vec<usize>,
-    /// Test hook, called with the number of each batch before it is made.
+    /// Test hook, called with the index of each batch before it is built.
     #[cfg(test)]
     pub(super) before: Option<fn(usize)>,
 }
 
-/// A target column, with one value per base (what items are windows of).
+/// A target column, with one value per base (the row or label that items are windows of).
 #[derive(Debug)]
 pub(super) struct LoaderTarget {
     pub(super) name: Arc<str>,

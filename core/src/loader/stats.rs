@@ -1,4 +1,4 @@
-//! [`EpochStats`]: size of an epoch, computed without making it.
+//! [`EpochStats`]: the size of an epoch, computed without building its batches.
 
 use std::fmt;
 
@@ -27,18 +27,18 @@ use crate::error::Result;
 pub struct EpochStats {
     /// Number of batches.
     pub batches: usize,
-    /// Items in all batches.
+    /// Number of items in all batches.
     pub items: usize,
-    /// Bytes of all tensors of all batches.
+    /// Number of bytes of all tensors of all batches.
     pub bytes: u64,
-    /// Bytes of the cells that are not padding.
+    /// Number of bytes that are not padding.
     pub occupied: u64,
-    /// Bytes of the largest batch.
+    /// Number of bytes of the largest batch.
     pub largest_batch: u64,
 }
 
 impl EpochStats {
-    /// Returns the share of the bytes that is not padding; 1 without bytes.
+    /// Returns the share of the bytes that is not padding; 1 if there are no bytes.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub fn occupied_share(&self) -> f64 {
         if self.bytes == 0 { 1.0 } else { self.occupied as f64 / self.bytes as f64 }
@@ -88,10 +88,11 @@ impl fmt::Display for Bytes {
 }
 
 impl EpochPlan {
-    /// Computes the size of the epoch without making it, in one pass over the lengths of its lists.
+    /// Computes the size of the epoch without building its batches, in one pass over the list
+    /// lengths.
     ///
     /// # Errors
-    /// When a batch is too large to be made.
+    /// When a batch exceeds the size limit.
     pub fn stats(&self) -> Result<EpochStats> {
         let mut stats = EpochStats::default();
         for batch in 0..self.num_batches() {

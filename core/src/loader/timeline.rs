@@ -10,8 +10,8 @@ use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// The division of one shard's measurements into events, and one number per event, which is placed
-/// at its first measurement.
+/// The division of a shard's measurements into events, and one number per event, which belongs to
+/// its first measurement.
 #[derive(Debug)]
 pub(super) struct Timeline {
     rows: Layout,
@@ -20,20 +20,17 @@ pub(super) struct Timeline {
     values: Option<ScalarBuffer<f32>>,
 }
 
-/// The events of a range of measurements.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventSpan {
-    /// Position of the first event in the shard.
+    /// Index of the first event in the shard.
     pub(super) first: usize,
-    /// The events counted from the first of the row; empty if there are no measurements.
+    /// The events, counted from the first event of the row; empty if there are no measurements.
     pub(super) of_row: Range<usize>,
 }
 
 impl Timeline {
-    /// Builds a timeline.
-    ///
     /// # Errors
-    /// When the events, their lists of measurements and the values differ in number.
+    /// When the numbers of events, of lists of measurements and of values differ.
     pub(super) fn new(
         rows: Layout,
         events: &Layout,
@@ -43,30 +40,28 @@ impl Timeline {
             (values.as_ref().map_or(events.lists(), |v| v.len()), rows.children());
         if events.lists() != expected || found != expected {
             return Err(Error::invalid(format!(
-                "expected {expected} events, found {} lists of measurements and {found} values",
+                "expected {expected} events; found {} lists of measurements and {found} values",
                 events.lists()
             )));
         }
         Ok(Self { rows, events: events.to_offsets()?, values })
     }
 
-    /// Number of measurements of every row, as offsets.
-    ///
-    /// # Errors
-    /// When the total does not fit 63 bits.
+    /// Returns the number of measurements of every row, as offsets. Returns an error if the total
+    /// does not fit 63 bits.
     pub(super) fn row_offsets(&self) -> Result<Offsets> {
         Offsets::from_lengths((0..self.rows.lists()).map(|row| self.count_up_to(row, usize::MAX)))
     }
 
-    /// Number of measurements in the first `events` events of a row.
+    /// Returns the number of measurements in the first `events` events of a row.
     pub(super) fn count_up_to(&self, row: usize, events: usize) -> usize {
         let all = self.rows.range(row);
         let end = all.start + all.len().min(events);
         self.events.ranges(all.start..end).len()
     }
 
-    /// Returns the events of the measurements `elements` (positions in the shard) of a row, from
-    /// that of the first to that of the last.
+    /// Returns the events of the measurements `elements` (indices in the shard) of a row, from the
+    /// event of the first measurement to the event of the last.
     pub(super) fn find_span(&self, row: usize, elements: &Range<usize>) -> EventSpan {
         let all = self.rows.range(row);
         if elements.is_empty() {
@@ -119,7 +114,6 @@ mod tests {
 
     #[test]
     fn events_are_found_and_their_values_placed() {
-        // Two rows of 4 and 3 events; some are empty.
         let rows = Layout::from(Offsets::from_lengths([4, 3]).unwrap());
         let lengths = [2, 0, 3, 1, 0, 2, 0];
         let values = (0..7u8).map(|i| f32::from(i) + 0.5).collect::<Vec<_>>();

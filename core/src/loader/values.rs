@@ -6,7 +6,7 @@ use super::source::{LoaderSource, RowScratch, resize_buffer};
 use super::state::LoaderState;
 use crate::error::{Error, Result};
 
-/// Buffers for values, reused for every item.
+/// Buffers that are reused for every item.
 #[derive(Debug, Default)]
 pub(super) struct WorkBuffers {
     pub(super) scratch: RowScratch,
@@ -15,7 +15,6 @@ pub(super) struct WorkBuffers {
 }
 
 impl TensorOutput {
-    /// Returns the source that the tensor's columns refer to.
     pub(super) fn source<'a>(&self, inner: &'a LoaderState) -> &'a LoaderSource {
         match (&inner.source.facts, self.facts) {
             (Some(facts), true) => &facts.source,
@@ -36,7 +35,7 @@ impl TensorOutput {
         let range = frame.in_shard(self.axis, item);
         let before = frame.facts_before(self.axis, item);
         let shard = &source.shards[source_item.shard];
-        let misfit = || Error::invalid(format!("a value does not fit {}", self.dtype));
+        let misfit = || Error::invalid(format!("a value does not fit the type {}", self.dtype));
         match self.what {
             TensorContent::Valid(column) => {
                 Ok(shard.values[column].validity(range, &mut work.scratch))

@@ -1,4 +1,4 @@
-//! [`RowWindows`]: the windows of one row on axis 1.
+//! [`RowWindows`]: the windows of a row on axis 1.
 
 use std::ops::Range;
 
@@ -6,21 +6,21 @@ use super::options::{LoaderOptions, Sampling};
 use super::random::scale_below;
 use super::source::LoaderSource;
 
-/// The windows of one row, and how one is chosen.
+/// The windows of a row, and the method to choose one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowWindows {
-    /// Largest number of elements of a window.
+    /// Maximum number of elements of a window.
     len: usize,
     sampling: Sampling,
     /// Whether the last stepped window is shifted back to full length instead of being shortened.
     full: bool,
-    /// Number of facts in excess of the limit, if they alone exceed it.
+    /// Number of facts in excess of the limit, if the facts alone exceed it.
     over: usize,
 }
 
 impl RowWindows {
-    /// Returns the windows of a row, if the options have windows. Facts before a window count as
-    /// part of it.
+    /// Returns the windows of a row, if the options have windows. Prepended facts count as part of
+    /// a window.
     pub(super) fn for_row(
         source: &LoaderSource,
         options: &LoaderOptions,
@@ -36,13 +36,13 @@ impl RowWindows {
         Some(Self { len, sampling, full: options.full_windows, over })
     }
 
-    /// Whether windows cannot step through a row: they are empty or have no stride.
+    /// Whether windows cannot advance through a row: they are empty or have no stride.
     pub(super) fn is_stuck(&self) -> bool {
         self.len == 0 || matches!(self.sampling, Sampling::Step { stride: 0 })
     }
 
-    /// Number of items of a row of `len` elements: windows up to the first that reaches the end;
-    /// only an empty row has an empty one.
+    /// Number of items of a row of `len` elements: windows up to the first that reaches the end.
+    /// Only an empty row has an empty window.
     pub(super) fn count(&self, len: usize) -> usize {
         let Sampling::Step { stride } = self.sampling else { return 1 };
         let stride = stride.max(1);
@@ -56,8 +56,8 @@ impl RowWindows {
         reach.min((len - 1) / stride + 1)
     }
 
-    /// Returns the elements of window number `step` of a row of `len` elements; `random`, 64 random
-    /// bits, is called only for random windows.
+    /// Returns the elements of window `step` of a row of `len` elements. `random` returns 64 random
+    /// bits; it is called only for random windows.
     pub(super) fn range(
         &self,
         len: usize,
@@ -75,7 +75,7 @@ impl RowWindows {
                 usize::try_from(scale_below(random(), slack as u64 + 1)).unwrap_or_default()
             }
             Sampling::BalancedRandom if slack > 0 && self.len > 0 => {
-                // Count starts from `len - 1` before the row.
+                // The first possible start is `len - 1` elements before the row.
                 let starts = (len as u64).saturating_add(self.len as u64 - 1);
                 let start = usize::try_from(scale_below(random(), starts)).unwrap_or_default();
                 let end = start.saturating_add(1).min(len);
@@ -105,7 +105,6 @@ mod tests {
                     let ends: Vec<_> = (0..n).map(|k| windows.range(len, k, || 0).end).collect();
                     assert!(n >= 1);
                     assert!(n == 1 || (n - 1) * stride < len, "{len} {window} {stride}");
-                    // Only the last window may reach the end.
                     assert!(ends[..n - 1].iter().all(|e| *e < len));
                     assert!(ends[n - 1] == len || n * stride >= len, "{len} {window} {stride}");
                 }

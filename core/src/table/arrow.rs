@@ -15,22 +15,22 @@ use crate::array::arrow::to_fixed_size;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, leaf_type, list_depth};
 use crate::error::{Error, Result};
 
-/// Key of the schema metadata that holds the names of the axes: a JSON list, rows first, with null
-/// for an unnamed axis.
+/// Key of the schema metadata that holds the axis names as a JSON list, rows first, with null for
+/// an unnamed axis.
 pub const AXES_METADATA: &str = "serrate.axes";
 
-/// A column to be added to a table, with levels not yet compared to those of other columns.
+/// A column to add to a table; its levels have not been compared with other columns.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    /// Path of the column from the top, its own name last.
+    /// Path of the column, outermost name first.
     pub(crate) path: Vec<String>,
     pub(crate) field: FieldRef,
     pub(crate) levels: Vec<ListAxis>,
     pub(crate) values: ArrayRef,
 }
 
-/// Builds a table: compares the levels of all columns, keeps each axis once, and names a column by
-/// its path if its plain name is not unique.
+/// Builds a table: checks that the levels of all columns agree, keeps each axis once, and names a
+/// column by its path if its plain name is not unique.
 pub(crate) fn assemble_table(
     rows: usize,
     names: &[Option<Arc<str>>],
@@ -54,8 +54,8 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // The axis stays uniform only if it is uniform in all its columns; offsets
-                    // serve any type.
+                    // The axis stays uniform only if it is uniform in all its columns; offsets fit
+                    // any layout.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
@@ -81,7 +81,6 @@ pub(crate) fn assemble_table(
     RaggedTable::try_new(rows, name_of(0), axes, columns)
 }
 
-/// Returns the plain name of each column, or its path joined by dots if the name is not unique.
 fn name_columns(incoming: &[Incoming]) -> Vec<String> {
     let plain = |c: &Incoming| c.path.last().cloned().unwrap_or_default();
     let mut seen: HashMap<String, usize> = HashMap::new();
@@ -97,7 +96,7 @@ fn name_columns(incoming: &[Incoming]) -> Vec<String> {
         .collect()
 }
 
-/// Opens a column's lists, and the structs within them, down to the leaves.
+/// Opens the lists of a column, and the structs within them, down to the leaves.
 fn open_column(
     path: Vec<String>,
     field: &FieldRef,
@@ -163,7 +162,6 @@ fn add_struct_nulls(array: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef> {
     Ok(arrow::array::make_array(data))
 }
 
-/// Returns the field of a column: name and metadata of the batch's field, type of the leaves.
 fn leaf_field(field: &FieldRef, leaves: &ArrayRef) -> FieldRef {
     let mut metadata = field.metadata().clone();
     metadata.remove(AXES_METADATA);
@@ -171,7 +169,7 @@ fn leaf_field(field: &FieldRef, leaves: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(field.name(), leaves.data_type().clone(), nullable).with_metadata(metadata))
 }
 
-/// Arrow offsets of one axis, converted once and shared by all columns.
+/// Arrow offsets of one axis, converted once for all columns.
 enum AxisOffsets {
     List(OffsetBuffer<i32>),
     LargeList(OffsetBuffer<i64>),
@@ -227,23 +225,22 @@ fn read_axis_names(schema: &Schema) -> Vec<Option<Arc<str>>> {
 }
 
 impl RaggedTable {
-    /// Converts a record batch of sibling lists, lists of structs, flat columns, or any mix of
-    /// them.
+    /// Converts a record batch of sibling lists, lists of structs, flat columns, or a mix of them.
     ///
-    /// Every level of List, LargeList or FixedSizeList becomes an axis; a column without lists
-    /// lives on axis 0. Within a list, the fields of a struct become columns (nulls of the struct
-    /// become nulls of its fields), and the axis is named after the list that holds the struct. A
-    /// field keeps its plain name if it is unique in the batch; otherwise all columns that share it
-    /// are named by their paths (`visits.time`). Axis names in the metadata (`serrate.axes`) take
+    /// Every level of List, LargeList or FixedSizeList becomes an axis; a column without lists is
+    /// on axis 0. Within a list, the fields of a struct become columns (nulls of the struct become
+    /// nulls of its fields), and the axis is named after the list that holds the struct. A field
+    /// keeps its plain name if it is unique in the batch; otherwise all columns with that name are
+    /// named by their paths (`visits.time`). Axis names in the metadata (`serrate.axes`) take
     /// precedence.
     ///
-    /// Offsets and values are used in place. The offsets of each axis are kept once; lists that
-    /// share a buffer are known to be equal without a comparison. Values hidden under null lists
-    /// are dropped, which copies the rest. A null list counts as length 0.
+    /// Offsets and values are used in place, and each axis keeps one set of offsets; lists with a
+    /// common offsets buffer are equal without a comparison. Values under null lists are dropped,
+    /// which copies the other values. A null list has length 0.
     ///
     /// # Errors
-    /// [`Error::Disagree`] at the first list whose length differs between two columns; a ListView;
-    /// two columns of one name.
+    /// [`Error::Disagree`] at the first list whose length differs between two columns; an error for
+    /// a ListView, or for two columns of one name.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -281,19 +278,19 @@ impl RaggedTable {
 
     /// Returns the schema of [`to_batch`](Self::to_batch).
     ///
-    /// Each column has one field with its name and metadata: a `List` for 32-bit offsets, a
+    /// Each column is a field with its name and metadata: a `List` for 32-bit offsets, a
     /// `LargeList` for 64-bit offsets, a `FixedSizeList` for uniform axes, with elements named
-    /// `item`. Axis names, if any, are in the schema's metadata under [`AXES_METADATA`].
+    /// `item`. Axis names, if any, are in the metadata of the schema under [`AXES_METADATA`].
     pub fn arrow_schema(&self) -> Result<SchemaRef> {
         let fields = self.columns().iter().map(|c| self.arrow_field(c)).collect::<Result<_>>()?;
         Ok(self.build_schema(fields))
     }
 
-    /// Converts to a record batch of sibling lists, one column each.
+    /// Converts to a record batch of sibling lists, one per column.
     ///
     /// All columns of an axis share one offsets buffer. Values are not copied; offsets are copied
-    /// once if this is a slice whose offsets do not start at zero. Null lists are restored per
-    /// column. An axis that no column reaches is not represented.
+    /// once if the table is a slice whose offsets do not start at zero. Null lists are restored in
+    /// each column. The batch lacks axes below the deepest column.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -333,16 +330,16 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(self.arrow_schema()?, arrays, &options)?)
     }
 
-    /// Converts to a record batch of exactly this schema: columns are found by name, and lists get
-    /// the kinds of the schema.
+    /// Converts to a record batch of exactly this schema. Columns are matched by name, and lists
+    /// are converted to the list types of the schema.
     ///
-    /// Offsets are copied where their width differs. Leaf types must be the same.
+    /// Offsets are copied if their width differs. Leaf types must be equal.
     ///
     /// # Errors
-    /// When the table lacks a column, a leaf type differs, or a list's length differs from the size
-    /// of a FixedSizeList.
+    /// When the table lacks a column, a leaf type differs, or the length of a list differs from the
+    /// size of a FixedSizeList.
     pub fn to_batch_as(&self, schema: &SchemaRef) -> Result<RecordBatch> {
-        // Columns whose kinds agree keep sharing their buffers.
+        // Columns whose list types match keep sharing their buffers.
         let plain = self.to_batch()?;
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
@@ -362,7 +359,7 @@ impl RaggedTable {
     ///
     /// Columns of axis 0 come first, then one column named after axis 1 (`axis1` if unnamed), whose
     /// structs hold the columns of axis 1 and, last, the list of axis 2. Values are not copied.
-    /// Axes below the deepest column are left out.
+    /// Axes below the deepest column are omitted.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -380,9 +377,8 @@ impl RaggedTable {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
-    /// # Errors
-    /// When an axis has the name of a column on the axis above it, or columns differ in which of
-    /// their lists are null, because a list of structs is null for all of its fields
+    /// When an axis has the name of a column on the axis above, or columns have different null
+    /// lists, because a null list of structs is null for all its fields
     /// ([`without_null_lists`](Self::without_null_lists) makes null lists empty).
     pub fn to_struct_batch(&self) -> Result<RecordBatch> {
         self.refuse_scalars("a record batch")?;
@@ -474,8 +470,8 @@ impl RaggedTable {
         self.axis_name(axis).map_or_else(|| format!("axis{axis}"), str::to_owned)
     }
 
-    /// Returns the validity of the lists of axis `axis`, which must be the same in all columns at
-    /// or below it.
+    /// Returns the validity of the lists of axis `axis`, which must be the same in all columns that
+    /// have them.
     fn common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis);
         let Some(first) = below.next() else { return Ok(None) };
@@ -490,7 +486,7 @@ impl RaggedTable {
             let lists = self.layout(axis)?.lists();
             let list = (0..lists).find(|i| valid(nulls, *i) != valid(theirs, *i)).unwrap_or(0);
             return Err(Error::invalid(format!(
-                "list {list} of axis {axis} is null in only one of the columns {:?} and {:?}; a list of structs is null for all its fields; make null lists empty first, or keep sibling lists",
+                "list {list} of axis {axis} is null in only one of the columns {:?} and {:?}, but a null list of structs is null for all its fields; make null lists empty first, or keep sibling lists",
                 first.name(),
                 other.name()
             )));
@@ -508,7 +504,7 @@ fn column_field(column: &Column, nested: bool) -> FieldRef {
     }
 }
 
-/// Converts sibling lists to lists of structs: [`RaggedTable::try_from_batch`], then
+/// Converts sibling lists to lists of structs, by [`RaggedTable::try_from_batch`] and
 /// [`RaggedTable::to_struct_batch`].
 ///
 /// ```
@@ -529,7 +525,7 @@ pub fn zip(batch: &RecordBatch) -> Result<RecordBatch> {
     RaggedTable::try_from_batch(batch)?.to_struct_batch()
 }
 
-/// Converts lists of structs to sibling lists: [`RaggedTable::try_from_batch`], then
+/// Converts lists of structs to sibling lists, by [`RaggedTable::try_from_batch`] and
 /// [`RaggedTable::to_batch`].
 pub fn unzip(batch: &RecordBatch) -> Result<RecordBatch> {
     RaggedTable::try_from_batch(batch)?.to_batch()

@@ -8,7 +8,8 @@ use super::{Column, RaggedTable};
 use crate::array::{Layout, Offsets};
 use crate::error::Result;
 
-/// Collects axes (outermost first) and columns; [`build`](Self::build) checks everything.
+/// Builds a table from axes, outermost first, and columns; [`build`](Self::build) checks
+/// everything.
 ///
 /// The number of rows is the value of [`rows`](Self::rows) if set, else the number of lists of the
 /// first axis, else the length of the first column on axis 0.
@@ -27,7 +28,7 @@ impl RaggedTableBuilder {
         self
     }
 
-    /// Names the axes, rows first.
+    /// Names the axes, starting with the rows.
     pub fn names<S: AsRef<str>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.names = names.into_iter().map(|n| n.as_ref().into()).collect();
         self
@@ -86,7 +87,7 @@ impl RaggedTableBuilder {
     /// Builds the table.
     ///
     /// # Errors
-    /// The first inconsistency, as in [`RaggedTable::try_new`].
+    /// Returns the first inconsistency, as [`RaggedTable::try_new`] does.
     pub fn build(self) -> Result<RaggedTable> {
         let rows = self
             .rows
@@ -139,8 +140,11 @@ mod tests {
         assert_eq!(text, "column \"x\" has 4 value(s) but axis 1 has 3");
         let text = error(lists().column("x", 2, ints(3)));
         assert!(text.contains("column \"x\" has 2 axes") && text.contains("no axis 2"), "{text}");
-        assert!(error(lists().lengths([1]).unwrap()).contains("1 lists for the 3 elements"));
-        assert!(error(lists().rows(3)).contains("2 lists for the 3 elements"));
+        assert!(
+            error(lists().lengths([1]).unwrap())
+                .contains("it has 1 lists but axis 1 has 3 elements")
+        );
+        assert!(error(lists().rows(3)).contains("it has 2 lists but axis 0 has 3 elements"));
         assert!(error(lists().names(["a", "b", "c"])).contains("more names than axes"));
         let huge = Layout::Uniform { size: usize::MAX, lists: 2 };
         assert!(error(RaggedTable::builder().layout(huge)).contains("64 bits"));

@@ -7,10 +7,10 @@ use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef};
 
-/// A named column: one flat Arrow array as long as the axis it lives on.
+/// A named column: a flat Arrow array with one value per element of its axis.
 ///
-/// Its lists may be null where those of other columns are empty: `list_nulls()[k]` is their
-/// validity on axis `k` (the lists whose elements are axis `k + 1`).
+/// `list_nulls()[k]` is the validity of the column's lists on axis `k` (the lists whose elements
+/// are axis `k + 1`). A list that is null in one column is empty in the columns where it is valid.
 #[derive(Clone, Debug)]
 pub struct Column {
     field: FieldRef,
@@ -26,8 +26,8 @@ impl Column {
         Self::with_field(Arc::new(field), axis, values)
     }
 
-    /// Builds a column with the name, nullability and metadata of a field. The type is that of the
-    /// values, whatever the field's.
+    /// Builds a column with the name, nullability and metadata of a field. The type of the values
+    /// replaces the type of the field.
     pub fn with_field(field: FieldRef, axis: usize, values: ArrayRef) -> Self {
         let field = if field.data_type() == values.data_type() {
             field
@@ -37,8 +37,8 @@ impl Column {
         Self { field, axis, list_nulls: vec![None; axis], values }
     }
 
-    /// Sets the validity of the lists: one bitmap per axis above the column's, rows first. Missing
-    /// bitmaps mean no nulls.
+    /// Sets the validity of the lists: one bitmap per axis above the column's, rows first. A
+    /// missing bitmap means that no list is null.
     ///
     /// Lengths are checked when the column is added to a table.
     ///
@@ -97,7 +97,7 @@ impl Column {
         &self.values
     }
 
-    /// Returns the part of the column within the windows of all axes.
+    /// Returns the elements of the column within the windows, one range per axis.
     pub(crate) fn slice(&self, windows: &[Range<usize>]) -> Self {
         let own = &windows[self.axis];
         Self {
@@ -117,7 +117,8 @@ impl Column {
     }
 }
 
-/// Columns are equal when name, axis, validity and values are equal; other metadata is ignored.
+/// Columns are equal if their names, axes, validity and values are equal; other metadata is
+/// ignored.
 impl PartialEq for Column {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()

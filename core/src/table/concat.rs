@@ -15,15 +15,15 @@ use crate::with_offsets;
 impl RaggedTable {
     /// Concatenates the rows of all tables.
     ///
-    /// Columns are matched by name and keep the order and metadata of the first table; types that
-    /// differ are promoted ([`promote_types`]). An axis stays uniform if it has the same size in
-    /// all tables. [`Scalars`](Self::scalars) are kept if they are the same in all tables. A single
-    /// table is returned unchanged.
+    /// Columns are matched by name and keep the order and metadata of the first table; differing
+    /// types are promoted ([`promote_types`]). An axis stays uniform if it has the same size in all
+    /// tables. [`Scalars`](Self::scalars) are kept if they are equal in all tables. A single table
+    /// is returned unchanged.
     ///
     /// # Errors
-    /// When there are no tables; they differ in their number of axes, or have none; a column is
-    /// missing from one of them, is on another axis, or its types have no common type; a scalar
-    /// differs ([`vstack`](Self::vstack) makes a column of it).
+    /// When there are no tables; when they differ in their number of axes, or have none; when a
+    /// column is missing from a table or on another axis, or its types have no common type; when a
+    /// scalar differs ([`vstack`](Self::vstack) makes a column of it).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -40,7 +40,7 @@ impl RaggedTable {
     /// ```
     pub fn concat(tables: &[Self]) -> Result<Self> {
         let [first, rest @ ..] = tables else {
-            return Err(Error::invalid("no tables to concatenate; at least one is needed"));
+            return Err(Error::invalid("there are no tables to concatenate; give at least one"));
         };
         if rest.is_empty() {
             return Ok(first.clone());
@@ -51,7 +51,7 @@ impl RaggedTable {
         let rows = tables
             .iter()
             .try_fold(0usize, |sum, t| sum.checked_add(t.num_rows()))
-            .ok_or_else(|| Error::invalid("the rows of all tables do not fit 64 bits"))?;
+            .ok_or_else(|| Error::invalid("the total number of rows does not fit 64 bits"))?;
         let name =
             |axis: usize| tables.iter().find_map(|t| t.axis_name(axis)).map(Arc::<str>::from);
         let axes = (1..first.ndim())
@@ -81,7 +81,7 @@ fn check_compatible(first: &RaggedTable, table: &RaggedTable, number: usize) -> 
     }
     if first.ndim() == 0 {
         return Err(Error::invalid(
-            "tables without axes have no rows to concatenate; vstack makes a row of each",
+            "tables without axes have no rows to concatenate; use vstack, which makes each table a row",
         ));
     }
     let missing = |from: &RaggedTable, of: &RaggedTable| -> Vec<String> {
@@ -101,7 +101,7 @@ fn check_compatible(first: &RaggedTable, table: &RaggedTable, number: usize) -> 
         let name = scalar.name();
         if first.scalar(name).ok() != table.scalar(name).ok() {
             return Err(Error::invalid(format!(
-                "the scalar {name:?} differs between table 0 and table {number}; vstack makes a row of each table and a column of the scalar, or select the columns without it"
+                "the scalar {name:?} differs between table 0 and table {number}; use vstack, which makes the scalar a column, or select the columns without it"
             )));
         }
     }
@@ -109,7 +109,7 @@ fn check_compatible(first: &RaggedTable, table: &RaggedTable, number: usize) -> 
         let theirs = table.column(column.name())?.axis();
         if theirs != column.axis() {
             return Err(Error::invalid(format!(
-                "column {:?} is on axis {} in table 0 but on axis {theirs} in table {number}",
+                "column {:?} is on axis {} in table 0 but on axis {theirs} in table {number}; a column must be on the same axis in all tables",
                 column.name(),
                 column.axis()
             )));
@@ -118,7 +118,6 @@ fn check_compatible(first: &RaggedTable, table: &RaggedTable, number: usize) -> 
     Ok(())
 }
 
-/// Concatenates the lists of several layouts.
 pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
     let lists: usize = layouts.iter().map(|l| l.lists()).sum();
     let sizes = || {
@@ -145,7 +144,7 @@ pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
     })
 }
 
-/// Concatenates the offsets of all layouts. The caller has checked that the last one fits `B`.
+/// Concatenates the offsets of all layouts. The caller guarantees that the last offset fits `B`.
 fn chain_offsets<B: OffsetSizeTrait>(layouts: &[&Layout], lists: usize) -> Result<OffsetBuffer<B>> {
     fn push<A: OffsetSizeTrait, B: OffsetSizeTrait>(out: &mut Vec<B>, end: usize, o: &[A]) {
         let base = o[0].as_usize();
@@ -206,13 +205,13 @@ fn cast_exactly(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     Ok(cast_with_options(values, target, &options)?)
 }
 
-/// Returns the common type of two types, as numpy promotes array types; `None` if there is none.
+/// Returns the common type of two types by NumPy's rules for arrays; `None` if there is none.
 ///
 /// Integers are promoted to the narrowest type that holds both (`uint8` and `int8` to `int16`),
 /// `uint64` with a signed integer to `float64`. `float32` with integers of at most 16 bits stays
-/// `float32`, with wider ones it becomes `float64`. Booleans are promoted to numbers, nulls to any
-/// type, times to the finer unit (within one time zone), strings to the wider kind, and
-/// dictionaries of different types to their values.
+/// `float32`; with wider integers it becomes `float64`. Booleans are promoted to numbers, nulls to
+/// any type, times to the finer unit (within one time zone), strings to the wider kind, and
+/// dictionaries of different types to their value type.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -258,7 +257,7 @@ fn finer_unit(a: &TimeUnit, b: &TimeUnit) -> TimeUnit {
     (*a).max(*b)
 }
 
-/// A number type by kind and bits.
+/// A number type: its kind and width in bits.
 #[derive(Clone, Copy, PartialEq)]
 enum NumberKind {
     Unsigned(u8),
@@ -296,7 +295,7 @@ fn promote_numbers(a: NumberKind, b: NumberKind) -> DataType {
         (Unsigned(64), Signed(_)) | (Signed(_), Unsigned(64)) => DataType::Float64,
         (Unsigned(u), Signed(s)) | (Signed(s), Unsigned(u)) => signed_type(s.max(u * 2)),
         (Float(x), Float(y)) => float_type(x.max(y)),
-        // numpy's rule: a float type takes integers of at most half its bits.
+        // NumPy's rule: a float type takes integers of at most half its width.
         (Float(f), Unsigned(i) | Signed(i)) | (Unsigned(i) | Signed(i), Float(f)) => {
             float_type(f.max(if i >= 32 { 64 } else { i * 2 }))
         }

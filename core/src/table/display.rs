@@ -10,11 +10,11 @@ use crate::array::Layout;
 
 /// Rows shown per column, and elements shown per list.
 const SHOWN: usize = 4;
-/// Longest display of one column's values, in characters.
+/// Maximum width of the display of one column's values, in characters.
 const WIDTH: usize = 100;
 
-/// Shows the axes with their sizes and the columns with their type and first values; long data is
-/// cut.
+/// Shows the axes with their sizes and the columns with their types and first values. Long data is
+/// truncated.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -105,7 +105,7 @@ fn describe_lengths(layout: &Layout) -> String {
 }
 
 impl RaggedTable {
-    /// Formats the first rows of a column, up to the width.
+    /// Formats the first rows of a column, up to `WIDTH` characters.
     fn format_first_values(&self, column: &Column) -> String {
         let mut out = String::new();
         for row in 0..self.num_rows() {
@@ -125,7 +125,7 @@ impl RaggedTable {
         out
     }
 
-    /// Formats element `index` of axis `axis`; long lists show their first elements and the last.
+    /// Formats element `index` of axis `axis`. A long list shows its first elements and its last.
     fn format_element(&self, column: &Column, axis: usize, index: usize) -> String {
         if axis == column.axis() {
             return format_value(column.values(), index);
@@ -149,7 +149,7 @@ impl RaggedTable {
     }
 }
 
-/// Formats one value, strings in quotes.
+/// Formats one value; strings are quoted.
 fn format_value(values: &ArrayRef, index: usize) -> String {
     const LONGEST: usize = 40;
     let one = values.slice(index, 1);

@@ -7,17 +7,17 @@ use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use super::{Column, RaggedTable, Scalar};
 use crate::error::Result;
 
-/// Values converted at a time if the types of both sides differ.
+/// Values converted at a time when the types of the two columns differ.
 const CHUNK: usize = 1 << 16;
 
 impl RaggedTable {
     /// Returns whether both tables have the same column names on the same axes, the same lists,
     /// equal values and equal scalars.
     ///
-    /// Numbers are compared by value whatever their types (`1` of int8 equals `1.0` of float32,
-    /// true equals 1). The order of columns, axis names and offset widths are ignored. NaN equals
-    /// NaN only with `equal_nan`. A null equals a null, a null list only a null list. `==` is
-    /// stricter: types and the order of columns matter, and NaN equals NaN of the same bits.
+    /// Numbers are compared by value across types (`1` of int8 equals `1.0` of float32, true equals
+    /// 1). The order of columns, axis names and offset widths are ignored. NaN equals NaN only with
+    /// `equal_nan`. A null value equals only a null value, a null list only a null list. `==` is
+    /// stricter: it compares types and the order of columns, and NaN by its bits.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -34,7 +34,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// Only when Arrow cannot convert the numbers.
+    /// When Arrow cannot convert the numbers.
     pub fn equals(&self, other: &Self, equal_nan: bool) -> Result<bool> {
         let same_axes = self.num_rows() == other.num_rows()
             && self.ndim() == other.ndim()
@@ -64,9 +64,9 @@ impl RaggedTable {
     }
 }
 
-/// Tables are equal when rows, lengths, columns (in order), scalars, validity and values are equal;
-/// axis names, and whether an axis is stored uniform, are ignored. [`equals`](RaggedTable::equals)
-/// compares by name and value.
+/// Tables are equal if rows, lengths, columns (in order), scalars, validity and values are equal.
+/// Axis names and the storage of an axis (uniform or by offsets) are ignored.
+/// [`equals`](RaggedTable::equals) compares columns by name and numbers by value.
 impl PartialEq for RaggedTable {
     fn eq(&self, other: &Self) -> bool {
         fn parts(t: &RaggedTable) -> (usize, bool, &[Column], &[Scalar]) {
@@ -94,7 +94,8 @@ fn equal_values(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool> {
     if !number(a.data_type()) || !number(b.data_type()) {
         return Ok(false);
     }
-    // Two integers or booleans are compared as the widest decimal, all others as float64.
+    // Compare integers and booleans as the widest decimal, which is exact, and all others as
+    // float64.
     let whole = |t: &DataType| !t.is_floating();
     let exact = whole(a.data_type()) && whole(b.data_type());
     for start in (0..a.len()).step_by(CHUNK) {

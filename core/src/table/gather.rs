@@ -1,5 +1,5 @@
-//! Gathering of elements of an axis with everything below them; the base of taking, slicing and
-//! indexing.
+//! Gathering of elements of an axis with everything below them. Taking, slicing and indexing build
+//! on it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::error::Result;
 /// Elements selected from an axis, in order; elements may repeat.
 #[derive(Clone, Debug)]
 pub(super) enum Picks {
-    /// Ranges; none is empty and no two adjacent ones touch.
+    /// Ranges. None is empty, and adjacent ranges are merged.
     Ranges(Vec<Range<usize>>),
-    /// Single positions; `None` yields a null.
+    /// Single elements; `None` yields a null.
     Holes(Vec<Option<usize>>),
 }
 
@@ -41,7 +41,7 @@ impl Picks {
         }
     }
 
-    /// Returns the children of the selected lists as a selection of the next axis.
+    /// Returns the children of the selected lists, as a selection on the next axis.
     fn select_children(&self, layout: &Layout) -> Self {
         match self {
             Self::Ranges(r) => Self::from_ranges(r.iter().map(|r| layout.ranges(r.clone()))),
@@ -49,8 +49,7 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists, whose children are `children`; holes become empty
-    /// lists.
+    /// Returns the layout of the selected lists over `children`; a `None` becomes an empty list.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
@@ -73,7 +72,7 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected lists; holes are null.
+    /// Returns the validity of the selected lists; a `None` becomes null.
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {
@@ -87,7 +86,7 @@ impl Picks {
     }
 }
 
-/// The parents that selected elements get.
+/// Parents of the selected elements.
 #[derive(Clone, Debug)]
 pub(super) enum Parents {
     /// The elements become the rows.
@@ -99,12 +98,12 @@ pub(super) enum Parents {
 }
 
 impl RaggedTable {
-    /// Selects elements of axis `axis` with everything below them. Further picks are for the axes
-    /// that follow, with one element below each of the picks before; those axes are dropped, and
-    /// their columns move to the first one.
+    /// Selects elements of axis `axis` with everything below them.
     ///
-    /// The caller makes layout and picks fit each other and the table; `Column` lengths are not
-    /// checked here.
+    /// Each further entry of `picks` selects on the next axis, one element below each element of
+    /// the entry before. These further axes are dropped, and their columns move to axis `axis`.
+    ///
+    /// The caller guarantees that `over` and `picks` fit each other and the table.
     pub(super) fn gather_axis(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
         let merged = picks.len().saturating_sub(1);
         let Some(last) = picks.last() else { return Ok(self.clone()) };
@@ -125,7 +124,8 @@ impl RaggedTable {
                 axis.saturating_sub(1)
             }
         };
-        // Picks of the deepest axis reached, followed by those of every axis below it.
+        // The selection on the deepest axis of `picks`, followed by the selection on every axis
+        // below it.
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];
@@ -144,7 +144,7 @@ impl RaggedTable {
                     None => &picks[depth],
                 };
                 let values = own.values(c.values())?;
-                // Keep the lists above the target; those of dropped axes go with them.
+                // Keep the validity of the lists above the target; dropped axes lose theirs.
                 let mut nulls = c.list_nulls()[..target].to_vec();
                 let lists = c.list_nulls().get(axis + merged..).unwrap_or_default();
                 nulls.extend(lists.iter().zip(&below).map(|(n, p)| p.nulls(n.as_ref())));
@@ -157,7 +157,6 @@ impl RaggedTable {
     }
 }
 
-/// Concatenates the elements of these ranges.
 fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Result<ArrayRef> {
     match ranges {
         [] => return Ok(values.slice(0, 0)),

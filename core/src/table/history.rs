@@ -1,4 +1,4 @@
-//! [`History`]: the events of a row up to a moment.
+//! [`History`]: the events of a row up to a given time.
 
 use arrow::buffer::ScalarBuffer;
 
@@ -6,7 +6,8 @@ use crate::array::Layout;
 
 /// Event times by row.
 ///
-/// The single definition of where a history ends: after the last event at or before a moment, so
+/// Defines in one place where a history ends: after the last event at or before a given time. No
+/// caller can include a later event.
 /// that no caller sees past it.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
@@ -18,7 +19,8 @@ impl History {
     /// Builds a history from the lists of `rows` over `times`.
     ///
     /// # Errors
-    /// The first row whose times are not ascending: a binary search in it could see past a moment.
+    /// Returns the first row whose times are not ascending; a binary search in it could include
+    /// events after the given time.
     pub(crate) fn try_new(rows: Layout, times: ScalarBuffer<i64>) -> Result<Self, usize> {
         match (0..rows.lists()).find(|row| !times[rows.range(*row)].is_sorted()) {
             Some(row) => Err(row),
@@ -26,7 +28,7 @@ impl History {
         }
     }
 
-    /// Number of events of a row at or before `moment`.
+    /// Returns the number of events of a row at or before `moment`.
     pub(crate) fn up_to(&self, row: usize, moment: i64) -> usize {
         self.times[self.rows.range(row)].partition_point(|time| *time <= moment)
     }

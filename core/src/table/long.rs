@@ -1,4 +1,4 @@
-//! Conversion between long and ragged tables: the boundaries of runs of equal keys are the offsets.
+//! Conversion between long and ragged tables. Runs of equal keys give the offsets.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::with_offsets;
 /// Treatment of a long table whose rows are not sorted by its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unsorted {
-    /// Returns an error that names the first row out of order.
+    /// Return an error that names the first row out of order.
     #[default]
     Refuse,
-    /// Sorts by a stable sort. Copies all columns.
+    /// Sort the rows with a stable sort, which copies all columns.
     Sort,
 }
 
 /// Options of [`RaggedTable::nest`].
 #[derive(Clone, Debug, Default)]
 pub struct NestOptions {
-    /// Treatment of rows that are not in the order of the keys.
+    /// Treatment of rows out of order.
     pub unsorted: Unsorted,
 }
 
@@ -45,19 +45,17 @@ impl RaggedTable {
     /// Nests a long table, which has one row per innermost element and is sorted by `keys`,
     /// outermost first.
     ///
-    /// Every key makes an axis, named after it. With the keys `subject_id` and `time`, axis 0 is
-    /// the subjects, axis 1 the times of each subject, and axis 2 the rows of the long table. The
+    /// Every key makes an axis with its name. With the keys `subject_id` and `time`, axis 0 is the
+    /// subjects, axis 1 the times of each subject, and axis 2 the rows of the long table. The
     /// column of a key holds one value per element of its axis; all other columns stay on the
-    /// innermost axis and keep their buffers. List columns of the long table get further axes
-    /// below.
+    /// innermost axis and keep their buffers. List columns of the long table add axes below it.
     ///
-    /// Keys must ascend, each within equal values of the keys before it. A null sorts before all
-    /// values and equals any other null. Of floats -0 equals 0 and NaN is last and equal to itself,
-    /// whatever its sign; dictionaries are in the order of their values.
+    /// Each key must ascend within equal values of the keys before it. A null sorts before all
+    /// values and equals any other null. For floats, -0 equals 0, and all NaN are equal and sort
+    /// last; dictionaries sort by value.
     ///
     /// # Errors
-    /// When a key is not a column or is a list, or rows are out of order and [`Unsorted::Refuse`]
-    /// is set.
+    /// When a key is not a column or is a list, or rows are out of order with [`Unsorted::Refuse`].
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -81,7 +79,7 @@ impl RaggedTable {
         Self::try_from_batch(batch)?.nest_rows(keys, options)
     }
 
-    /// Nests a table whose rows are those of a long table, like [`nest`](Self::nest).
+    /// Nests the rows of this table, a long table, like [`nest`](Self::nest).
     pub fn nest_rows(&self, keys: &[&str], options: &NestOptions) -> Result<Self> {
         if keys.is_empty() {
             return Err(Error::invalid("nesting a long table needs at least one key"));
@@ -135,7 +133,7 @@ impl RaggedTable {
         }
     }
 
-    /// Adds the axes of the keys in front.
+    /// Adds the axes of the keys above the existing axes.
     fn add_key_axes<O: OffsetSizeTrait>(
         &self,
         keys: &[&str],
@@ -149,7 +147,7 @@ impl RaggedTable {
         let mut found = found.into_iter().peekable();
         let mut level = 0;
         while let Some(runs) = found.next() {
-            // The starts of the runs are both the positions of the key's values and the offsets.
+            // The starts of the runs are both the rows of the key's values and the offsets.
             let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);
@@ -191,13 +189,13 @@ impl RaggedTable {
         Self::try_new(rows, name(0), axes, columns)
     }
 
-    /// Converts to a long table: one row per element of the innermost axis, values of outer axes
-    /// repeated.
+    /// Converts to a long table: one row per element of the innermost axis, with the values of
+    /// outer axes repeated.
     ///
-    /// The inverse of [`nest`](Self::nest). Columns keep their order; those of the innermost axis
-    /// are not copied. An element whose list is empty or null has no row and is lost, unless
+    /// The inverse of [`nest`](Self::nest). Columns keep their order; columns of the innermost axis
+    /// are not copied. An element whose list is empty or null is lost, unless
     /// [`keep_empty`](LongOptions::keep_empty) gives it one row with nulls in the columns below it
-    /// (which reads back as a list of one null).
+    /// (`nest` reads that row as a list of one null).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -245,7 +243,7 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// For every axis but the innermost, returns the element that each innermost element belongs
+    /// Returns, for every axis but the innermost, the element that each innermost element belongs
     /// to.
     fn element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
@@ -259,7 +257,7 @@ impl RaggedTable {
                 }
                 Layout::Uniform { size, lists } => (1..=*lists).map(|i| i * size).collect(),
             };
-            // Ends of this axis' lists, counted in innermost elements.
+            // Ends of the lists of this axis, as a number of innermost elements.
             let own = match &ends {
                 None => own,
                 Some(inner) => {
@@ -281,8 +279,7 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// For every axis, returns the element shown by each row of the long table; null where a list
-    /// is empty.
+    /// Returns, for every axis, the element in each row of the long table; null if a list is empty.
     fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

@@ -1,5 +1,5 @@
-//! Jointly ragged columns: a chain of axes whose offsets are stored once, and columns that each
-//! live on one axis.
+//! [`RaggedTable`]: columns that share the axes of a nested table, each axis with one set of
+//! offsets.
 
 mod arrow;
 mod builder;
@@ -55,24 +55,25 @@ impl Axis {
         self.name.as_deref()
     }
 
-    /// Returns the number of the axis whose elements are this axis' lists; in a chain, the number
-    /// before.
+    /// Returns the index of the axis whose elements hold the lists of this axis. In a chain it is
+    /// the previous axis.
     pub fn parent(&self) -> usize {
         self.parent
     }
 
-    /// Returns how the elements are divided among the elements of the parent.
+    /// Returns the lists that divide the elements of this axis among the elements of the parent
+    /// axis.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 }
 
-/// Columns that share their nesting.
+/// A table of nested columns whose axes are stored once and shared by all columns.
 ///
-/// Axis 0 is the rows; axis `k` divides its elements among the elements of axis `k - 1` by one set
-/// of offsets, stored once for all columns. A column lives on an axis and is one flat Arrow array
-/// as long as that axis. The memory is the leaves plus one offset per list of each axis. A row is
-/// found in constant time; clones, slices and row views share all buffers.
+/// Axis 0 is the rows; axis `k` divides its elements into one list per element of axis `k - 1`. A
+/// column belongs to one axis and is a flat Arrow array with one value per element of it. Memory
+/// holds the leaves plus one offset per list of each axis. Access to a row takes constant time;
+/// clones, slices and row views share all buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -100,7 +101,8 @@ pub struct RaggedTable {
     axes: Vec<Axis>,
     columns: Vec<Column>,
     scalars: Vec<Scalar>,
-    /// Whether axis 0 is gone, too: an integer index took the last axis and only scalars are left.
+    /// Whether axis 0 is dropped, too: an integer index removed the last axis, and only scalars are
+    /// left.
     point: bool,
 }
 
@@ -112,11 +114,11 @@ impl RaggedTable {
 
     /// Builds a table from its parts.
     ///
-    /// `axes[k - 1]`, a name and a layout, becomes axis `k` over axis `k - 1`.
+    /// `axes[k - 1]`, a name and a layout, becomes axis `k` below axis `k - 1`.
     ///
     /// # Errors
-    /// When the axes do not chain, a column has another length than its axis, or two columns share
-    /// a name.
+    /// When the number of lists of an axis differs from the number of elements of the axis above,
+    /// the length of a column differs from its axis, or two columns share a name.
     pub fn try_new(
         rows: usize,
         row_name: Option<Arc<str>>,
@@ -130,7 +132,7 @@ impl RaggedTable {
                     what: format!("axis {}", i + 1),
                     position: layout.lists().min(expected),
                     message: format!(
-                        "{} lists for the {expected} elements of axis {i}",
+                        "it has {} lists but axis {i} has {expected} elements; give one list per element",
                         layout.lists()
                     ),
                 });
@@ -147,8 +149,7 @@ impl RaggedTable {
         table.with_columns(columns)
     }
 
-    /// Replaces the columns; the axes stay. The columns are checked as in
-    /// [`try_new`](Self::try_new).
+    /// Replaces the columns and keeps the axes. Checks the columns like [`try_new`](Self::try_new).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -169,7 +170,10 @@ impl RaggedTable {
         for (i, column) in columns.iter().enumerate() {
             let same_name = |c: &Column| c.name() == column.name();
             if columns[..i].iter().any(same_name) || self.scalar(column.name()).is_ok() {
-                return Err(Error::invalid(format!("two columns are named {:?}", column.name())));
+                return Err(Error::invalid(format!(
+                    "two columns are named {:?}; column names must be unique",
+                    column.name()
+                )));
             }
             let expected = self.axis_len(column.axis()).map_err(|_| Error::NoSuchAxis {
                 what: format!("the table of column {:?}", column.name()),
@@ -185,7 +189,7 @@ impl RaggedTable {
                 });
             }
             for (level, nulls) in column.list_nulls().iter().enumerate() {
-                // Only for its checks: the validity's length, and that null lists are empty.
+                // Checks the length of the validity, and that null lists are empty.
                 ListAxis::try_new(self.axes[level].layout.clone(), nulls.clone())?;
             }
         }
@@ -203,14 +207,14 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns the smallest number of axes of any column: 1 if a column lives on axis 0, else 2, as
-    /// every other column has the lists of axis 1; `None` without columns.
+    /// Returns the smallest number of axes of any column: 1 if a column is on axis 0, else 2,
+    /// because every other column has the lists of axis 1; `None` without columns.
     pub fn min_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }
 
     /// Returns the largest number of axes of any column; `None` without columns. Unlike
-    /// [`ndim`](Self::ndim), it does not count axes that no column reaches.
+    /// [`ndim`](Self::ndim), it ignores axes below the deepest column.
     pub fn max_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis() + 1).max()
     }
@@ -236,7 +240,7 @@ impl RaggedTable {
         }
     }
 
-    /// Returns the layout of axis `axis` (1..).
+    /// Returns the layout of axis `axis` (1 or more).
     pub fn layout(&self, axis: usize) -> Result<&Layout> {
         axis.checked_sub(1).and_then(|i| self.axes.get(i)).map(Axis::layout).ok_or_else(|| {
             Error::NoSuchAxis {
@@ -247,22 +251,22 @@ impl RaggedTable {
         })
     }
 
-    /// Resolves the number of an axis; negatives count from the innermost.
+    /// Resolves the index of an axis; negatives count from the innermost.
     pub fn resolve_axis(&self, axis: i64) -> Result<usize> {
         resolve_axis(axis, self.ndim(), "the table")
     }
 
-    /// Returns the columns, in order.
+    /// Returns the columns.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// Returns the names of the columns, in order.
+    /// Returns the names of the columns.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(Column::name)
     }
 
-    /// Returns the columns that live on one axis, in order.
+    /// Returns the columns on one axis.
     pub fn columns_at(&self, axis: usize) -> impl Iterator<Item = &Column> {
         self.columns.iter().filter(move |c| c.axis() == axis)
     }
@@ -291,7 +295,7 @@ impl RaggedTable {
             .ok_or_else(|| Error::NoSuchColumn { name: name.into(), available: self.known_names() })
     }
 
-    /// Returns one column with its axes, sharing their buffers.
+    /// Returns one column with its axes. Shares all buffers.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -320,7 +324,7 @@ impl RaggedTable {
         RaggedArray::try_new(self.rows, axes, column.values().clone())
     }
 
-    /// Keeps only the named columns and scalars, in that order; all axes stay.
+    /// Keeps only the named columns and scalars, in the given order, and all axes.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -347,7 +351,7 @@ impl RaggedTable {
         Ok(Self { columns, scalars, ..self.clone() })
     }
 
-    /// Names the axes, rows first; axes without a given name become unnamed.
+    /// Names the axes, starting with the rows; an axis without a given name becomes unnamed.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -375,14 +379,13 @@ impl RaggedTable {
         match names.next() {
             None => Ok(self),
             Some(_) => Err(Error::invalid(format!(
-                "more names than axes: the table has {} axes, rows included",
+                "more names than axes are given; the table has {} axes, rows included",
                 self.ndim()
             ))),
         }
     }
 
-    /// Returns the elements of every axis that belong to the rows `rows`: one range per axis, rows
-    /// first.
+    /// Returns the elements of each axis that belong to the rows `rows`, as one range per axis.
     pub fn windows(&self, rows: Range<usize>) -> Result<Vec<Range<usize>>> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(Error::OutOfRange {
@@ -455,7 +458,7 @@ impl RaggedTable {
         Row::new(self, index)
     }
 
-    /// Narrows a table of one row from the elements `whole` to the elements `windows`; both count
+    /// Narrows a table of one row from the elements `whole` to the elements `windows`. Both count
     /// in the original table.
     fn narrow_to(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
         let within: Vec<Range<usize>> = windows
@@ -477,8 +480,8 @@ impl RaggedTable {
         Ok(Self { axes, columns, ..self.clone() })
     }
 
-    /// Returns the bytes of values, validity and offsets, counting only what this table sees of
-    /// each buffer.
+    /// Returns the number of bytes of values, validity and offsets, counting only the part of each
+    /// buffer that this table uses.
     pub fn nbytes(&self) -> usize {
         let offsets: usize = self
             .axes

@@ -12,8 +12,8 @@ use super::{Axis, Column, RaggedTable};
 use crate::array::{Layout, Offsets, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Value of a column in the slots added by flattening the axis below it: all but the first of each
-/// list.
+/// Values of an outer column when [`flatten_with`](RaggedTable::flatten_with) replaces an element
+/// with several: the first of them keeps the element's value, and the others get this fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
     /// Zero or false; null for types that are neither numbers nor booleans.
@@ -21,14 +21,14 @@ pub enum FlattenFill {
     Zero,
     /// Null.
     Null,
-    /// The value of the first slot.
+    /// The value of the first element.
     Repeat,
 }
 
 impl RaggedTable {
     /// Removes an axis that has exactly one element in every list (negatives count from the
-    /// innermost). Columns on it and below move up by one; if axis 0 is removed, its columns become
-    /// [`scalars`](Self::scalars). Nothing is copied.
+    /// innermost). Columns on this axis and below move up by one; if axis 0 is removed, its columns
+    /// become [`scalars`](Self::scalars). Copies nothing.
     ///
     /// A list that is null in all columns that have it yields null.
     ///
@@ -46,13 +46,14 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there is no such axis, or a list has another length; the message names row and list.
+    /// When there is no such axis, or a list does not have exactly one element; the message names
+    /// row and list.
     pub fn squeeze(&self, axis: i64) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
             if self.num_rows() != 1 {
                 return Err(Error::invalid(format!(
-                    "axis 0 has {} rows; squeeze needs exactly one",
+                    "axis 0 has {} rows; squeeze needs exactly one, so select a row first",
                     self.num_rows()
                 )));
             }
@@ -79,11 +80,11 @@ impl RaggedTable {
     }
 
     /// Adds an axis of one element per list at `axis`, like `None` in an index. Negatives count
-    /// from the end, -1 being a new innermost axis. Nothing is copied.
+    /// from the end; -1 adds an innermost axis. Copies nothing.
     ///
-    /// At axis 0 the whole table becomes one row, and [`scalars`](Self::scalars) become columns of
-    /// axis 0, before the others. At a later axis, every element of axis `axis - 1` becomes a list
-    /// of one: columns on that axis and below move down by one.
+    /// At axis 0 the whole table becomes one row, and [`scalars`](Self::scalars) become the first
+    /// columns of axis 0. At a later axis, every element of axis `axis - 1` becomes a list of one
+    /// element, and columns on that axis and below move down by one.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -122,7 +123,6 @@ impl RaggedTable {
             axis.parent = parent;
         }
         for column in &mut out.columns {
-            // Only columns that have axis `axis - 1` move down.
             if column.axis() + 1 >= axis {
                 let mut nulls = column.list_nulls().to_vec();
                 nulls.insert(axis.saturating_sub(1), None);
@@ -138,15 +138,15 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Merges axis `axis` (1.., negatives from the innermost) into the one above: an element of
-    /// axis `axis - 1` is replaced by the elements of its list. Merging axis 1 into the rows makes
-    /// every element of axis 1 a row.
+    /// Merges axis `axis` (1 or more; negatives count from the innermost) into the axis above: the
+    /// elements of a list replace the element of axis `axis - 1` that holds the list. Merging axis
+    /// 1 makes every element of axis 1 a row.
     ///
     /// Columns of `axis` and below move up by one. A column of axis `axis - 1` keeps its value at
-    /// the first of the elements that replace it, with zero at the others
-    /// ([`flatten_with`](Self::flatten_with) offers other choices). **An element whose list is
-    /// empty or null has no slot in the result: its values in columns of its own axis are
-    /// dropped.** Offsets are rebuilt; the values of the other columns are shared.
+    /// the first element of each list and is zero at the others
+    /// ([`flatten_with`](Self::flatten_with) offers other fills). **An element whose list is empty
+    /// or null is dropped, with its values in columns of its own axis.** Offsets are rebuilt; the
+    /// values of the other columns are shared.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -170,11 +170,8 @@ impl RaggedTable {
         self.flatten_with(axis, FlattenFill::Zero)
     }
 
-    /// Merges an axis like [`flatten`](Self::flatten), with a choice of the fill for columns of the
-    /// axis above.
-    ///
-    /// # Errors
-    /// Same as [`flatten`](Self::flatten).
+    /// Merges an axis like [`flatten`](Self::flatten), with another fill for columns of the axis
+    /// above.
     pub fn flatten_with(&self, axis: i64, fill: FlattenFill) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
@@ -220,9 +217,9 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Stacks tables, each as one row of a new table: [`unsqueeze`](Self::unsqueeze) at axis 0,
-    /// then [`concat`](Self::concat). Collates indexed rows into a batch; scalars become columns of
-    /// axis 0 again.
+    /// Stacks tables: each becomes one row of a new table by [`unsqueeze`](Self::unsqueeze) at axis
+    /// 0, and [`concat`](Self::concat) joins the rows. Collates indexed rows into a batch; scalars
+    /// become columns of axis 0 again.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -264,7 +261,7 @@ fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Resul
     if fill != FlattenFill::Zero || indices.null_count() == 0 {
         return Ok(spread);
     }
-    // Nulls of the column itself stay; only slots without a source become zero.
+    // Nulls of the column itself stay; only slots without a source value become zero.
     let zeros = zero_array(values.data_type(), spread.len())?;
     let taken = arrow::compute::is_not_null(&indices)?;
     Ok(zip(&taken, &spread, &zeros)?)
@@ -275,7 +272,7 @@ fn has_zero(data_type: &DataType) -> bool {
 }
 
 fn zero_array(data_type: &DataType, length: usize) -> Result<ArrayRef> {
-    // The values under the nulls of a null array are zero.
+    // A null array has zeros in its values buffer; dropping its validity exposes them.
     let data = new_null_array(data_type, length).to_data();
     Ok(arrow::array::make_array(data.into_builder().nulls(None).null_count(0).build()?))
 }

@@ -1,4 +1,4 @@
-//! [`Row`]: a view of one row of a table, or of a range of its events.
+//! [`Row`]: a view of a row of a table, or of a range of its events.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
 use super::RaggedTable;
 use crate::error::{Error, Result};
 
-/// One row: a range of elements on every axis. Borrows the table and copies nothing.
+/// A row of a table, as one range of elements per axis. Borrows the table.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
     table: &'a RaggedTable,
@@ -26,12 +26,12 @@ impl<'a> Row<'a> {
         Ok(Self { table, windows: table.windows(index..index + 1)? })
     }
 
-    /// Returns the position of the row in its table.
+    /// Returns the index of the row in its table.
     pub fn index(&self) -> usize {
         self.windows[0].start
     }
 
-    /// Returns the row's elements on axis `axis`, as positions in the flat columns.
+    /// Returns the row's elements on axis `axis`, as indices into the flat columns.
     ///
     /// # Errors
     /// When the table has no such axis.
@@ -43,7 +43,7 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// Returns the number of elements on axis 1 (events); 0 in a table of flat columns.
+    /// Returns the number of elements on axis 1 (events); 0 if the table has only axis 0.
     pub fn len(&self) -> usize {
         self.windows.get(1).map_or(0, Range::len)
     }
@@ -60,8 +60,8 @@ impl<'a> Row<'a> {
         Ok(column.values().slice(window.start, window.len()))
     }
 
-    /// Returns the row's values of a primitive column as a Rust slice; values under nulls are
-    /// undefined.
+    /// Returns the row's values of a primitive column as a Rust slice; values at nulls are
+    /// unspecified.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -77,7 +77,7 @@ impl<'a> Row<'a> {
     /// ```
     ///
     /// # Errors
-    /// When there is no such column or it has another type.
+    /// When there is no such column, or it has another type.
     pub fn typed<T: ArrowPrimitiveType>(&self, column: &str) -> Result<&'a [T::Native]> {
         let column = self.table.column(column)?;
         let values = column.values().as_primitive_opt::<T>().ok_or_else(|| {
@@ -90,7 +90,7 @@ impl<'a> Row<'a> {
         Ok(&values.values()[self.windows[column.axis()].clone()])
     }
 
-    /// Returns a view of the elements `events` of axis 1, counted from the row's first.
+    /// Returns a view of the elements `events` of axis 1, counted from the row's first element.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -128,10 +128,7 @@ impl<'a> Row<'a> {
         Ok(Self { table: self.table, windows })
     }
 
-    /// Returns the view as a table of one row, sharing all buffers.
-    ///
-    /// # Errors
-    /// Never in practice: the range was checked when the view was made.
+    /// Returns the view as a table of one row. Shares all buffers.
     pub fn to_table(&self) -> Result<RaggedTable> {
         let index = self.index();
         let row = self.table.slice(index..index + 1)?;

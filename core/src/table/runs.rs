@@ -14,32 +14,31 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
-/// Rows compared per task; fewer do not pay for another thread.
+/// Rows compared per task; the cost of a task exceeds the gain for fewer rows.
 const ROWS_PER_TASK: usize = 1 << 18;
 
 /// Order of key values: ascending, nulls first.
 pub(super) const ORDER: SortOptions = SortOptions { descending: false, nulls_first: true };
 
-/// The runs of one key within those of the keys before it.
+/// The runs of one key within the runs of the keys before it.
 #[derive(Debug)]
 pub(super) struct KeyRuns<O> {
     /// First row of every run.
     pub(super) starts: Vec<O>,
-    /// For every run of the outer key, the index of its first run here.
+    /// For every run of the previous key, the index of its first run here.
     pub(super) first: Vec<O>,
 }
 
-/// A key that is smaller than in the row before.
+/// A row whose key is smaller than in the row before.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Descent {
     pub(super) key: usize,
-    /// Row of the smaller key.
     pub(super) row: usize,
 }
 
-/// Finds the runs of every key, outermost first, or the first row where the keys are not in order.
+/// Returns the runs of every key, outermost first, or the first row that is out of order.
 ///
-/// One pass per column. `O` must hold the number of rows.
+/// Reads every column once. `O` must be able to hold the number of rows.
 pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
     keys: &[ArrayRef],
 ) -> Result<std::result::Result<Vec<KeyRuns<O>>, Descent>> {
@@ -48,7 +47,7 @@ pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
     for (k, key) in keys.iter().enumerate() {
         let outer = out.last().map(|r| r.starts.as_slice());
         let (runs, row) = find_key_runs(key, outer)?;
-        // Report the first row that is out of order, whichever key it is.
+        // Report the first row that is out of order in any key.
         if let Some(row) = row
             && descent.is_none_or(|d| row < d.row)
         {
@@ -103,13 +102,13 @@ fn find_primitive_runs<T: ArrowPrimitiveType, O: OffsetSizeTrait + Send>(
     split_runs(n, &changes, outer, |i| values[i].is_lt(values[i - 1]))
 }
 
-/// Collects the rows of `rows` whose value differs from that of the row before.
+/// Appends to `out` the rows of `rows` whose value differs from the previous row.
 fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
     values: &[V],
     rows: Range<usize>,
     out: &mut Vec<O>,
 ) {
-    /// Rows per block; the compiler compares them with SIMD instructions.
+    /// Rows per block; the compiler vectorizes the comparisons within a block.
     const BLOCK: usize = 16;
     let mut row = rows.start;
     while row + BLOCK <= rows.end {
@@ -134,7 +133,7 @@ fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
     out.extend((row..rows.end).filter(|i| values[*i].is_ne(values[i - 1])).map(O::usize_as));
 }
 
-/// Finds the runs of any other type, or of a key with nulls, with Arrow's comparisons.
+/// Finds the runs with Arrow's comparisons, for keys with nulls and types without a fast path.
 fn find_other_runs<O: OffsetSizeTrait>(
     key: &ArrayRef,
     outer: Option<&[O]>,
@@ -150,8 +149,8 @@ fn find_other_runs<O: OffsetSizeTrait>(
     Ok(split_runs(n, &changes, outer, |i| compare(i, i - 1) == Ordering::Less))
 }
 
-/// Starts a run where the key changes or an outer run starts; also returns the first row that
-/// descends within an outer run.
+/// Starts a run where the key changes or a run of the outer key starts. Also returns the first row
+/// that descends within a run of the outer key.
 fn split_runs<O: OffsetSizeTrait>(
     n: usize,
     changes: &[O],
@@ -186,7 +185,7 @@ fn split_runs<O: OffsetSizeTrait>(
     (KeyRuns { starts, first }, descent)
 }
 
-/// Describes the first place where the keys descend.
+/// Describes the first row at which the keys descend.
 pub(super) fn describe_descent(keys: &[ArrayRef], names: &[&str], at: Descent) -> Error {
     let text = |row| {
         arrow::util::display::array_value_to_string(&keys[at.key], row)
@@ -199,7 +198,7 @@ pub(super) fn describe_descent(keys: &[ArrayRef], names: &[&str], at: Descent) -
         k => format!(" within one {}", names[k - 1]),
     };
     Error::invalid(format!(
-        "the rows are not sorted by {}: row {} has {:?} = {} after {}{scope}; sort them first or use a stable sort",
+        "the rows are not sorted by {}: row {} has {:?} = {} after {}{scope}; sort the rows first, or set the option that sorts them",
         names.join(", "),
         at.row,
         names[at.key],

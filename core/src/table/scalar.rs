@@ -1,4 +1,4 @@
-//! [`Scalar`]: the value that remains of a column when an integer index takes its only axis.
+//! [`Scalar`]: the value left of a column when an integer index drops its only axis.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 /// A named value that a table carries in addition to its columns.
 ///
 /// Indexing axis 0 with an integer, or squeezing it, turns every column of that axis into a scalar.
-/// Scalars are kept by everything that selects rows or elements;
-/// [`unsqueeze`](RaggedTable::unsqueeze) at axis 0, and so [`vstack`](RaggedTable::vstack), turns
+/// Selecting rows or elements keeps scalars. [`unsqueeze`](RaggedTable::unsqueeze) at axis 0, and
+/// so [`vstack`](RaggedTable::vstack), turns them back into columns.
 /// them back into columns.
 #[derive(Clone, Debug)]
 pub struct Scalar {
@@ -26,7 +26,7 @@ impl Scalar {
         self.field.name()
     }
 
-    /// Returns the name, type and metadata.
+    /// Returns the field: name, type and metadata.
     pub fn field(&self) -> &FieldRef {
         &self.field
     }
@@ -61,7 +61,7 @@ impl Scalar {
     }
 }
 
-/// Scalars are equal when name, type and value are equal.
+/// Scalars are equal if their names, types and values are equal.
 impl PartialEq for Scalar {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name() && *self.value == *other.value
@@ -106,21 +106,21 @@ impl RaggedTable {
         self.names().map(str::to_owned).chain(scalars).collect::<Vec<_>>().join(", ")
     }
 
-    /// Refuses a table with scalars where `what`, the target form, cannot hold them.
+    /// Returns an error if the table has scalars; `what` names the target form, which cannot hold
+    /// them.
     pub(crate) fn refuse_scalars(&self, what: &str) -> Result<()> {
         if self.scalars.is_empty() {
             return Ok(());
         }
         let names: Vec<String> = self.scalars.iter().map(|s| format!("{:?}", s.name())).collect();
         Err(Error::invalid(format!(
-            "{what} cannot hold the scalar(s) {} of an indexed table; unsqueeze axis 0 to make the table one row, or select only the columns",
+            "{what} cannot hold the scalar(s) {} of an indexed table; unsqueeze axis 0 to turn the scalars into columns, or select only the columns",
             names.join(", ")
         )))
     }
 
     /// Drops axis 0 of a table of one row: the elements of axis 1 become the rows, and columns of
-    /// axis 0 become scalars. Shares all buffers. If the row's list is null, the result has no
-    /// rows.
+    /// axis 0 become scalars. Shares all buffers. A null list gives no rows.
     pub(super) fn into_row(mut self) -> Result<Self> {
         self.scalars.extend(
             self.columns

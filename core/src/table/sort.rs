@@ -24,9 +24,9 @@ use crate::error::{Error, Result};
 pub struct SortKey {
     /// Name of a column of axis 0.
     pub column: String,
-    /// Largest first.
+    /// Sorts in descending order.
     pub descending: bool,
-    /// Nulls before all values; otherwise after them, whichever the direction.
+    /// Sorts nulls before all values, otherwise after them, in either direction.
     pub nulls_first: bool,
 }
 
@@ -38,8 +38,8 @@ impl From<&str> for SortKey {
 }
 
 impl RaggedTable {
-    /// Sorts the rows by columns of axis 0, first key first; the sort is stable. NaN is larger than
-    /// all numbers. The rows are copied as by [`take`](Self::take), which applies any given order.
+    /// Sorts the rows by columns of axis 0; the first key takes precedence. The sort is stable. NaN
+    /// is larger than all numbers. Copies the rows like [`take`](Self::take).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -62,7 +62,7 @@ impl RaggedTable {
         self.take(&self.sort_indices(keys)?)
     }
 
-    /// Returns the order of the rows that [`sort`](Self::sort) uses.
+    /// Returns the row numbers in the order of [`sort`](Self::sort).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -79,8 +79,8 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there are no keys, or a key is not a column, is on another axis, or has a type without
-    /// an order.
+    /// When there are no keys, or a key is not a column, is not on axis 0, or has a type without an
+    /// order.
     pub fn sort_indices(&self, keys: &[SortKey]) -> Result<Vec<usize>> {
         if keys.is_empty() {
             return Err(Error::invalid("sorting rows needs at least one column to sort by"));
@@ -102,7 +102,6 @@ impl RaggedTable {
     }
 }
 
-/// Returns the rows in the order of the keys; the sort is stable.
 pub(super) fn sort_rows(keys: &[ArrayRef], options: &[SortOptions]) -> Result<Vec<usize>> {
     let fields = keys
         .iter()
@@ -115,13 +114,13 @@ pub(super) fn sort_rows(keys: &[ArrayRef], options: &[SortOptions]) -> Result<Ve
     Ok(rows)
 }
 
-/// Canonicalizes the keys by which rows are ordered or told apart.
+/// Returns the keys with floats made canonical, so that equal values compare equal.
 pub(super) fn canonicalize_keys(keys: &[ArrayRef]) -> Vec<ArrayRef> {
     keys.iter().map(canonicalize_floats).collect()
 }
 
-/// Canonicalizes floats for the row format: -0 becomes 0, and every NaN becomes the one that sorts
-/// last, whatever its sign (that of 0/0 differs between processors).
+/// Canonicalizes floats for the row format: -0 becomes 0, and every NaN becomes the NaN that sorts
+/// last. The sign of a NaN is ignored because the sign of 0/0 depends on the processor.
 fn canonicalize_floats(key: &ArrayRef) -> ArrayRef {
     match key.data_type() {
         DataType::Float16 => Arc::new(key.as_primitive::<Float16Type>().unary::<_, Float16Type>(

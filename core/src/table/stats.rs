@@ -9,7 +9,7 @@ use super::RaggedTable;
 use crate::array::Layout;
 use crate::error::{Error, Result};
 
-/// Histogram of list lengths, over any number of tables.
+/// Histogram of list lengths across any number of tables.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lengths {
-    /// Counts of lengths below [`SMALL`], by length.
+    /// Number of lists of each length below [`SMALL`].
     small: Vec<u64>,
     large: BTreeMap<usize, u64>,
     lists: u64,
@@ -30,7 +30,7 @@ pub struct Lengths {
 const SMALL: usize = 4096;
 
 impl Lengths {
-    /// Counts one more list.
+    /// Counts a list of length `length`.
     pub fn push(&mut self, length: usize) {
         self.push_many(length, 1);
     }
@@ -77,8 +77,8 @@ impl Lengths {
         self.counts().last().map(|(n, _)| n)
     }
 
-    /// Returns the smallest length that at least the share `q` of all lists do not exceed; 0.5 is
-    /// the (lower) median. `None` without lists.
+    /// Returns quantile `q` (0 to 1) of the lengths: the smallest length that at least this share
+    /// of the lists does not exceed, so 0.5 gives the lower median. `None` without lists.
     pub fn quantile(&self, q: f64) -> Option<usize> {
         #[expect(
             clippy::cast_precision_loss,
@@ -94,7 +94,7 @@ impl Lengths {
         })
     }
 
-    /// Lengths that occur, ascending, each with its number of lists.
+    /// Returns the lengths that occur, in ascending order, each with its number of lists.
     pub fn counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let small = self.small.iter().copied().enumerate().filter(|(_, lists)| *lists > 0);
         small.chain(self.large.iter().map(|(n, lists)| (*n, *lists)))
@@ -109,27 +109,27 @@ impl FromIterator<usize> for Lengths {
     }
 }
 
-/// Missing values of a column, over any number of tables.
+/// Counts of missing values of a column, across any number of tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnStats {
     /// Name of the column.
     pub name: String,
-    /// The axis it lives on.
+    /// Axis of the column.
     pub axis: usize,
     /// Common type of the values in all tables.
     pub data_type: DataType,
     /// Number of values, nulls and NaN included.
     pub values: u64,
-    /// Values that are null.
+    /// Number of null values.
     pub nulls: u64,
-    /// Values that are NaN and not null.
+    /// Number of valid NaN values.
     pub nans: u64,
-    /// Null lists on all levels.
+    /// Number of null lists on all levels.
     pub null_lists: u64,
 }
 
-/// Lengths per axis and missing values per column, over any number of tables with the same columns,
-/// such as the shards of a folder or the chunks of a file.
+/// Statistics of any number of tables with the same columns, such as the shards of a folder or the
+/// chunks of a file: lengths per axis and missing values per column.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -157,7 +157,7 @@ pub struct TableStats {
 }
 
 impl TableStats {
-    /// Collects the statistics of some tables.
+    /// Collects the statistics of all tables.
     pub fn of<'a>(tables: impl IntoIterator<Item = &'a RaggedTable>) -> Result<Self> {
         let mut stats = Self::default();
         for table in tables {
@@ -169,8 +169,7 @@ impl TableStats {
     /// Adds a table.
     ///
     /// # Errors
-    /// When its columns or axes differ from those of the tables before, or two types have no common
-    /// type.
+    /// When its columns or axes differ from the earlier tables, or two types have no common type.
     pub fn push(&mut self, table: &RaggedTable) -> Result<()> {
         if self.tables == 0 {
             self.names = (0..table.ndim()).map(|a| table.axis_name(a).map(str::to_owned)).collect();
@@ -192,7 +191,7 @@ impl TableStats {
             || self.columns.len() != table.columns().len()
         {
             return Err(Error::invalid(format!(
-                "this table has {} columns on {} axes, but the tables before have {} on {}; all must have the same",
+                "this table has {} columns and {} axes, but the earlier tables have {} columns and {} axes; all tables must have the same columns and axes",
                 table.columns().len(),
                 table.ndim(),
                 self.columns.len(),
@@ -208,7 +207,7 @@ impl TableStats {
             let column = table.column(&stats.name)?;
             if column.axis() != stats.axis {
                 return Err(Error::invalid(format!(
-                    "column {:?} is on axis {} here but on axis {} in the tables before",
+                    "column {:?} is on axis {} in this table but on axis {} in the earlier tables; a column must be on the same axis in all tables",
                     stats.name,
                     column.axis(),
                     stats.axis
@@ -246,7 +245,7 @@ impl TableStats {
         self.names.get(axis)?.as_deref()
     }
 
-    /// Returns the lengths of the lists on axis `axis`, 1 or more.
+    /// Returns the histogram of the lengths of the lists that form axis `axis` (1 or more).
     ///
     /// # Errors
     /// When there is no such axis.
@@ -263,15 +262,15 @@ impl TableStats {
         &self.columns
     }
 
-    /// Returns the cells of a dense tensor of axis `axis`: the rows times the longest list of every
-    /// axis.
+    /// Returns the number of cells of a dense tensor of axis `axis`: the number of rows times the
+    /// length of the longest list of each axis up to `axis`.
     pub fn dense_cells(&self, axis: usize) -> u128 {
         let longest = self.axes.iter().take(axis).map(|a| a.max().unwrap_or(0) as u128);
         longest.fold(u128::from(self.rows), u128::saturating_mul)
     }
 
-    /// Returns the share of the cells of a dense tensor of axis `axis` that hold a value, 0 to 1;
-    /// `None` without cells.
+    /// Returns the share of the cells of a dense tensor of axis `axis` that hold a value, from 0 to
+    /// 1; `None` if the tensor has no cells.
     pub fn occupied(&self, axis: usize) -> Option<f64> {
         let elements = match axis.checked_sub(1) {
             None => self.rows,
@@ -282,8 +281,9 @@ impl TableStats {
         (cells > 0).then(|| elements as f64 / cells as f64)
     }
 
-    /// Returns the bytes of dense storage: every fixed-width column padded to the longest lists, in
-    /// its own type, and a mask of one byte per cell for every axis that has such a column.
+    /// Returns the number of bytes of dense storage: every fixed-width column, padded to the
+    /// longest lists, in its own type, plus a mask of one byte per cell for every axis with such a
+    /// column.
     pub fn dense_bytes(&self) -> u128 {
         let fixed: Vec<_> =
             self.columns.iter().filter_map(|c| Some((c, dense_width(c)?))).collect();
@@ -295,7 +295,7 @@ impl TableStats {
     }
 }
 
-/// Bytes of one value in a dense tensor; `None` for strings, which have no dense form.
+/// Returns the bytes per value in a dense tensor; `None` for strings, which have no dense form.
 fn dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),
@@ -303,7 +303,7 @@ fn dense_width(column: &ColumnStats) -> Option<u128> {
     }
 }
 
-/// Counts the values that are NaN and not null.
+/// Counts the valid NaN values.
 fn count_nans(values: &dyn Array) -> u64 {
     fn count<T: arrow::datatypes::ArrowPrimitiveType>(
         values: &PrimitiveArray<T>,
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!((stats.columns()[1].nans, stats.columns()[2].nulls), (4, 4));
         assert_eq!(stats.dense_cells(1), 9);
         assert_eq!(stats.occupied(1), Some(4.0 / 9.0));
-        // id, x, mask; strings have no dense form.
+        // Bytes of `id`, `x` and the mask; strings have no dense form.
         assert_eq!(stats.dense_bytes(), 3 * 2 + 9 * 8 + 9);
     }
 

@@ -1,4 +1,4 @@
-//! Selection of rows by position or mask, and of elements of an axis by mask.
+//! Selection of rows by index or mask, and of elements of an axis by mask.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::array::nulls::true_bits;
 use crate::error::{Error, Result};
 
 impl RaggedTable {
-    /// Takes the rows `rows`, in that order; rows may repeat.
+    /// Takes the rows `rows` in the given order; rows may repeat.
     ///
-    /// Copies every element of these rows once, range by range. A single run of consecutive rows is
-    /// a [`slice`](Self::slice) and copies nothing.
+    /// Copies the elements of these rows range by range. A single run of consecutive rows is a
+    /// [`slice`](Self::slice) and copies nothing.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a row the table does not have.
+    /// [`Error::OutOfRange`] if the table has no such row.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -62,7 +62,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When the mask is not as long as the table.
+    /// When the length of the mask differs from the number of rows.
     pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
         if keep.len() != self.num_rows() {
             return Err(Error::invalid(format!(
@@ -75,10 +75,10 @@ impl RaggedTable {
         self.gather_rows(bits.set_slices().map(|(start, end)| start..end))
     }
 
-    /// Keeps the elements of axis `axis` (negatives from the innermost) whose bit is true, with
-    /// everything below them. The mask has one bit per element, in the order of the flat columns of
-    /// that axis; null counts as false. Lists stay: a list without a kept element is empty, a null
-    /// list stays null.
+    /// Keeps the elements of axis `axis` (negatives count from the innermost) whose bit is true,
+    /// with everything below them. The mask has one bit per element of the axis, in the order of
+    /// the flat columns; null counts as false. Lists stay: a list without kept elements becomes
+    /// empty, a null list stays null.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -99,7 +99,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there is no such axis, or the mask has another length than the axis.
+    /// When there is no such axis, or the length of the mask differs from the axis.
     pub fn filter_axis(&self, axis: i64, keep: &BooleanArray) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
@@ -123,7 +123,7 @@ impl RaggedTable {
         self.gather_axis(axis, Parents::Lists(over), &[picks])
     }
 
-    /// Concatenates the rows of these ranges, which must be within the table.
+    /// Concatenates the rows of these ranges, which must be in bounds.
     pub(super) fn gather_rows(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<Self> {
         self.gather_axis(0, Parents::Rows, &[Picks::from_ranges(ranges)])
     }

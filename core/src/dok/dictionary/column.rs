@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 struct StringVocabulary {
     numbers: StdMap<Arc<str>, u32>,
     texts: Vec<Arc<str>>,
-    /// The strings as an Arrow array, built by the first read after an insertion.
+    /// The strings as an Arrow array, built on the first read after an insertion.
     array: OnceLock<ArrayRef>,
 }
 
@@ -26,7 +26,9 @@ impl StringVocabulary {
             return Ok(*number);
         }
         let number = u32::try_from(self.texts.len()).map_err(|_| {
-            Error::invalid("a dictionary column cannot hold more than 2^32 distinct strings")
+            Error::invalid(
+                "the dictionary column has more than 2^32 distinct strings, the maximum per column",
+            )
         })?;
         let text: Arc<str> = text.into();
         self.texts.push(Arc::clone(&text));
@@ -49,9 +51,7 @@ impl StringVocabulary {
 
 #[derive(Clone, Debug)]
 enum ColumnKind {
-    /// Stored as its own numbers.
     Fixed(DType),
-    /// Stored as numbers of strings in the vocabulary.
     Strings(StringVocabulary),
 }
 
@@ -61,12 +61,12 @@ pub(crate) struct DictionaryColumn {
     kind: ColumnKind,
 }
 
-/// A column in the form in which it is saved.
+/// A column in its saved form.
 #[derive(Debug)]
 pub(crate) struct ColumnParts {
     pub(crate) field: FieldRef,
     pub(crate) values: DenseTensor,
-    /// The strings that `values` number.
+    /// The strings that `values` index.
     pub(crate) texts: Option<StringArray>,
 }
 
@@ -105,8 +105,8 @@ impl DictionaryColumn {
     pub(crate) fn memory(&self) -> usize {
         match &self.kind {
             ColumnKind::Fixed(_) => 0,
-            // Characters and their reference counts, a pointer in the list, a pointer and a number
-            // in the table.
+            // Bytes per string: characters and reference counts, a pointer in the list, a pointer
+            // and an index in the table.
             ColumnKind::Strings(v) => v.texts.iter().map(|t| t.len() + 16 + 16 + 28).sum(),
         }
     }
@@ -134,8 +134,8 @@ impl DictionaryColumn {
         }
     }
 
-    /// Converts a column to its stored values, and returns which of them may be present: not nulls,
-    /// nor strings that the vocabulary lacks.
+    /// Converts a column to its stored values, and returns which of them can be present. Nulls and
+    /// strings outside the vocabulary cannot.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,
@@ -155,7 +155,7 @@ impl DictionaryColumn {
         }
     }
 
-    /// Converts stored values back to the type of the column, with the nulls of `valid`.
+    /// Converts stored values back to the type of the column, with the validity `valid`.
     pub(super) fn decode_values(
         &self,
         values: &DenseTensor,
@@ -191,7 +191,7 @@ impl DictionaryColumn {
         let wrong = |message: String| Error::invalid(format!("column {name:?}: {message}"));
         if parts.values.dtype() != column.dtype() {
             return Err(wrong(format!(
-                "stored values have the type {}, which does not fit the column type {}",
+                "the stored values have the type {}, which does not match the column type {}",
                 parts.values.dtype(),
                 column.field.data_type()
             )));
@@ -200,7 +200,8 @@ impl DictionaryColumn {
             (ColumnKind::Fixed(_), None) => {}
             (ColumnKind::Strings(vocabulary), Some(texts)) => {
                 for (i, text) in texts.iter().enumerate() {
-                    let text = text.ok_or_else(|| wrong(format!("string {i} is NULL")))?;
+                    let text =
+                        text.ok_or_else(|| wrong(format!("string {i} of the vocabulary is NULL")))?;
                     let number = vocabulary.insert_string(text)?;
                     if usize::try_from(number).ok() != Some(i) {
                         return Err(wrong(format!(
@@ -212,7 +213,7 @@ impl DictionaryColumn {
                 let outside = |n: &u32| usize::try_from(*n).map_or(true, |n| n >= texts.len());
                 if let Some(row) = numbers.iter().position(outside) {
                     return Err(wrong(format!(
-                        "row {row} refers to string {} of a vocabulary of {}",
+                        "row {row} refers to string {}, but the vocabulary has {} strings",
                         numbers[row],
                         texts.len()
                     )));
@@ -220,8 +221,7 @@ impl DictionaryColumn {
             }
             _ => {
                 return Err(wrong(
-                    "a string column needs a vocabulary, and other columns must not have one"
-                        .into(),
+                    "a string column lacks its vocabulary, or another column has one".into(),
                 ));
             }
         }
@@ -229,14 +229,14 @@ impl DictionaryColumn {
     }
 }
 
-/// Maps strings to numbers, once per value for dictionary arrays; null if the string is null or has
-/// no number.
+/// Maps strings to their indices, once per value for dictionary arrays. The result is null for a
+/// null string and for a string without an index.
 fn map_strings(
     array: &ArrayRef,
     mut number: impl FnMut(&str) -> Result<Option<u32>>,
 ) -> Result<UInt32Array> {
     if let Some(dictionary) = array.as_any_dictionary_opt() {
-        // Values that no row refers to must not get a number.
+        // Values that no row refers to must not get an index.
         let mut used = vec![false; dictionary.values().len()];
         let rows = dictionary.normalized_keys();
         for (i, row) in rows.iter().enumerate() {

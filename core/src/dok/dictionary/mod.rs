@@ -1,4 +1,4 @@
-//! Dictionaries from key columns to a value: see [`Dictionary`].
+//! [`Dictionary`]: a map from key columns to a value column.
 
 mod column;
 mod rows;
@@ -20,9 +20,9 @@ use rows::PackedRows;
 /// values are one column.
 ///
 /// Columns hold numbers, booleans, dates, times, timestamps, durations, or strings (each stored
-/// once, in a vocabulary per column). Keys compare like those of [`HashMap`]: exactly, except that
-/// -0.0 equals 0.0 and all NaN are equal. A key that contains NULL is never found and cannot be
-/// set, nor can the value NULL.
+/// once, in a vocabulary per column). Keys compare as in [`HashMap`]: exactly, except that -0.0
+/// equals 0.0 and all NaN are equal. A key with NULL is never found. NULL cannot be set, neither in
+/// a key nor as a value.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -66,19 +66,19 @@ impl Dictionary {
         Self::with_columns(keys, DictionaryColumn::new(value)?, options)
     }
 
-    /// Creates an empty dictionary of columns that may already have vocabularies.
+    /// Creates an empty dictionary of columns, which may have vocabularies.
     pub(crate) fn with_columns(
         keys: Vec<DictionaryColumn>,
         value: DictionaryColumn,
         options: MapOptions,
     ) -> Result<Self> {
         if keys.is_empty() {
-            return Err(Error::invalid("a dictionary needs at least one key column"));
+            return Err(Error::invalid("the dictionary has no key columns; give at least one"));
         }
         for (i, key) in keys.iter().enumerate() {
             if keys[..i].iter().any(|k| k.field().name() == key.field().name()) {
                 return Err(Error::invalid(format!(
-                    "two key columns have the name {:?}",
+                    "two key columns have the name {:?}; key names must be unique",
                     key.field().name()
                 )));
             }
@@ -102,24 +102,24 @@ impl Dictionary {
         self.map.is_empty()
     }
 
-    /// Returns name and type of every key column.
+    /// Returns the name and type of every key column.
     pub fn key_fields(&self) -> impl ExactSizeIterator<Item = &FieldRef> {
         self.keys.iter().map(DictionaryColumn::field)
     }
 
-    /// Returns name and type of the value column.
+    /// Returns the name and type of the value column.
     pub fn value_field(&self) -> &FieldRef {
         self.value.field()
     }
 
-    /// Returns the bytes of memory, including vocabularies.
+    /// Returns the memory in bytes, including vocabularies.
     pub fn memory(&self) -> usize {
         let texts =
             self.keys.iter().chain([&self.value]).map(DictionaryColumn::memory).sum::<usize>();
         self.map.memory() + texts
     }
 
-    /// Sets whether large batches may be divided among threads.
+    /// Sets whether large batches may use several threads.
     pub fn set_parallel(&mut self, parallel: bool) {
         self.map.set_parallel(parallel);
     }
@@ -132,16 +132,16 @@ impl Dictionary {
         self.map.reserve(more)
     }
 
-    /// Sets the values of keys, and returns which rows added their key; see [`HashMap::set`].
+    /// Sets the values of keys, and returns which rows added a key; see [`HashMap::set`].
     ///
     /// # Errors
-    /// If the columns have other types than those of the dictionary or different lengths, or
+    /// If the types of the columns differ from the dictionary, their lengths differ, or they
     /// contain NULL.
     pub fn set(&mut self, keys: &[ArrayRef], values: &ArrayRef) -> Result<Vec<bool>> {
         let rows = self.check_keys(keys)?;
         if values.len() != rows {
             return Err(Error::invalid(format!(
-                "got {rows} keys but {} values; there must be one value per key",
+                "{rows} keys but {} values are given; give one value per key",
                 values.len()
             )));
         }
@@ -149,7 +149,7 @@ impl Dictionary {
             let nulls = array.logical_null_count();
             if nulls > 0 {
                 return Err(Error::invalid(format!(
-                    "column {:?} has {nulls} NULL(s); a dictionary cannot hold NULL, filter these rows out first",
+                    "column {:?} has {nulls} NULL(s), which a dictionary cannot hold; filter these rows out first",
                     column.field().name()
                 )));
             }
@@ -165,7 +165,7 @@ impl Dictionary {
     /// Returns the values of keys; NULL for missing keys.
     ///
     /// # Errors
-    /// If the columns have other types than those of the dictionary, or different lengths.
+    /// If the types of the columns differ from the dictionary, or their lengths differ.
     pub fn get(&self, keys: &[ArrayRef]) -> Result<ArrayRef> {
         let (packed, known) = self.pack_keys(keys)?;
         let fetched = self.map.get(&packed, &super::Fallback::Zero)?;
@@ -177,7 +177,7 @@ impl Dictionary {
         self.value.decode_values(&fetched.values, Some(NullBuffer::new(found)))
     }
 
-    /// Returns whether each key is present; keys that contain NULL are not.
+    /// Returns whether each key is present; a key with NULL never is.
     ///
     /// # Errors
     /// Same as [`get`](Self::get).
@@ -198,7 +198,8 @@ impl Dictionary {
     pub fn remove(&mut self, keys: &[ArrayRef]) -> Result<Vec<bool>> {
         let (packed, known) = self.pack_keys(keys)?;
         let Some(known) = known else { return self.map.remove(&packed) };
-        // Unknown parts of keys are packed as zeros, which may be an existing key: drop those rows.
+        // Parts of keys that are null or unknown are packed as zeros, which may be an existing key:
+        // drop these rows.
         let rows: Vec<u64> = known.valid_indices().map(|i| i as u64).collect();
         let packed = rows::take_rows(&packed, &rows)?;
         let mut out = vec![false; known.len()];
@@ -208,7 +209,7 @@ impl Dictionary {
         Ok(out)
     }
 
-    /// Returns the keys, column by column, in the order of [`values`](Self::values).
+    /// Returns the key columns, with rows in the order of [`values`](Self::values).
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -234,7 +235,7 @@ impl Dictionary {
         self.value.decode_values(&self.map.values()?, None)
     }
 
-    /// Returns the columns as they are stored: keys, then the value.
+    /// Returns the columns in their saved form: keys, then the value.
     pub(crate) fn parts(&self) -> Result<Vec<ColumnParts>> {
         let packed = self.map.keys()?;
         let mut first = 0;
@@ -248,7 +249,7 @@ impl Dictionary {
         Ok(parts)
     }
 
-    /// Creates a dictionary from stored columns; keys must be distinct.
+    /// Creates a dictionary from saved columns; keys must be distinct.
     pub(crate) fn from_parts(parts: Vec<ColumnParts>, options: MapOptions) -> Result<Self> {
         let mut columns = Vec::with_capacity(parts.len());
         let mut stored = Vec::with_capacity(parts.len());
@@ -275,7 +276,7 @@ impl Dictionary {
         }
     }
 
-    /// Packs keys for a lookup, and returns which of them may be present (`None`: all of them).
+    /// Packs keys for a lookup, and returns which of them can be present (`None` for all).
     fn pack_keys(
         &self,
         keys: &[ArrayRef],
@@ -296,7 +297,7 @@ impl Dictionary {
         if keys.len() != self.keys.len() || keys.iter().any(|k| k.len() != rows) {
             let names: Vec<&str> = self.key_fields().map(|f| f.name().as_str()).collect();
             return Err(Error::invalid(format!(
-                "got {} key columns of {:?} rows; this dictionary has the keys {}, which must have the same number of rows",
+                "{} key columns of {:?} rows are given; this dictionary takes the keys {}, all with the same number of rows",
                 keys.len(),
                 keys.iter().map(|k| k.len()).collect::<Vec<_>>(),
                 names.join(", ")

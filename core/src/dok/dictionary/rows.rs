@@ -10,7 +10,6 @@ pub(super) fn padded_width(bytes: usize) -> usize {
     WIDTHS.into_iter().find(|w| *w >= bytes).unwrap_or(bytes.next_multiple_of(8))
 }
 
-/// Rows that are filled column by column.
 pub(super) struct PackedRows {
     bytes: Vec<u8>,
     rows: usize,
@@ -29,12 +28,12 @@ impl PackedRows {
         Ok(Self { bytes: vec![0; bytes], rows, width, filled: 0 })
     }
 
-    /// Adds a column, with floating-point numbers in canonical form.
+    /// Adds a column; floats become canonical.
     pub(super) fn push(&mut self, values: &DenseTensor) -> Result<()> {
         let size = values.dtype().size();
         if values.num_elements() != self.rows || self.filled + size > self.width {
             return Err(Error::invalid(
-                "a key column has another number of rows than the others, or is wider than declared",
+                "a key column differs from the others in its number of rows, or is wider than declared",
             ));
         }
         let bytes = crate::dok::canonicalize_keys(values)?;
@@ -64,7 +63,6 @@ impl PackedRows {
     }
 }
 
-/// Extracts the column that starts at byte `first` of every row.
 pub(super) fn unpack_column(rows: &DenseTensor, first: usize, dtype: DType) -> Result<DenseTensor> {
     let width = rows.shape().get(1).copied().unwrap_or(1).max(1);
     let size = dtype.size();

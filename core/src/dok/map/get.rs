@@ -1,6 +1,6 @@
 //! Lookups of batches of keys.
 //!
-//! A lookup is a pipeline over blocks of [`BLOCK`] keys. Each stage prefetches what the next one
+//! A lookup is a pipeline over blocks of [`BLOCK`] keys. Each stage prefetches what the next stage
 //! reads:
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The queues `open` and `placed` are filled without branches and drained by whole blocks, so that
-//! no branch depends on which keys are present or on how many there are.
+//! no branch depends on which keys are present, or on how many.
 
 use std::ops::Range;
 
@@ -30,14 +30,14 @@ use crate::dense::{DenseTensor, Fill, Memory};
 use crate::error::{Error, Result};
 use crate::kernels::bits::for_avx2;
 
-/// Keys per pipeline stage: enough to cover the latency of memory, and to amortize a loop.
+/// Keys per pipeline stage: enough to hide the memory latency and to amortize a loop.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue: fewer than two blocks remain in it, one block arrives from new keys and one
-/// from keys whose search continues.
+/// Capacity of a queue: it keeps fewer than two blocks, and receives one block of new keys and one
+/// of keys whose search continues.
 const QUEUE: usize = 4 * BLOCK;
 
-/// Minimum number of keys that one thread looks up at a time.
+/// Minimum number of keys per task.
 const PART: usize = 1 << 14;
 
 pub(crate) const MISSING: u64 = u64::MAX;
@@ -47,19 +47,19 @@ pub(crate) const MISSING: u64 = u64::MAX;
 pub struct Fetched {
     /// One value per key, in the order of the keys.
     pub values: DenseTensor,
-    /// Whether each key was found; the others have the fallback value.
+    /// Whether each key was found; missing keys have the fallback value.
     pub found: Vec<bool>,
 }
 
-/// The value returned for missing keys.
+/// The value of missing keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Fallback {
     /// Zeros.
     #[default]
     Zero,
-    /// This number in every element of the value.
+    /// This number for every element of the value.
     Scalar(Fill),
-    /// This value, of the shape of the map's values.
+    /// This value, with the shape of the map's values.
     Value(DenseTensor),
 }
 
@@ -86,7 +86,7 @@ impl Fallback {
             Self::Value(value) => {
                 if value.shape() != of.shape() {
                     return Err(Error::invalid(format!(
-                        "the fallback has the shape {:?}, but values have the shape {:?}",
+                        "the fallback has the shape {:?}, but the values of the map have the shape {:?}",
                         value.shape(),
                         of.shape()
                     )));
@@ -97,7 +97,6 @@ impl Fallback {
     }
 }
 
-/// Input of a lookup: the index table and the stored keys.
 #[derive(Clone, Copy)]
 struct KeyReader<'a, K> {
     hashing: Hashing,
@@ -106,12 +105,11 @@ struct KeyReader<'a, K> {
     keys: &'a [u8],
 }
 
-/// Visitor that receives the outcome for each key.
 trait LookupVisitor {
     /// Prefetches the value of a row that may match.
     fn prefetch_value(&mut self, row: usize);
-    /// Initializes the results of a range of keys. Called once for every key, in order, before any
-    /// of them is found.
+    /// Initializes the results of a range of keys. Called exactly once per key, in order, and
+    /// before a found row of the key is reported.
     fn write_missing(&mut self, keys: Range<usize>);
     fn record_hit(&mut self, i: usize, place: Candidate);
 }
@@ -131,7 +129,6 @@ struct OpenKey {
     line: usize,
 }
 
-/// A fixed-capacity FIFO queue.
 struct Queue<T> {
     waiting: [T; QUEUE],
     head: usize,
@@ -148,14 +145,15 @@ impl<T: Copy> Queue<T> {
         self.tail - self.head
     }
 
-    /// Appends `item` if `one` is set, without a branch: which keys are present is unpredictable.
+    /// Appends `item` if `one` is set, without a branch, because the presence of keys is
+    /// unpredictable.
     #[inline(always)]
     fn push_if(&mut self, item: T, one: bool) {
         self.waiting[self.tail % QUEUE] = item;
         self.tail += usize::from(one);
     }
 
-    /// Returns the items from number `from` on, counted since the queue was created.
+    /// Returns the items from item `from` on, counted since the queue was created.
     #[inline(always)]
     fn iter_since(&self, from: usize) -> impl Iterator<Item = T> {
         (from..self.tail).map(|i| self.waiting[i % QUEUE])
@@ -169,7 +167,6 @@ impl<T: Copy> Queue<T> {
     }
 }
 
-/// State of a lookup: the keys in the pipeline.
 struct KeySearch<'a, K, P, V> {
     reader: KeyReader<'a, K>,
     probe: P,
@@ -179,7 +176,6 @@ struct KeySearch<'a, K, P, V> {
     open: Queue<OpenKey>,
 }
 
-/// Tags and home buckets of a block of keys.
 #[derive(Clone, Copy)]
 struct BlockHomes {
     tags: [u64; BLOCK],
@@ -187,7 +183,6 @@ struct BlockHomes {
 }
 
 impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
-    /// Hashes a block of keys and prefetches their home lines.
     #[inline(always)]
     fn prefetch_homes(&self, keys: Range<usize>, BlockHomes { tags, homes }: &mut BlockHomes) {
         let KeyReader { hashing, width, buckets, .. } = self.reader;
@@ -229,7 +224,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.open.push_if(OpenKey { key, tag, line }, goes_on);
     }
 
-    /// Prefetches what is needed by the entries added since the queues had these tails.
+    /// Prefetches the memory for the entries that were added since the queues had these tails.
     #[inline(always)]
     fn prefetch_rows(&mut self, placed: usize, open: usize) {
         let KeyReader { width, buckets, keys, .. } = self.reader;
@@ -259,7 +254,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
 }
 
 impl<K: Width> KeyReader<'_, K> {
-    /// Looks up all of `queries`, as the module documentation describes.
+    /// Looks up all of `queries`; the module documentation describes the pipeline.
     fn visit_keys(&self, queries: &[u8], count: usize, visit: &mut impl LookupVisitor) {
         let reader = self;
         for_avx2!(
@@ -269,7 +264,8 @@ impl<K: Width> KeyReader<'_, K> {
                 count: usize,
                 visit: &mut impl LookupVisitor,
             ) = {
-                // SAFETY: this function is compiled for AVX2 and called only if the CPU has it.
+                // SAFETY: this function is compiled for AVX2 and called only if the CPU supports
+                // it.
                 reader.run_pipeline(unsafe { Avx2Probe::new() }, queries, count, visit)
             },
             else reader.run_pipeline(ScalarProbe, queries, count, visit)
@@ -296,8 +292,8 @@ impl<K: Width> KeyReader<'_, K> {
             if let Some(block) = step.checked_sub(1) {
                 search.probe_homes(block_range(block, count), &ring[block % 2]);
             }
-            // Keep the newest block, which was prefetched just now. (One loop for both queues takes
-            // 7 % longer.)
+            // Keep the newest block, which was just prefetched. (One loop for both queues takes 7 %
+            // longer.)
             while search.open.len() >= 2 * BLOCK {
                 search.probe_next_lines(BLOCK);
                 while search.placed.len() >= 2 * BLOCK {
@@ -317,7 +313,7 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Searches for one key sequentially, after a candidate had its tag but another key.
+    /// Searches for one key sequentially, after a candidate had the same tag but another key.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
@@ -336,13 +332,11 @@ impl<K: Width> KeyReader<'_, K> {
     }
 }
 
-/// Returns the keys of a block among `count`.
 #[inline(always)]
 fn block_range(block: usize, count: usize) -> Range<usize> {
     block * BLOCK..(block * BLOCK + BLOCK).min(count)
 }
 
-/// Copies the values of keys that are found, and the fallback for the others.
 struct CopyValues<'a, V> {
     width: V,
     values: &'a [u8],
@@ -452,7 +446,7 @@ impl HashMap {
     /// `values` and `found`.
     ///
     /// # Errors
-    /// Same as [`get`](Self::get); also if a slice has another length than the result.
+    /// Same as [`get`](Self::get); also if the length of a slice differs from the result.
     pub fn get_into(
         &self,
         keys: &DenseTensor,
@@ -464,7 +458,7 @@ impl HashMap {
         let of = &self.types()?.value;
         if found.len() != count || Some(values.len()) != of.bytes().checked_mul(count) {
             return Err(Error::invalid(format!(
-                "got memory for {} bytes and {} flags, but the result has {count} values of {} bytes",
+                "the outputs have {} bytes and {} flags, but the result has {count} values of {} bytes",
                 values.len(),
                 found.len(),
                 of.bytes()
@@ -473,7 +467,7 @@ impl HashMap {
         self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
     }
 
-    /// Looks up canonical keys given as bytes; the caller has checked all lengths.
+    /// Looks up canonical keys, given as bytes. The caller has checked all lengths.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],
@@ -565,17 +559,16 @@ impl HashMap {
         KeyReader { hashing: self.hashing, width, buckets, keys }
     }
 
-    /// Returns whether a batch is large enough for several threads.
     pub(crate) fn uses_threads(&self, count: usize) -> bool {
         self.options.parallel && count >= 2 * PART && rayon::current_num_threads() > 1
     }
 
-    /// Returns the number of keys per job; several jobs per thread balance the load.
+    /// Returns the number of keys per task; several tasks per thread balance the load.
     fn part_size(&self, count: usize) -> usize {
         (count / (4 * rayon::current_num_threads())).max(PART)
     }
 
-    /// Calls `part` for parts of the keys and their results, in parallel if they are many.
+    /// Calls `part` for parts of the keys and their results, in parallel if there are many keys.
     fn for_each_part<T: Send>(
         &self,
         queries: &[u8],

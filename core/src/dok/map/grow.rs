@@ -6,7 +6,7 @@ use super::{HashMap, insert_parallel};
 use crate::error::{Error, Result};
 
 impl HashMap {
-    /// Returns the number of keys that the table holds before it grows.
+    /// Returns the number of keys that the table can hold before it grows.
     pub(super) fn max_rows(&self) -> usize {
         #[expect(
             clippy::cast_possible_truncation,
@@ -30,8 +30,8 @@ impl HashMap {
         let rows = self.len.saturating_add(more);
         let needed = buckets_for(rows, self.options.load_factor)?;
         let buckets = if rows <= self.max_rows() {
-            // Only buckets of removed keys are in the way, so a rebuild suffices. A table that is
-            // nearly full grows anyway, or it would be rebuilt again and again.
+            // Only buckets of removed keys take up space, so a rebuild suffices. A table that is
+            // nearly full grows, because it would soon need the next rebuild.
             if rows > self.max_rows() / 2 {
                 needed.max(self.grown_buckets())
             } else {
@@ -47,7 +47,7 @@ impl HashMap {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "too many buckets are refused when their memory is asked for"
+            reason = "the allocation fails for too many buckets"
         )]
         let grown = (self.table.len() as f64 * self.options.growth).ceil() as usize;
         grown
@@ -69,7 +69,7 @@ impl HashMap {
         Ok(())
     }
 
-    /// Reserves capacity for `more` keys, so that setting them moves nothing.
+    /// Reserves capacity for `more` keys, so that setting them moves no memory.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -91,8 +91,8 @@ impl HashMap {
         Ok(())
     }
 
-    /// Rebuilds the table with `n_buckets` buckets, or as many as its keys need at the load factor
-    /// if that is more. Buckets of removed keys become free.
+    /// Rebuilds the table with `n_buckets` buckets, or with as many as its keys need at the load
+    /// factor if that is more. Buckets of removed keys become free.
     ///
     /// ```
     /// # use serrate_core as serrate;

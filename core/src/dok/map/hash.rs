@@ -4,9 +4,9 @@ use super::rows::{Width, copy_row};
 pub(super) use crate::array::prefetch::prefetch_value;
 use crate::kernels::seeded::{fold_product, mix_bits};
 
-/// Secret state of the hashes of one map.
+/// Hash state of one map.
 ///
-/// The multipliers are secret: without the seed nobody can construct colliding keys.
+/// The multipliers are secret: without the seed, colliding keys cannot be constructed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hashing {
     start: u64,
@@ -19,8 +19,8 @@ impl Hashing {
         let a = mix_bits(seed);
         let b = mix_bits(a);
         let c = mix_bits(b);
-        // Multiplying by an odd number is reversible; the top bit makes every input reach the upper
-        // half of the product.
+        // Multiplying by an odd number is reversible; the top bit makes every input affect the
+        // upper half of the product.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
 
@@ -28,8 +28,8 @@ impl Hashing {
     pub(super) fn hash_row<W: Width>(&self, width: W, row: &[u8]) -> u64 {
         let mut state = self.start;
         let (words, rest) = row[..width.bytes()].as_chunks::<8>();
-        // Two words per product, because products dominate the time. The remainder joins the last
-        // one.
+        // Take two words per product, because products take most of the time. The remainder joins
+        // the last word.
         let (pairs, odd) = words.as_chunks::<2>();
         for [a, b] in pairs {
             state = self.fold_pair(state, u64::from_ne_bytes(*a), u64::from_ne_bytes(*b));
@@ -76,7 +76,7 @@ mod tests {
     use super::super::rows::{DynamicWidth, FixedWidth};
     use super::*;
 
-    /// Returns the chi-square statistic per bin: about 1 for random numbers.
+    /// Returns the chi-square statistic per bin, which is about 1 for random numbers.
     fn unevenness(numbers: impl Iterator<Item = u64>, bins: usize) -> f64 {
         let mut counts = vec![0u32; bins];
         numbers.for_each(|n| counts[usize::try_from(n).unwrap()] += 1);

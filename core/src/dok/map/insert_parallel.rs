@@ -1,4 +1,4 @@
-//! Insertion of keys by several threads, with the same result as by one.
+//! Insertion of keys by several threads, with the same result as by one thread.
 //!
 //! ```text
 //! table     | part of thread 0 | part of thread 1 | part of thread 2 |
@@ -7,8 +7,8 @@
 //! rows        new keys --> numbered in the order of the batch --> rows copied in parallel
 //! ```
 //!
-//! Homes ascend with hashes, so equal keys meet in one part. Which rows are new, and which row
-//! provides the value, does not depend on the division into parts.
+//! Homes ascend with hashes, so equal keys are in the same part. The division into parts does not
+//! affect which rows are new and which row provides the value.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -22,14 +22,13 @@ use super::table::{
 };
 use crate::error::Result;
 
-/// Minimum number of keys for which several threads pay off.
+/// Minimum number of keys for several threads.
 pub(super) const PARALLEL: usize = 1 << 15;
 /// Maximum number of keys per step; the bookkeeping takes about 16 bytes per key.
 pub(super) const STEP: usize = 1 << 21;
-/// Keys per job in loops without dependencies between keys.
+/// Keys per task in loops without dependencies between keys.
 const PART: usize = 1 << 14;
 
-/// A row of the batch with its location.
 struct BatchEntry {
     given: u32,
     /// The bucket if the key is new, else the row in the map.
@@ -44,12 +43,12 @@ struct PartResult {
     waiting: Vec<u32>,
 }
 
-/// Stored keys followed by those of the batch.
+/// The stored keys, followed by the keys of the batch.
 #[derive(Clone, Copy)]
 struct KeyRows<'a, W> {
     width: W,
     stored: &'a [u8],
-    /// Number of stored rows; rows of the batch count on from there.
+    /// Number of stored rows; rows of the batch continue the numbering.
     rows: usize,
     given: &'a [u8],
 }
@@ -74,7 +73,7 @@ fn hash_rows<W: Width>(hashing: Hashing, width: W, keys: &[u8], count: usize) ->
     out
 }
 
-/// Divides the table into parts, each with the index of its first bucket.
+/// Divides the table into parts; returns each with the index of its first bucket.
 fn split_table(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
     // Parts consist of whole lines, because searches start at lines.
     let size =
@@ -161,7 +160,7 @@ impl HashMap {
         replace: bool,
     ) -> Result<()> {
         if self.table.removed_buckets() > 0 {
-            // Threads do not handle buckets of removed keys; a rebuilt table has none.
+            // The threads do not handle buckets of removed keys; a rebuilt table has none.
             self.rehash(self.table.len())?;
         }
         let (key, value) = (width.bytes(), self.types()?.value.bytes());

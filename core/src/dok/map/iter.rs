@@ -5,9 +5,9 @@ use crate::dense::{DenseTensor, Element};
 use crate::error::{Error, Result};
 
 impl HashMap {
-    /// Returns the keys, one row each, in the order of [`values`](Self::values), without copying
-    /// them. The tensor does not change with the map. [`DenseTensor::to_arrow`] makes an Arrow
-    /// array of it.
+    /// Returns the keys, one row each, in the order of [`values`](Self::values), without a copy.
+    /// Later changes of the map do not change the tensor. [`DenseTensor::to_arrow`] converts it to
+    /// an Arrow array.
     ///
     /// # Errors
     /// If the map has no types yet.
@@ -16,8 +16,7 @@ impl HashMap {
         DenseTensor::try_new_trusted(of.dtype(), of.batch_shape(self.len), self.keys.share_buffer())
     }
 
-    /// Returns the values, one row each, in the order of [`keys`](Self::keys), without copying
-    /// them.
+    /// Returns the values, one row each, in the order of [`keys`](Self::keys), without a copy.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -45,7 +44,7 @@ impl HashMap {
         )
     }
 
-    /// Iterates over keys and values, each row as a slice of its elements.
+    /// Iterates over keys and values; each row is a slice of its elements.
     ///
     /// # Errors
     /// If keys or values have another type, or the map has no types yet.

@@ -1,4 +1,4 @@
-//! Memory of a map: the words of the index table, and buffers of rows that grow and can be shared.
+//! Memory of a map: the words of the index table, and growable, shareable buffers of rows.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::dense::MemoryBlock;
 use crate::error::{Error, Result};
 
-/// Words, zeroed at first; large tables use huge pages.
+/// The words of the index table, initially zero; large tables use huge pages.
 #[derive(Debug)]
 pub(super) struct TableWords {
     block: MemoryBlock,
@@ -45,8 +45,8 @@ impl TableWords {
     }
 }
 
-/// Rows stored one after the other. A buffer handed out by [`share_buffer`](Self::share_buffer)
-/// never changes: the first write after it copies the rows.
+/// Rows stored one after the other. A buffer returned by [`share_buffer`](Self::share_buffer) never
+/// changes: the next write copies the rows first.
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
     block: Arc<MemoryBlock>,
@@ -72,7 +72,6 @@ impl RowBuffer {
         &self.block.as_slice()[..self.len]
     }
 
-    /// Returns the rows without copying them.
     pub(super) fn share_buffer(&self) -> Buffer {
         Buffer::from(Bytes::from_owner(SharedBlock(Arc::clone(&self.block))).slice(..self.len))
     }
@@ -88,7 +87,7 @@ impl RowBuffer {
         Ok(())
     }
 
-    /// Reserves capacity for `bytes` in total, exactly that much if it has to allocate.
+    /// Reserves capacity for `bytes` in total, exactly that many if it has to allocate.
     pub(super) fn reserve(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes { self.move_to(bytes) } else { Ok(()) }
     }
@@ -100,23 +99,23 @@ impl RowBuffer {
         }
         match Arc::get_mut(&mut self.block) {
             Some(block) => Ok(&mut block.as_mut_slice()[..self.len]),
-            // `move_to` made a block that nobody shares.
-            None => {
-                Err(Error::invalid("the rows of a map are shared right after they were copied"))
-            }
+            // `move_to` has just allocated an unshared block.
+            None => Err(Error::invalid(
+                "internal error: the rows of a map are shared right after they were copied",
+            )),
         }
     }
 
-    /// Sets the length to `bytes`, with spare capacity, and returns all rows; new ones have
-    /// arbitrary contents.
+    /// Sets the length to `bytes`, with spare capacity, and returns all rows; new rows have
+    /// unspecified contents.
     pub(super) fn resize(&mut self, bytes: usize) -> Result<&mut [u8]> {
         self.reserve_unshared(bytes)?;
         self.len = bytes;
         self.as_mut_slice()
     }
 
-    /// Reserves unshared capacity for `bytes` in total, so that a [`resize`](Self::resize) to that
-    /// length allocates nothing.
+    /// Reserves unshared capacity for `bytes` in total, so that a later [`resize`](Self::resize) to
+    /// this length does not allocate.
     pub(super) fn reserve_unshared(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes {
             // Doubling moves every row once or twice in total.
@@ -131,7 +130,7 @@ impl RowBuffer {
 
     pub(super) fn shrink_to_len(&mut self) -> Result<()> {
         let spare = self.capacity() - self.len;
-        // Large blocks consist of whole huge pages, so some spare capacity remains.
+        // Large blocks consist of whole huge pages, so some spare capacity always remains.
         if spare > self.capacity() / 16 { self.move_to(self.len) } else { Ok(()) }
     }
 }

@@ -1,4 +1,4 @@
-//! The batched hash map: see [`HashMap`].
+//! [`HashMap`]: a hash map that works in batches.
 
 mod get;
 mod grow;
@@ -29,17 +29,18 @@ use table::IndexTable;
 /// A hash map over rows of fixed width that works in batches.
 ///
 /// A key is a row of a tensor, of any element type and shape, and so is a value: for example three
-/// float32 as key and five int64 as value. The types are given to the constructor or fixed by the
-/// first [`set`](Self::set). A batch of keys is a [`DenseTensor`] whose first axis counts the rows.
+/// float32 as the key and five int64 as the value. The types are given to the constructor or
+/// determined by the first [`set`](Self::set). A batch of keys is a [`DenseTensor`] whose first
+/// axis is the rows.
 ///
-/// * Keys are compared exactly, byte by byte. Among floats, -0.0 equals 0.0 and all NaN are equal;
-///   they are stored as 0.0 and as the canonical NaN.
+/// * Keys are compared byte by byte. For floats, -0.0 equals 0.0 and all NaN are equal; they are
+///   stored as 0.0 and as the canonical NaN.
 /// * If a batch repeats a key, the last row wins. Neither the results nor the order of rows depend
 ///   on the number of threads.
 /// * Keys and values are stored densely in order of insertion (a removal moves the last rows into
 ///   the gaps), so [`keys`](Self::keys) and [`values`](Self::values) need no copy. A separate index
 ///   table of 8 bytes per bucket maps a key to its row.
-/// * The seed is random unless set, so that nobody can construct colliding keys.
+/// * The seed is random unless set, so that no input can be constructed to collide.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -59,9 +60,9 @@ use table::IndexTable;
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
-/// A lookup takes three memory accesses per key (bucket, key, value). Lookups prefetch them for
-/// many keys at a time. Large batches are divided among the threads of rayon's pool, unless
-/// [`MapOptions::parallel`] is off.
+/// A lookup takes three memory accesses per key (bucket, key, value), which it prefetches for many
+/// keys at a time. Large batches use the threads of rayon's pool, unless [`MapOptions::parallel`]
+/// is off.
 #[derive(Debug)]
 pub struct HashMap {
     options: MapOptions,
@@ -81,7 +82,7 @@ struct RowTypes {
 }
 
 impl HashMap {
-    /// Creates a map whose types are fixed by the first batch that is set.
+    /// Creates a map whose types are determined by the first batch.
     ///
     /// # Errors
     /// If an option is invalid or the memory of the first buckets cannot be allocated.
@@ -110,7 +111,7 @@ impl HashMap {
         Ok(map)
     }
 
-    /// Creates a map of the given keys and values with no more buckets than they need. If a key
+    /// Creates a map of the given keys and values with the fewest buckets that they need. If a key
     /// repeats, its last row wins.
     ///
     /// # Errors
@@ -146,14 +147,14 @@ impl HashMap {
         self.len as f64 / self.table.len() as f64
     }
 
-    /// Returns the bytes of memory of index table, keys and values, including their spare capacity.
+    /// Returns the memory in bytes of index table, keys and values, including spare capacity.
     pub fn memory(&self) -> usize {
         self.table.bytes() + self.keys.capacity() + self.values.capacity()
     }
 
-    /// Returns the largest number of buckets that a successful lookup inspects.
+    /// Returns the maximum number of buckets that a successful lookup inspects.
     ///
-    /// Reads the whole map; useful to measure how evenly the keys are distributed.
+    /// Reads the whole map; a measure of how evenly the keys are distributed.
     pub fn longest_probe(&self) -> usize {
         let width = rows::DynamicWidth(self.types.as_ref().map_or(0, |t| t.key.bytes()));
         let keys = self.keys.as_slice();
@@ -186,7 +187,7 @@ impl HashMap {
         self.types.as_ref().map(|t| &t.value)
     }
 
-    /// Sets whether large batches may be divided among threads.
+    /// Sets whether large batches may use several threads.
     pub fn set_parallel(&mut self, parallel: bool) {
         self.options.parallel = parallel;
     }
@@ -194,12 +195,12 @@ impl HashMap {
     fn types(&self) -> Result<&RowTypes> {
         self.types.as_ref().ok_or_else(|| {
             Error::invalid(
-                "the types of keys and values are not known yet; set a first batch, or create the map with `with_types`",
+                "the map has no types of keys and values yet; set a first batch, or create the map with `with_types`",
             )
         })
     }
 
-    /// Returns an independent copy. Keys and values share their memory until either map writes.
+    /// Returns an independent copy. Keys and values share memory until either map writes.
     ///
     /// # Errors
     /// If the memory of the index table cannot be allocated.
@@ -218,7 +219,7 @@ impl HashMap {
         })
     }
 
-    /// Returns the canonical bytes of a batch of keys, and their number.
+    /// Returns the canonical bytes of a batch of keys, and the number of keys.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
         self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
         Ok((canonicalize_keys(keys)?, keys.shape()[0]))

@@ -4,14 +4,13 @@ use super::table::{EMPTY, match_row, next_bucket};
 #[cfg(target_arch = "x86_64")]
 use super::table::{LINE, unpack_row};
 
-/// A way to scan buckets.
 pub(super) trait Probe: Copy {
-    /// Returns the first bucket from `at` on with this tag, and its row. Returns [`NO_ROW`] if an
-    /// empty bucket comes first.
+    /// Returns the first bucket starting at `at` with this tag, and its row. Returns [`NO_ROW`] if
+    /// an empty bucket comes first.
     fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
 
-    /// Same as [`find_candidate`](Self::find_candidate) for the line that starts at `home`, and no
-    /// further. The boolean reports whether the search must continue in the next line.
+    /// Searches like [`find_candidate`](Self::find_candidate), but only in the line that starts at
+    /// `home`. The boolean reports whether the search must continue in the next line.
     fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool);
 }
 
@@ -29,7 +28,6 @@ impl Candidate {
 
 pub(super) const NO_ROW: usize = usize::MAX;
 
-/// Scans bucket by bucket.
 #[derive(Clone, Copy)]
 pub(super) struct ScalarProbe;
 
@@ -54,9 +52,9 @@ impl Probe for ScalarProbe {
     }
 }
 
-/// Compares a cache line of buckets at once. The distance of a key from its home is random, so a
-/// loop over buckets mispredicts its branch, which costs as much as the rest of a lookup. Only for
-/// functions compiled for AVX2.
+/// Compares a cache line of buckets at once. The distance of a key from its home is random, so the
+/// branch of a loop over buckets is often mispredicted, which costs as much as the other parts of a
+/// lookup together. Only for functions compiled for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Avx2Probe(());
@@ -90,7 +88,7 @@ impl Probe for Avx2Probe {
             let (same, empty) = unsafe { compare_lanes(line, tag) };
             let from = u32::MAX << (at % LINE);
             let (same, empty) = (same & from, empty & from);
-            // Without a match, `trailing_zeros` is 32, beyond all lanes.
+            // Without a match, `trailing_zeros` is 32, which is beyond all lanes.
             let (found, end) = (same.trailing_zeros(), empty.trailing_zeros());
             if found < end {
                 let bucket = at / LINE * LINE + found as usize;
@@ -113,16 +111,16 @@ impl Probe for Avx2Probe {
         // Keep only the matches before the first empty bucket.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
-        // The row plus 1; 0 if no tag matches. Computed without a branch, which mispredicts if half
-        // of the keys are present.
+        // The row plus 1; 0 if no tag matches. Computed without a branch, which is often
+        // mispredicted if half of the keys are present.
         let entry = unpack_row(line[lane]) & usize::from(same != 0).wrapping_neg();
         let place = Candidate { bucket: home + lane, row: entry.wrapping_sub(1) };
         (place, (entry == 0) & (empty == 0))
     }
 }
 
-/// Compares a line with a tag: returns bit masks of the buckets that have the tag, and of the empty
-/// ones.
+/// Compares a line with a tag: returns bit masks of the buckets with the tag and of the empty
+/// buckets.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -136,7 +134,7 @@ fn compare_lanes(line: &[u64; LINE], tag: u64) -> (u32, u32) {
     const SHIFT: i32 = ROW_BITS as i32;
     let tag = _mm256_set1_epi64x((tag >> ROW_BITS).cast_signed());
     let half = |at: usize| {
-        // SAFETY: `at` is 0 or 4, so four words from there on lie within the line.
+        // SAFETY: `at` is 0 or 4, so the four words starting there lie within the line.
         let words = unsafe { _mm256_loadu_si256(line.as_ptr().add(at).cast::<__m256i>()) };
         let same = _mm256_cmpeq_epi64(_mm256_srli_epi64::<SHIFT>(words), tag);
         let empty = _mm256_cmpeq_epi64(words, _mm256_setzero_si256());
@@ -157,7 +155,8 @@ mod tests {
         if !crate::kernels::bits::has_avx2() {
             return;
         }
-        // SAFETY: checked above that the CPU has AVX2; a caller not compiled for it is only slower.
+        // SAFETY: the CPU supports AVX2, as checked above; a caller not compiled for it is only
+        // slower.
         let by_line = unsafe { Avx2Probe::new() };
         let mut state = 7u64;
         let mut random = |below: u64| {
@@ -169,7 +168,6 @@ mod tests {
                 let mut buckets: Vec<u64> = (0..len)
                     .map(|row| match random(10) {
                         n if n >= full => EMPTY,
-                        // Some buckets belong to removed keys.
                         0 => 2 << super::super::table::ROW_BITS,
                         _ => pack_bucket(random(8), row),
                     })
@@ -185,7 +183,6 @@ mod tests {
                         if at % LINE > 0 {
                             continue;
                         }
-                        // If a line is not conclusive, the search must continue.
                         for (line, goes_on) in [
                             by_line.probe_line(&buckets, hash_tag(hash), at),
                             ScalarProbe.probe_line(&buckets, hash_tag(hash), at),

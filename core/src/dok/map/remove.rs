@@ -7,8 +7,8 @@ use crate::dense::DenseTensor;
 use crate::error::Result;
 
 impl HashMap {
-    /// Removes keys. Returns, for each row of the batch, whether its key was present (for every row
-    /// of a repeated key). The last rows move into the gaps, in their order, so that rows stay
+    /// Removes keys. Returns, for each row of the batch, whether its key was present; repeats of a
+    /// key return the same. The last rows move into the gaps, in order, so that rows stay
     /// contiguous.
     ///
     /// ```
@@ -31,7 +31,6 @@ impl HashMap {
         self.remove_rows(&queries, count)
     }
 
-    /// Removes canonical keys given as bytes.
     pub(crate) fn remove_rows(&mut self, queries: &[u8], count: usize) -> Result<Vec<bool>> {
         let places = self.find_buckets(queries, count)?;
         let found: Vec<bool> = places.iter().map(|p| *p != MISSING).collect();
@@ -48,7 +47,7 @@ impl HashMap {
         let mut rows: Vec<usize> =
             buckets.iter().filter_map(|b| occupied_row(self.table.buckets()[*b])).collect();
         rows.sort_unstable();
-        // Descending order, so that the next bucket is already empty when it can be.
+        // In descending order, the next bucket is already empty if it can be.
         for at in buckets.into_iter().rev() {
             self.table.remove(at);
         }

@@ -1,4 +1,4 @@
-//! Rows of fixed width: their type, and access to them with widths known at compile time.
+//! Rows of fixed width: their type, and access specialized for widths known at compile time.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use half::{bf16, f16};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Type of one key or one value: elements of one type in a shape.
+/// Type of a key or a value: elements of one type in a shape.
 ///
 /// A shape without axes is a single element. A shape with an axis of size 0 has rows of no bytes,
-/// all of which are equal.
+/// which are all equal.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -38,7 +38,9 @@ impl RowType {
         let elements = crate::dense::element_count(&shape);
         let bytes = elements.and_then(|n| n.checked_mul(dtype.size()));
         let bytes = bytes.filter(|b| isize::try_from(*b).is_ok()).ok_or_else(|| {
-            Error::invalid(format!("a row of shape {shape:?} has more bytes than can be addressed"))
+            Error::invalid(format!(
+                "a row of shape {shape:?} has more bytes than memory can address"
+            ))
         })?;
         Ok(Self { dtype, shape, bytes })
     }
@@ -74,7 +76,6 @@ impl RowType {
         self.bytes
     }
 
-    /// Returns the shape of a tensor of `rows` such rows.
     pub(crate) fn batch_shape(&self, rows: usize) -> Vec<usize> {
         std::iter::once(rows).chain(self.shape.iter().copied()).collect()
     }
@@ -85,7 +86,7 @@ impl RowType {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "the {what} have the type {found}, but those of this map are {self}"
+            "the {what} have the type {found}, but the {what} of this map have the type {self}"
         )))
     }
 }
@@ -98,7 +99,7 @@ impl fmt::Display for RowType {
     }
 }
 
-/// Width of a row in bytes: a constant in loops that are compiled for it.
+/// Width of a row in bytes; a constant in loops compiled for it.
 pub(super) trait Width: Copy + Send + Sync {
     fn bytes(self) -> usize;
 
@@ -109,7 +110,7 @@ pub(super) trait Width: Copy + Send + Sync {
     }
 }
 
-/// Copies a row; for a few bytes, `copy_from_slice` would be a function call.
+/// Copies a row. For a few bytes, `copy_from_slice` would be a function call.
 #[inline(always)]
 pub(super) fn copy_row(from: &[u8], to: &mut [u8]) {
     #[inline(always)]
@@ -127,7 +128,6 @@ pub(super) fn copy_row(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// A width that is known at compile time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FixedWidth<const N: usize>;
 
@@ -138,7 +138,6 @@ impl<const N: usize> Width for FixedWidth<N> {
     }
 }
 
-/// A width known only at run time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DynamicWidth(pub(super) usize);
 
@@ -149,7 +148,7 @@ impl Width for DynamicWidth {
     }
 }
 
-/// Runs `$body` with `$w` bound to the width of keys, specialized for common widths.
+/// Evaluates `$body` with `$w` bound to the width of keys, specialized for common widths.
 macro_rules! with_key_width {
     ($bytes:expr, $w:ident => $body:expr) => {
         match $bytes {
@@ -181,7 +180,7 @@ macro_rules! with_key_width {
     };
 }
 
-/// Same as [`with_key_width`], for values.
+/// Evaluates `$body` like [`with_key_width`], for the width of values.
 macro_rules! with_value_width {
     ($bytes:expr, $w:ident => $body:expr) => {
         match $bytes {
@@ -203,8 +202,8 @@ macro_rules! with_value_width {
 
 pub(super) use {with_key_width, with_value_width};
 
-/// Returns the canonical bytes of keys: -0.0 becomes 0.0, and all NaN become one. Shares the buffer
-/// if nothing changes, as for all integers.
+/// Returns the canonical bytes of keys: -0.0 becomes 0.0, and every NaN the canonical NaN. Shares
+/// the buffer if nothing changes, as for all integers.
 pub(crate) fn canonicalize_keys(keys: &DenseTensor) -> Result<Buffer> {
     macro_rules! floats {
         ($t:ty, $nan:expr, $zero:expr) => {{

@@ -18,11 +18,11 @@ use crate::kernels::bits::for_avx2;
 const STEP: usize = 4096;
 
 impl HashMap {
-    /// Sets the values of keys: replaces the values of those present and adds the others. Returns,
+    /// Sets the values of keys: replaces the values of existing keys and adds new keys. Returns,
     /// for each row, whether it added its key. If the batch repeats a key, its first row adds the
     /// key and its last row provides the value.
     ///
-    /// The first batch fixes the types of keys and values, unless the constructor did.
+    /// The first batch determines the types of keys and values, unless the constructor did.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -37,15 +37,15 @@ impl HashMap {
     /// ```
     ///
     /// # Errors
-    /// If keys or values have another type or shape than those of the map, if their numbers differ,
-    /// or if memory cannot be allocated (some rows may have been set by then).
+    /// If the type or shape of keys or values differs from the map, their numbers differ, or memory
+    /// cannot be allocated (some rows may be set by then).
     pub fn set(&mut self, keys: &DenseTensor, values: &DenseTensor) -> Result<Vec<bool>> {
         self.put_batch(keys, values, true)
     }
 
-    /// Adds the keys that are missing, and returns the values that all keys have afterwards;
-    /// `found` reports which were present before. If the batch repeats a new key, its first row
-    /// provides the value, as if the rows were added one at a time.
+    /// Adds the missing keys, and returns the values of all keys afterwards; `found` reports which
+    /// keys were present before. If the batch repeats a new key, its first row provides the value,
+    /// as if the rows were added one at a time.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -77,7 +77,7 @@ impl HashMap {
         let (count, given) = (keys.shape()[0], values.shape()[0]);
         if count != given {
             return Err(Error::invalid(format!(
-                "got {count} keys but {given} values; there must be one value per key"
+                "{count} keys but {given} values are given; give one value per key"
             )));
         }
         match &self.types {
@@ -91,8 +91,8 @@ impl HashMap {
         self.put_rows(&keys, values.as_bytes(), count, replace)
     }
 
-    /// Inserts canonical keys and their values, given as bytes; the types are set and the lengths
-    /// checked.
+    /// Inserts canonical keys and their values, given as bytes. The caller has set the types and
+    /// checked the lengths.
     pub(crate) fn put_rows(
         &mut self,
         keys: &[u8],
@@ -143,7 +143,8 @@ impl HashMap {
             fn[W: Width](
                 map: &mut HashMap, width: W, rows: (&[u8], &[u8]), new: &mut [bool], replace: bool,
             ) -> Result<()> = {
-                // SAFETY: this function is compiled for AVX2 and called only if the CPU has it.
+                // SAFETY: this function is compiled for AVX2 and called only if the CPU supports
+                // it.
                 map.put_with_probe(unsafe { Avx2Probe::new() }, width, rows, new, replace)
             },
             else map.put_with_probe(ScalarProbe, width, rows, new, replace)
@@ -163,7 +164,7 @@ impl HashMap {
         let (key, count, before) = (width.bytes(), new.len(), self.len);
         let hashing = self.hashing;
         let most = before + count;
-        // Reserve for both before either grows: otherwise a failure could leave keys without
+        // Reserve memory for both before either grows: otherwise an error could leave keys without
         // values.
         self.keys.reserve_unshared(most * key)?;
         self.values.reserve_unshared(most * value)?;

@@ -1,8 +1,8 @@
 //! The index table: maps the hash of a key to its row, by open addressing with linear probing.
 //!
-//! A bucket is one word. Its tag tells apart nearly all keys without reading them; the row is
-//! stored plus 1, so that the word 0 is an empty bucket. The tag of a key is odd, that of a removed
-//! key is 2.
+//! A bucket is one word. Its tag distinguishes nearly all keys without reading them. The row is
+//! stored plus 1, so that the word 0 is an empty bucket. The tag of a key is odd; the tag of a
+//! removed key is 2.
 //!
 //! ```text
 //! bucket    | 23 bits of the hash, 1 |      row + 1       |
@@ -36,11 +36,11 @@ pub(super) const MAX_ROWS: usize = ROW as usize - 1;
 
 /// Distance in keys between the prefetch of a bucket and its use.
 pub(super) const AHEAD: usize = 16;
-/// Slots for keys whose prefetch is under way, a power of two.
+/// Slots for keys with a prefetch in flight; a power of two.
 pub(super) const RING: usize = 64;
 
-/// Returns the tag of a hash, in the position it has in a bucket. It differs from the tags of empty
-/// buckets and of removed keys.
+/// Returns the tag of a hash, shifted to its position in a bucket. It differs from the tags of
+/// empty buckets and removed keys.
 #[inline(always)]
 pub(super) fn hash_tag(hash: u64) -> u64 {
     (hash | 1) << ROW_BITS
@@ -55,7 +55,8 @@ pub(super) fn pack_bucket(hash: u64, row: usize) -> u64 {
 #[inline(always)]
 pub(super) fn match_row(bucket: u64, tag: u64) -> Option<usize> {
     let row = (bucket ^ tag).wrapping_sub(1);
-    // One comparison covers both: another tag leaves high bits set, and row 0 - 1 wraps around.
+    // One comparison covers both cases: another tag leaves high bits set, and row 0 - 1 wraps
+    // around.
     #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
     (row < ROW).then_some(row as usize)
 }
@@ -112,12 +113,11 @@ impl IndexTable {
         self.words.as_mut_slice()
     }
 
-    /// Counts buckets of removed keys that were reused.
+    /// Subtracts reused buckets from the number of buckets of removed keys.
     pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }
 
-    /// Copies the buckets of another table of the same size.
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.words.as_mut_slice().copy_from_slice(other.words.as_slice());
         self.gone = other.gone;
@@ -128,8 +128,8 @@ impl IndexTable {
         self.gone = 0;
     }
 
-    /// Marks a bucket as removed, or as empty if the next one is empty; then no probe needs to pass
-    /// it.
+    /// Marks a bucket as removed. If the next bucket is empty, marks it as empty, because no probe
+    /// needs to pass it.
     pub(super) fn remove(&mut self, at: usize) {
         let len = self.len;
         let words = self.words.as_mut_slice();
@@ -147,7 +147,7 @@ impl IndexTable {
         }
     }
 
-    /// Returns the bucket of the row `row`, whose hash is known; `None` if it has none.
+    /// Returns the bucket of the row `row`, whose hash is known; `None` if there is none.
     pub(super) fn bucket_of(&self, hash: u64, row: usize) -> Option<usize> {
         let words = self.buckets();
         let wanted = pack_bucket(hash, row);
@@ -190,10 +190,8 @@ impl IndexTable {
     }
 }
 
-/// Buckets per cache line.
 pub(super) const LINE: usize = 8;
 
-/// Returns the bucket at which the search for a hash starts.
 #[inline(always)]
 pub(super) fn home_bucket(hash: u64, buckets: usize) -> usize {
     let lines = (buckets / LINE).max(1);
@@ -215,13 +213,13 @@ fn previous_bucket(at: usize, buckets: usize) -> usize {
 pub(super) fn buckets_for(rows: usize, load: f64) -> Result<usize> {
     if rows > MAX_ROWS {
         return Err(Error::invalid(format!(
-            "{rows} keys are too many for one map, which holds at most {MAX_ROWS}; divide them among several maps"
+            "{rows} keys exceed the maximum of {MAX_ROWS} per map; divide them among several maps"
         )));
     }
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "rows are below 2^40 and loads not small"
+        reason = "there are fewer than 2^40 rows, and the load factor is above 0.001"
     )]
     let buckets = (rows as f64 / load).ceil() as usize;
     // At least one bucket stays empty, so that probes end.

@@ -45,7 +45,6 @@ impl BinaryOp {
         }
     }
 
-    /// Applies the operation to values of a common type, element by element.
     fn apply_all(self, a: &DenseTensor, b: &DenseTensor) -> Result<DenseTensor> {
         let dtype = a.dtype();
         let numbers = match (WideNumbers::from_dense(a)?, WideNumbers::from_dense(b)?) {
@@ -95,19 +94,13 @@ impl DokTensor {
     }
 
     /// Returns the elementwise difference; see [`add`](Self::add).
-    ///
-    /// # Errors
-    /// Same as [`add`](Self::add).
     pub fn sub(&self, other: &Self) -> Result<Self> {
         self.merge_entries(other, BinaryOp::Sub)
     }
 
     /// Returns the elementwise product, stored where both elements are stored; see
     /// [`add`](Self::add). The product of an infinity or NaN and an element that is not stored is
-    /// not stored either, that is zero.
-    ///
-    /// # Errors
-    /// Same as [`add`](Self::add).
+    /// zero and not stored.
     pub fn multiply(&self, other: &Self) -> Result<Self> {
         self.merge_entries(other, BinaryOp::Mul)
     }
@@ -117,7 +110,7 @@ impl DokTensor {
             (self.collect_entries()?.into_sorted()?, other.collect_entries()?.into_sorted()?);
         if a.shape != b.shape {
             return Err(Error::invalid(format!(
-                "{} of sparse tensors needs equal shapes, not {:?} and {:?}",
+                "{} of sparse tensors needs equal shapes; the shapes are {:?} and {:?}",
                 op.name(),
                 a.shape,
                 b.shape
@@ -131,7 +124,6 @@ impl DokTensor {
         let (ap, bp) = (a.places()?, b.places()?);
         let (mut places, mut pairs) = (Vec::new(), Vec::new());
         let (mut i, mut j) = (0, 0);
-        // Merge two ascending sequences.
         while i < ap.len() || j < bp.len() {
             let left = ap.get(i).copied().unwrap_or(i64::MAX);
             let right = bp.get(j).copied().unwrap_or(i64::MAX);
@@ -162,7 +154,7 @@ impl DokTensor {
         self.with_values(Entries::new(a.shape, places, values)?)
     }
 
-    /// Returns every element times a number. Integers times a floating-point number are float64,
+    /// Multiplies every element by a number. Integers times a floating-point number give float64;
     /// otherwise the type stays.
     ///
     /// # Errors
@@ -205,14 +197,14 @@ impl DokTensor {
         let own = other.shape().to_vec();
         let dtype = common_type(self.dtype(), other.dtype());
         let elements = count_elements(&shape)?;
-        // This tensor as a dense one, and the sum.
+        // Bytes per element of the dense form of this tensor, and of the sum.
         let each = self.dtype().size() + dtype.size();
         let bytes = self.check_bytes(elements, each, &format!("a dense sum of shape {shape:?}"))?;
         let dense = self.to_dense()?.reshape([to_coordinate(elements)])?;
         let other = other.reshape([other.num_elements()])?;
         let mut sum = MutableBuffer::with_capacity(bytes / each * dtype.size());
         let mut first = 0;
-        // The operands are widened a block at a time, so that they take little memory.
+        // The operands are widened block by block to save memory.
         let mut add_block = |at: &mut Vec<u64>| -> Result<()> {
             let part = dense.slice(first, at.len())?.cast(dtype)?;
             let by = super::entries::take_rows(&other, at)?.cast(dtype)?;
@@ -262,7 +254,7 @@ fn check_broadcast(dense: &DenseTensor, shape: &[usize], op: BinaryOp) -> Result
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "{} of a sparse tensor of shape {shape:?} needs a dense one that broadcasts to it, not one of shape {:?}",
+        "{} of a sparse tensor of shape {shape:?} needs a dense tensor that broadcasts to it; the dense tensor has the shape {:?}",
         op.name(),
         dense.shape()
     )))

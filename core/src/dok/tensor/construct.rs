@@ -14,14 +14,14 @@ use crate::error::{Error, Result};
 /// Treatment of entries with equal coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
-    /// The last one wins.
+    /// The last entry wins.
     #[default]
     Last,
     /// Their values are added; integers must not overflow.
     Sum,
 }
 
-/// Coordinates and values of the entries, the result of [`DokTensor::to_coo`].
+/// Coordinates and values of the entries; the result of [`DokTensor::to_coo`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coo {
     /// Size of every axis.
@@ -32,12 +32,12 @@ pub struct Coo {
     pub values: DenseTensor,
 }
 
-/// A matrix in compressed sparse row form, the result of [`DokTensor::to_csr`].
+/// A matrix in compressed sparse row form; the result of [`DokTensor::to_csr`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Csr {
     /// Number of rows and columns.
     pub shape: [usize; 2],
-    /// int64, `[rows + 1]`: the start of each row, then the end of the last one.
+    /// int64, `[rows + 1]`: the start of each row, then the end of the last row.
     pub crow_indices: DenseTensor,
     /// Columns of the entries, int64, `[nnz]`.
     pub col_indices: DenseTensor,
@@ -45,23 +45,25 @@ pub struct Csr {
     pub values: DenseTensor,
 }
 
-/// Converts coordinates `[ndim, nnz]` of any integer type to places.
 fn flatten_indices(shape: &[usize], indices: &DenseTensor) -> Result<Vec<i64>> {
     count_elements(shape)?;
     let &[ndim, count] = indices.shape() else {
         return Err(Error::invalid(format!(
-            "indices have the shape {:?}; expected one row per axis and one column per value",
+            "the indices have the shape {:?}; expected one row per axis and one column per value",
             indices.shape()
         )));
     };
     if ndim != shape.len() {
         return Err(Error::invalid(format!(
-            "indices have {ndim} rows, but the shape {shape:?} has {} axes",
+            "the indices have {ndim} rows, but the shape {shape:?} has {} axes; give one row per axis",
             shape.len()
         )));
     }
     if !indices.dtype().is_integer() {
-        return Err(Error::invalid(format!("indices must be integers, not {}", indices.dtype())));
+        return Err(Error::invalid(format!(
+            "the indices must be integers, not {}",
+            indices.dtype()
+        )));
     }
     let indices = indices.cast(DType::I64)?;
     let all = indices.as_slice::<i64>()?;
@@ -126,7 +128,7 @@ impl DokTensor {
         let places = flatten_indices(&shape, indices)?;
         if values.shape() != [places.len()] {
             return Err(Error::invalid(format!(
-                "values have the shape {:?}, but there are {} indices; expected one value per index",
+                "the values have the shape {:?}, but there are {} indices; give one value per index",
                 values.shape(),
                 places.len()
             )));
@@ -134,7 +136,7 @@ impl DokTensor {
         Self::from_places(shape, places, values, duplicates)
     }
 
-    /// Creates a tensor from coordinates that must be distinct.
+    /// Creates a tensor from coordinates, which must be distinct.
     pub(crate) fn from_unique(
         shape: Vec<usize>,
         indices: &DenseTensor,
@@ -155,7 +157,7 @@ impl DokTensor {
                 &mut at,
             );
             return Err(Error::invalid(format!(
-                "entry {entry} repeats the coordinates {at:?} of an earlier entry"
+                "entry {entry} repeats the coordinates {at:?} of an earlier entry; coordinates must be distinct"
             )));
         }
         Ok(Self::with_storage(storage))
@@ -201,7 +203,7 @@ impl DokTensor {
         Self::from_entries(Entries::new(dense.shape().to_vec(), places, values)?)
     }
 
-    /// Creates a matrix from compressed rows: the start of each row and the end of the last
+    /// Creates a matrix from compressed sparse rows: the start of each row and the end of the last
     /// (`[rows + 1]`), the columns and the values (`[nnz]`). If coordinates repeat, the last value
     /// wins.
     ///
@@ -227,7 +229,7 @@ impl DokTensor {
         let count = to_place(values.num_elements() as u64);
         if crow_indices.shape().len() != 1 || Some(crow.len()) != shape[0].checked_add(1) {
             return Err(Error::invalid(format!(
-                "crow_indices have the shape {:?}; a matrix of {} rows needs one more than it has rows",
+                "crow_indices have the shape {:?}; a matrix of {} rows needs one entry more than rows",
                 crow_indices.shape(),
                 shape[0]
             )));
@@ -240,14 +242,18 @@ impl DokTensor {
         if let Some(i) = (1..crow.len()).find(|i| crow[*i] < crow[i - 1]) {
             return Err(wrong(
                 i,
-                format!("{} follows {}; row starts must not descend", crow[i], crow[i - 1]),
+                format!(
+                    "the row start {} follows {}; row starts must not decrease",
+                    crow[i],
+                    crow[i - 1]
+                ),
             ));
         }
         if crow.first() != Some(&0) || crow.last() != Some(&count) {
             return Err(wrong(
                 0,
                 format!(
-                    "rows range from {:?} to {:?}; expected 0 to {count}, the number of values",
+                    "the row starts range from {:?} to {:?}; expected 0 to {count}, the number of values",
                     crow.first(),
                     crow.last()
                 ),
@@ -256,7 +262,7 @@ impl DokTensor {
         let cols = col_indices.cast(DType::I64)?;
         if col_indices.shape() != values.shape() || values.shape().len() != 1 {
             return Err(Error::invalid(format!(
-                "col_indices have the shape {:?} and values {:?}; both must have one axis of the same size",
+                "col_indices have the shape {:?} and the values have {:?}; both must have one axis of the same size",
                 col_indices.shape(),
                 values.shape()
             )));
@@ -297,7 +303,7 @@ impl DokTensor {
         count_elements(&shape)?;
         let values = DenseTensor::from_flat(array.leaves(), "a sparse tensor")?;
         let strides = compute_strides(&shape);
-        // The place of the first child of each list, level by level.
+        // Place of the first child of each list, level by level.
         let rows = array.len() as u64;
         let mut places: Vec<u64> = (0..rows).map(|r| r * strides[0]).collect();
         for (axis, stride) in array.axes().iter().zip(&strides[1..]) {
@@ -319,7 +325,7 @@ impl DokTensor {
         Self::from_entries(Entries::new(shape, places, values)?)
     }
 
-    /// Returns a copy with its own entries; a view of a part becomes an independent tensor.
+    /// Returns a copy with its own entries; a view becomes an independent tensor.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -338,7 +344,7 @@ impl DokTensor {
         Ok(copy)
     }
 
-    /// Returns the same tensor with another type of values, converted like [`DenseTensor::cast`].
+    /// Converts the values to another type, like [`DenseTensor::cast`].
     ///
     /// # Errors
     /// If a value does not fit.
@@ -348,7 +354,7 @@ impl DokTensor {
         self.with_values(Entries { values, ..entries })
     }
 
-    /// Creates an independent tensor from entries, with the limit of this one.
+    /// Creates an independent tensor from entries, with the limit of this tensor.
     pub(super) fn with_values(&self, entries: Entries) -> Result<Self> {
         let mut made = Self::from_entries(entries)?;
         made.limit = self.limit;

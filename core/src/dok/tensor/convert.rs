@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 
 impl DokTensor {
-    /// Returns the whole tensor as a dense one.
+    /// Converts the whole tensor to a dense tensor.
     ///
     /// # Errors
     /// [`Error::TooLarge`] if it exceeds [`dense_limit`](Self::dense_limit), before memory is
@@ -21,7 +21,7 @@ impl DokTensor {
         self.get(&[Index::Rest])
     }
 
-    /// Returns coordinates and values in row-major order.
+    /// Returns the coordinates and values in row-major order.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -31,7 +31,7 @@ impl DokTensor {
         Ok(Coo { shape: entries.shape, indices, values: entries.values })
     }
 
-    /// Returns a matrix in compressed sparse row form, with ascending columns in each row.
+    /// Converts a matrix to compressed sparse row form, with ascending columns in each row.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -49,7 +49,7 @@ impl DokTensor {
     pub fn to_csr(&self) -> Result<Csr> {
         let &[rows, cols] = self.shape().as_slice() else {
             return Err(Error::invalid(format!(
-                "a matrix in rows needs a tensor of two axes, but this one has {}",
+                "compressed sparse rows need a tensor of two axes, but this one has {}",
                 self.ndim()
             )));
         };
@@ -59,7 +59,7 @@ impl DokTensor {
         let mut crow = vec![0i64; rows + 1];
         let indices = coo.indices.as_slice::<i64>()?;
         for row in &indices[..count] {
-            // Counted one position further, so that the running sum yields the row starts.
+            // Counted one row further, so that the running sum yields the row starts.
             if let Some(n) = usize::try_from(*row).ok().and_then(|r| crow.get_mut(r + 1)) {
                 *n += 1;
             }
@@ -77,8 +77,8 @@ impl DokTensor {
         })
     }
 
-    /// Returns a ragged array whose lists end at their last entry. Elements before it without an
-    /// entry are null. All rows are kept; at inner levels, trailing lists without entries are
+    /// Converts to a ragged array whose lists end at their last entry. Elements before it without
+    /// an entry are null. All rows are kept; at inner levels, trailing lists without entries are
     /// dropped.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ impl DokTensor {
             }
             axes.push(ListAxis::from(offsets));
         }
-        // Per element the row of its entry, a bit for whether there is one, and the value.
+        // Per element: the row of its entry, a flag for its presence, and the value.
         let size = 8 + 1 + entries.values.dtype().size();
         self.check_bytes(elements, size, "the elements up to the last entries")?;
         let mut source = vec![0u64; to_coordinate(elements)];

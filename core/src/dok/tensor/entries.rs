@@ -1,4 +1,4 @@
-//! The entries that a view shows: their places in it, and their values.
+//! The entries that a view shows, with their places and values.
 
 use rayon::prelude::*;
 
@@ -53,7 +53,7 @@ impl Entries {
     pub(super) fn to_indices(&self) -> Result<DenseTensor> {
         let (ndim, count) = (self.shape.len(), self.len());
         let size = ndim.checked_mul(count).ok_or_else(|| {
-            Error::invalid("the coordinates of all entries are more numbers than memory can hold")
+            Error::invalid("the tensor has too many entries to list their coordinates in memory")
         })?;
         let mut out = vec![0i64; size];
         let mut rest: Vec<u64> = self.places()?.iter().map(|p| from_place(*p)).collect();
@@ -68,7 +68,6 @@ impl Entries {
     }
 }
 
-/// Takes elements of a one-dimensional tensor by position.
 pub(super) fn take_rows(values: &DenseTensor, rows: &[u64]) -> Result<DenseTensor> {
     let size = values.dtype().size();
     let bytes = values.as_bytes();

@@ -19,10 +19,11 @@ const BLOCK: usize = 1 << 18;
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
-    /// Returns a dense part, selected by NumPy's indexing; elements without an entry are zero.
+    /// Returns the part that an index selects by NumPy's rules, as a dense tensor. Elements without
+    /// an entry are zero.
     ///
-    /// The index may mix integers, slices with any step, negative positions, arrays of any number
-    /// of axes (which broadcast against each other), masks of one or more axes, `...` and new axes;
+    /// The index may mix integers, slices with any step, negative indices, arrays of any number of
+    /// axes (which broadcast against each other), masks of one or more axes, `...` and new axes;
     /// see [`Index`] and [`parse_index`](crate::index::parse_index).
     ///
     /// ```
@@ -37,16 +38,16 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a position outside its axis; [`Error::Invalid`] for too many
-    /// items, masks of another shape, and arrays that do not broadcast; [`Error::TooLarge`] for a
-    /// result larger than [`dense_limit`](Self::dense_limit).
+    /// [`Error::OutOfRange`] for an index outside its axis; [`Error::Invalid`] for too many items,
+    /// masks of another shape, and arrays that do not broadcast; [`Error::TooLarge`] for a result
+    /// larger than [`dense_limit`](Self::dense_limit).
     pub fn get(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
         let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns a dense part, selected axis by axis: index arrays do not broadcast, each keeps its
+    /// Returns a dense part, selected axis by axis: index arrays do not broadcast; each keeps its
     /// own axes in the result. This is `oindex` in zarr.
     ///
     /// ```
@@ -68,7 +69,7 @@ impl DokTensor {
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns the part that [`get`](Self::get) selects as an independent sparse tensor of any
+    /// Returns the part that [`get`](Self::get) selects as an independent sparse tensor, of any
     /// size.
     ///
     /// ```
@@ -84,7 +85,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`get`](Self::get), except for the limit; also for a result of more than 2^63
+    /// Same as [`get`](Self::get), except for the limit; also if the result has more than 2^63
     /// elements.
     pub fn get_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
@@ -113,8 +114,8 @@ impl DokTensor {
         self.get(&index).map(Scalar)
     }
 
-    /// Looks up the elements at many coordinates, int64 of shape `[n, ndim]` with one row per
-    /// element. Coordinates outside the tensor, including negative ones, count as not found.
+    /// Looks up elements by their coordinates, int64 of shape `[n, ndim]` with one row per element.
+    /// Coordinates outside the tensor, including negative ones, count as not found.
     ///
     /// This is the batched lookup, made for millions of coordinates.
     ///
@@ -136,13 +137,13 @@ impl DokTensor {
     pub fn lookup(&self, coordinates: &DenseTensor, fallback: &Fallback) -> Result<Fetched> {
         let &[_, ndim] = coordinates.shape() else {
             return Err(Error::invalid(format!(
-                "coordinates have the shape {:?}; expected one row per element and one column per axis",
+                "the coordinates have the shape {:?}; expected one row per element and one column per axis",
                 coordinates.shape()
             )));
         };
         if ndim != self.ndim() || coordinates.dtype() != DType::I64 {
             return Err(Error::invalid(format!(
-                "coordinates have the type {} and {ndim} columns; expected int64 and {} columns, one per axis",
+                "the coordinates have the type {} and {ndim} columns; expected int64 and {} columns, one per axis",
                 coordinates.dtype(),
                 self.ndim()
             )));
@@ -162,7 +163,7 @@ impl DokTensor {
         let count = columns.first().map_or(0, |c| c.len());
         if columns.len() != self.ndim() || columns.iter().any(|c| c.len() != count) {
             return Err(Error::invalid(format!(
-                "got {} columns of coordinates for a tensor of {} axes; expected one per axis, all of the same length",
+                "{} columns of coordinates are given for a tensor of {} axes; give one per axis, all of the same length",
                 columns.len(),
                 self.ndim()
             )));
@@ -170,8 +171,8 @@ impl DokTensor {
         self.lookup_with(count, |axis, row| columns[axis][row], fallback)
     }
 
-    /// Looks up elements by their coordinates. Those outside the tensor get the place -1, which no
-    /// entry has.
+    /// Looks up elements by their coordinates. Elements outside the tensor get the place -1, which
+    /// no entry has.
     fn lookup_with(
         &self,
         count: usize,
@@ -193,7 +194,7 @@ impl DokTensor {
             let mut sum = fixed;
             for (axis, (size, stride, picks)) in axes.iter().enumerate() {
                 let at = from_place(at(axis, row));
-                // Negative coordinates are large here.
+                // Negative coordinates are large as unsigned numbers.
                 if at >= *size {
                     return -1;
                 }
@@ -219,7 +220,7 @@ impl DokTensor {
         let shape = self.shape();
         if coordinates.len() != shape.len() {
             return Err(Error::invalid(format!(
-                "got {} coordinates for one element of a tensor of {} axes; expected one per axis",
+                "{} coordinates are given for an element of a tensor of {} axes; give one per axis",
                 coordinates.len(),
                 shape.len()
             )));
@@ -293,15 +294,12 @@ impl DokTensor {
     }
 }
 
-/// One element, the result of [`DokTensor::at`]: a tensor without axes that displays as its value.
+/// One element: a tensor without axes that displays as its value. The result of [`DokTensor::at`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scalar(pub DenseTensor);
 
 impl Scalar {
     /// Returns the value as float64; integers beyond 2^53 are rounded.
-    ///
-    /// # Errors
-    /// Never for values that a tensor can hold.
     pub fn to_f64(&self) -> Result<f64> {
         let wide = self.0.cast(DType::F64)?;
         Ok(wide.as_slice::<f64>()?.first().copied().unwrap_or(0.0))

@@ -56,7 +56,8 @@ pub enum Unary {
 }
 
 impl Unary {
-    /// Applies the functions that are exact on integers; `None` for the others and on overflow.
+    /// Applies the functions that are exact for integers; `None` for other functions and on
+    /// overflow.
     fn apply_int(self, v: i128) -> Option<i128> {
         match self {
             Self::Abs => Some(v.abs()),
@@ -69,7 +70,7 @@ impl Unary {
     }
 
     /// Applies the function to a float. Rounding to decimals scales in the precision of the values,
-    /// as NumPy does.
+    /// as in NumPy.
     fn apply_float(self, v: f64, single: bool) -> f64 {
         match self {
             Self::Abs => v.abs(),
@@ -104,13 +105,14 @@ impl Unary {
     }
 }
 
-/// Rounds to decimals, ties to even. If scaling overflows, the result is the number itself (nothing
-/// to round) or zero (everything is rounded away).
+/// Rounds to decimals, ties to even. If the scaling overflows, the result is the number itself (it
+/// has no such decimals) or zero (the number is less than half a unit).
 fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
     if decimals == 0 || !v.is_finite() {
         return v.round_ties_even();
     }
-    // `i32::MIN` has no absolute value; the power of ten is infinite long before it.
+    // `i32::MIN` has no absolute value; saturation suffices because the power of ten is infinite
+    // for much smaller magnitudes.
     let digits = decimals.saturating_abs();
     #[expect(clippy::cast_possible_truncation, reason = "the number is a float32")]
     let rounded = if single {

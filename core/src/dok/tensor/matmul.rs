@@ -23,8 +23,8 @@ fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usi
     out
 }
 
-/// Adds a product to a sum. An overflow saturates at `i128::MAX`, which no result type holds, so
-/// that it is an error in the end.
+/// Adds a product to a sum. An overflow saturates at `i128::MAX`, which no result type can hold, so
+/// that it is reported as an error later.
 fn add_int_product(sum: i128, a: i128, b: i128) -> i128 {
     let next = a.checked_mul(b).and_then(|p| sum.checked_add(p));
     if sum == i128::MAX { sum } else { next.unwrap_or(i128::MAX) }
@@ -45,7 +45,7 @@ struct MatmulSizes {
 fn match_sizes(a: &[usize], b: &[usize]) -> Result<MatmulSizes> {
     let refused = || {
         Error::invalid(format!(
-            "no matrix product of shapes {a:?} and {b:?}; expected matrices or vectors with equal inner sizes"
+            "the shapes {a:?} and {b:?} have no matrix product; use matrices or vectors with equal inner sizes"
         ))
     };
     let (rows, inner) = match *a {
@@ -71,7 +71,7 @@ impl DokTensor {
     /// Returns the dense matrix product with a dense matrix or vector. A vector is a row on the
     /// left and a column on the right, as in NumPy.
     ///
-    /// Types widen as in NumPy. Floating-point products are added in float64, integers exactly.
+    /// Types widen as in NumPy. Integer products are added exactly, floats in float64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -93,7 +93,7 @@ impl DokTensor {
         let entries = self.collect_entries()?.into_sorted()?;
         let dtype = common_type(entries.values.dtype(), other.dtype());
         let elements = count_elements(&[count, columns])?;
-        // An integer is added in 16 bytes, a float in 8, and both exist beside the result.
+        // Accumulators take 16 bytes for integers and 8 for floats, in addition to the result.
         let accumulator = if dtype.is_float() { 8 } else { 16 };
         let what = format!("the matrix product of shape {shape:?}");
         self.check_bytes(elements, dtype.size() + accumulator, &what)?;
@@ -139,11 +139,11 @@ impl DokTensor {
         out.into_dense(dtype, "a matrix product")?.reshape(shape)
     }
 
-    /// Returns the sparse matrix product with a sparse matrix or vector, with entries wherever two
-    /// entries meet.
+    /// Returns the sparse matrix product with a sparse matrix or vector. It has an entry for every
+    /// pair of matching entries.
     ///
     /// # Errors
-    /// Same as [`matmul_dense`](Self::matmul_dense), except for the limit; also for a result of
+    /// Same as [`matmul_dense`](Self::matmul_dense), except for the limit; also if the result has
     /// more than 2^63 elements.
     pub fn matmul(&self, other: &Self) -> Result<Self> {
         let MatmulSizes { rows: count, inner, columns, shape } =
@@ -171,7 +171,7 @@ impl DokTensor {
                             b_rows[at].1.clone().map(|j| (split_place(bp[j], columns).1, i, j)),
                         );
                     }
-                    // A stable sort keeps that order, so sums do not depend on how rows are divided
+                    // A stable sort keeps that order, so sums do not depend on the division of rows
                     // among threads.
                     cells.sort_by_key(|(column, _, _)| *column);
                     let mut sums = Vec::new();

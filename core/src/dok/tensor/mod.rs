@@ -1,4 +1,4 @@
-//! Sparse tensors: see [`DokTensor`].
+//! [`DokTensor`]: a sparse tensor.
 
 mod arith;
 mod construct;
@@ -38,19 +38,19 @@ use view::AxisView;
 /// A sparse tensor: a dictionary from coordinates to values. Elements without an entry are zero.
 ///
 /// Reading or writing an element takes constant time. Indexing follows NumPy: [`get`](Self::get)
-/// returns a dense tensor, [`get_sparse`](Self::get_sparse) a sparse one, [`set`](Self::set) takes
+/// returns a dense tensor, [`get_sparse`](Self::get_sparse) a sparse one; [`set`](Self::set) takes
 /// scalars, dense tensors that broadcast, and sparse tensors.
 ///
-/// * Entries are keyed by their row-major position, one 64-bit number each. A tensor may have up to
-///   2^63 elements, over any number of axes.
+/// * The key of an entry is its row-major index, a 64-bit number. A tensor may have up to 2^63
+///   elements, over any number of axes.
 /// * [`transpose`](Self::transpose), [`permute`](Self::permute), [`select`](Self::select) and
 ///   [`index_select`](Self::index_select) return views, which share the entries: a write through
 ///   one is visible in all. [`try_clone`](Self::try_clone), [`reshape`](Self::reshape) and all
 ///   computations return independent tensors.
 /// * Writing zero removes the entry. Zeros given to a constructor, and zeros that a computation
 ///   yields, remain entries until [`prune`](Self::prune).
-/// * Dense results larger than [`dense_limit`](Self::dense_limit) (4 GiB) are refused before memory
-///   is allocated.
+/// * Dense results larger than [`dense_limit`](Self::dense_limit) (4 GiB) are an error before
+///   memory is allocated.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -103,10 +103,10 @@ impl DokTensor {
         storage::count_elements(&self.shape())
     }
 
-    /// Returns the number of entries, that is of stored elements, zero or not.
+    /// Returns the number of entries, which are the stored elements, zero or not.
     ///
     /// # Errors
-    /// If a view shows more entries than memory can hold.
+    /// If a view shows more entries than memory can address.
     pub fn nnz(&self) -> Result<usize> {
         if self.view.is_permutation() {
             return Ok(self.storage.read().map.len());
@@ -126,7 +126,7 @@ impl DokTensor {
         Ok(1.0 - self.nnz()? as f64 / elements as f64)
     }
 
-    /// Returns true, for every tensor of this type.
+    /// Returns true for every tensor of this type.
     pub fn is_sparse(&self) -> bool {
         true
     }
@@ -142,7 +142,7 @@ impl DokTensor {
     }
 
     /// Returns the values of all entries, in the order of [`indices`](Self::indices). Copies them
-    /// only for views of a part.
+    /// only for a view that does not show the whole tensor.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -150,7 +150,7 @@ impl DokTensor {
         Ok(self.collect_entries()?.values)
     }
 
-    /// Returns the bytes of memory of the entries, which all views share.
+    /// Returns the memory in bytes of the entries, which all views share.
     pub fn memory(&self) -> usize {
         self.storage.read().map.memory()
     }
@@ -160,7 +160,7 @@ impl DokTensor {
         self.limit
     }
 
-    /// Sets [`dense_limit`](Self::dense_limit) for this tensor and for views made from it later.
+    /// Sets [`dense_limit`](Self::dense_limit) for this tensor and for later views of it.
     pub fn set_dense_limit(&mut self, bytes: Option<u64>) {
         self.limit = bytes;
     }
@@ -191,7 +191,8 @@ impl DokTensor {
         self.check_bytes(elements, dtype.size(), what)
     }
 
-    /// Same as [`check_dense_bytes`](Self::check_dense_bytes), for elements of `size` bytes.
+    /// Returns the same as [`check_dense_bytes`](Self::check_dense_bytes), for elements of `size`
+    /// bytes.
     fn check_bytes(&self, elements: u64, size: usize, what: &str) -> Result<usize> {
         let options = DenseOptions { limit: self.limit, ..DenseOptions::default() };
         let bytes = u128::from(elements).saturating_mul(size as u128);
@@ -202,7 +203,6 @@ impl DokTensor {
         )
     }
 
-    /// Resolves an axis, which may count from the end.
     fn resolve_axis(&self, axis: i64) -> Result<usize> {
         crate::index::resolve_position(axis, self.ndim()).ok_or_else(|| Error::NoSuchAxis {
             what: "the tensor".into(),
@@ -211,14 +211,16 @@ impl DokTensor {
         })
     }
 
-    /// Returns one flag per axis, set for those listed; `None` lists all.
+    /// Returns one flag per axis, set for the listed axes; `None` lists all.
     fn flag_axes(&self, axes: Option<&[i64]>) -> Result<Vec<bool>> {
         let Some(axes) = axes else { return Ok(vec![true; self.ndim()]) };
         let mut flags = vec![false; self.ndim()];
         for axis in axes {
             let at = self.resolve_axis(*axis)?;
             if std::mem::replace(&mut flags[at], true) {
-                return Err(Error::invalid(format!("axis {axis} is listed more than once")));
+                return Err(Error::invalid(format!(
+                    "axis {axis} is listed more than once; list each axis once"
+                )));
             }
         }
         Ok(flags)

@@ -7,7 +7,7 @@ use super::reduce::EntryGroups;
 use crate::dense::DType;
 use crate::error::{Error, Result};
 
-/// Returns the p-norm of `values`; `missing` adds elements that are zero.
+/// Returns the p-norm of `values`; `missing` also counts elements that are zero.
 fn compute_norm(values: &[f64], missing: bool, p: f64) -> f64 {
     let magnitudes = values.iter().map(|v| v.abs());
     if values.iter().any(|v| v.is_nan()) {
@@ -53,7 +53,7 @@ impl DokTensor {
     /// or not. `p` = 0 counts the nonzero elements, infinity gives the largest magnitude, -infinity
     /// the smallest; any other number is valid (like NumPy's `linalg.norm` of vectors).
     ///
-    /// Floating-point types stay, integers give float64. Computed in float64, scaled so that no
+    /// Floats keep their type, integers give float64. Computed in float64, scaled so that no
     /// intermediate result overflows.
     ///
     /// ```
@@ -77,7 +77,7 @@ impl DokTensor {
         self.with_values(groups.into_entries(values)?)
     }
 
-    /// Returns every element divided by the p-norm over axes, or by `eps` if that is larger, as an
+    /// Divides every element by the p-norm over axes, or by `eps` if that is larger, and returns an
     /// independent tensor. Signs stay, and zeros stay zero.
     ///
     /// ```
@@ -105,7 +105,7 @@ impl DokTensor {
     pub fn normalize_in_place(&mut self, p: f64, axes: &[i64], eps: f64) -> Result<()> {
         if self.view.may_repeat() {
             return Err(Error::invalid(
-                "a view that may show entries several times cannot be normalized in place; clone it first",
+                "the view may show entries several times, so it cannot be normalized in place; clone it first",
             ));
         }
         let entries = self.normalize_entries(p, axes, eps)?;
@@ -123,7 +123,7 @@ impl DokTensor {
         }
         let (groups, norms, mut values) = compute_norms(&entries, &gone, p, false)?;
         for (range, norm) in groups.ranges().zip(norms) {
-            // Not `f64::max`, which would drop a NaN.
+            // `f64::max` would drop a NaN.
             let by = if norm < eps { eps } else { norm };
             values[range].iter_mut().for_each(|v| *v /= by);
         }
@@ -132,7 +132,6 @@ impl DokTensor {
         Ok(Entries { values, ..entries })
     }
 
-    /// Replaces the values of entries that the view shows.
     pub(super) fn overwrite_entries(&self, entries: &Entries) -> Result<()> {
         let mut storage = self.storage.write();
         let selection = super::selection::PlaceSelection::for_numpy_index(
@@ -156,7 +155,6 @@ pub(super) fn restore_order(groups: &EntryGroups, values: &[f64]) -> Vec<f64> {
     out
 }
 
-/// Returns the norm of every group, and the values in the order of groups.
 fn compute_norms(
     entries: &Entries,
     gone: &[bool],
@@ -164,7 +162,7 @@ fn compute_norms(
     keep: bool,
 ) -> Result<(EntryGroups, Vec<f64>, Vec<f64>)> {
     if p.is_nan() {
-        return Err(Error::invalid("the order p of a norm must not be NaN"));
+        return Err(Error::invalid("the order p of the norm is NaN; use a number"));
     }
     let groups = EntryGroups::new(entries, gone, keep)?;
     let values = WideNumbers::from_dense(&take_rows(&entries.values, &groups.rows)?)?.into_floats();

@@ -1,11 +1,11 @@
-//! Values as the widest numbers of their kind, and conversion back.
+//! Values in the widest type of their kind, and conversion back.
 
 use half::{bf16, f16};
 
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Integers exactly, floating-point numbers as float64.
+/// Integers as i128, floats as f64.
 #[derive(Clone, Debug)]
 pub(super) enum WideNumbers {
     Int(Vec<i128>),
@@ -83,7 +83,7 @@ impl WideNumbers {
                 numbers.into_floats().into_iter().map(bf16::from_f64).collect(),
             ),
             (numbers, DType::F32) => {
-                #[expect(clippy::cast_possible_truncation, reason = "rounds, and is meant to")]
+                #[expect(clippy::cast_possible_truncation, reason = "rounding is intended")]
                 let out = numbers.into_floats().into_iter().map(|v| v as f32).collect();
                 DenseTensor::from_vec(shape, out)
             }
@@ -140,7 +140,7 @@ pub(super) fn promote_types(a: DType, b: DType) -> DType {
                 }
             }
         },
-        // An integer and a float: the float type if it holds the integers, else a wider one.
+        // An integer and a float: the float type if it can hold the integers, else a wider one.
         _ => match low.size() {
             1 => high,
             2 => {

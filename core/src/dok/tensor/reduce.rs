@@ -1,4 +1,4 @@
-//! Sums over axes, and the groups of entries that reductions operate on.
+//! Sums over axes, and the groups of entries for reductions.
 
 use rayon::prelude::*;
 
@@ -9,17 +9,17 @@ use super::storage::{compute_strides, from_place, to_place};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Entries grouped by their coordinates on the axes that remain, in row-major order. Entries within
-/// a group are in row-major order of the tensor, so that sums do not depend on the order of
+/// Entries grouped by their coordinates on the remaining axes, in row-major order. Entries within a
+/// group are in row-major order of the tensor, so that sums do not depend on the order of
 /// insertion.
 pub(super) struct EntryGroups {
     /// Shape without the reduced axes, or with size 1 for them.
     pub(super) shape: Vec<usize>,
-    /// The place of each group in `shape`.
+    /// Place of each group in `shape`.
     pub(super) places: Vec<i64>,
-    /// The end of each group in `rows`.
+    /// End of each group in `rows`.
     pub(super) ends: Vec<usize>,
-    /// Rows of the entries, group after group.
+    /// Rows of the entries, group by group.
     pub(super) rows: Vec<u64>,
     /// Number of elements per group, stored or not; at most 2^63.
     pub(super) size: u64,
@@ -81,7 +81,6 @@ impl EntryGroups {
         starts.zip(self.ends.iter().copied()).map(|(from, to)| from..to)
     }
 
-    /// Combines the groups with one value each.
     pub(super) fn into_entries(self, values: DenseTensor) -> Result<Entries> {
         Entries::new(self.shape, self.places, values)
     }
@@ -96,7 +95,7 @@ fn sum_type(dtype: DType) -> DType {
     }
 }
 
-/// Sums each group; floating-point numbers in float64, integers exactly.
+/// Sums each group: integers exactly, floats in float64.
 fn sum_groups(groups: &EntryGroups, values: &DenseTensor, dtype: DType) -> Result<DenseTensor> {
     let sorted = WideNumbers::from_dense(&take_rows(values, &groups.rows)?)?;
     let sums = match &sorted {
@@ -110,7 +109,6 @@ fn sum_groups(groups: &EntryGroups, values: &DenseTensor, dtype: DType) -> Resul
     sums.into_dense(dtype, "a sum")
 }
 
-/// Sums the entries at equal places, as `dtype`.
 pub(super) fn sum_equal(entries: Entries, dtype: DType) -> Result<Entries> {
     let groups = EntryGroups::new(&entries, &vec![false; entries.shape.len()], false)?;
     let values = sum_groups(&groups, &entries.values, dtype)?;
@@ -119,10 +117,10 @@ pub(super) fn sum_equal(entries: Entries, dtype: DType) -> Result<Entries> {
 
 impl DokTensor {
     /// Returns sums over axes (`None` for all) as a sparse tensor without those axes, or with size
-    /// 1 for them if `keep` is set. Where nothing is stored, the sum is 0 and not stored either.
+    /// 1 for them if `keep` is set. A sum without entries is 0 and not stored.
     ///
-    /// Integers and booleans give 64-bit integers; floating-point types stay and are added in
-    /// float64. Axes may count from the end.
+    /// Integers and booleans give 64-bit integers; floats keep their type and are added in float64.
+    /// Negative axes count from the end.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -146,8 +144,8 @@ impl DokTensor {
         self.with_values(groups.into_entries(values)?)
     }
 
-    /// Returns means over axes, of all elements, stored or not; float64 for integers. Otherwise the
-    /// same as [`sum`](Self::sum).
+    /// Returns means over axes, of all elements, stored or not; float64 for integers. Otherwise
+    /// like [`sum`](Self::sum).
     ///
     /// # Errors
     /// Same as [`sum`](Self::sum); also if there are no elements to average.
@@ -156,7 +154,7 @@ impl DokTensor {
         let entries = self.collect_entries()?;
         let groups = EntryGroups::new(&entries, &gone, keep)?;
         if groups.size == 0 {
-            return Err(Error::invalid("cannot compute the mean of an axis without elements"));
+            return Err(Error::invalid("cannot compute the mean over axes without elements"));
         }
         let dtype = entries.values.dtype();
         let dtype = if dtype.is_float() { dtype } else { DType::F64 };

@@ -26,12 +26,12 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the shape has another number of elements, or several sizes are -1.
+    /// If the shape has a different number of elements, or several sizes are -1.
     pub fn reshape(&self, shape: &[i64]) -> Result<Self> {
         let elements = self.num_elements()?;
         let refused = || {
             Error::invalid(format!(
-                "{elements} elements of shape {:?} do not fit the shape {shape:?}",
+                "{elements} elements of shape {:?} do not fit the shape {shape:?}; the number of elements must be equal",
                 self.shape()
             ))
         };
@@ -43,7 +43,7 @@ impl DokTensor {
                 Err(_) if *size == -1 && !std::mem::replace(&mut open, true) => {}
                 Err(_) => {
                     return Err(Error::invalid(format!(
-                        "invalid shape {shape:?}; sizes must not be negative, except for one -1"
+                        "the shape {shape:?} is invalid; sizes must not be negative, except for one -1"
                     )));
                 }
             }
@@ -76,7 +76,7 @@ impl DokTensor {
         self.reshape(&[-1]).or_else(|_| self.reshape(&[0]))
     }
 
-    /// Changes the sizes of the axes. Entries outside the new shape are dropped, the others keep
+    /// Changes the sizes of the axes. Entries outside the new shape are dropped; the others keep
     /// their coordinates. A size of -1, or one omitted at the end, keeps the size of its axis.
     ///
     /// ```
@@ -94,13 +94,13 @@ impl DokTensor {
     ///
     /// # Errors
     /// If there are more sizes than axes, the shape has more than 2^63 elements, or other views
-    /// share the entries, whose places would be wrong for them (NumPy refuses this as well; clone
+    /// share the entries, whose places would be wrong for them (also an error in NumPy; clone
     /// first).
     pub fn resize(&mut self, sizes: &[i64]) -> Result<()> {
         let mut shape = self.shape();
         if sizes.len() > shape.len() {
             return Err(Error::invalid(format!(
-                "got {} sizes, but the tensor has {} axes",
+                "{} sizes are given, but the tensor has {} axes; give at most one per axis",
                 sizes.len(),
                 shape.len()
             )));
@@ -111,7 +111,7 @@ impl DokTensor {
                 Err(_) if *new == -1 => {}
                 Err(_) => {
                     return Err(Error::invalid(format!(
-                        "a size of {new} is invalid; expected -1 or more"
+                        "the size {new} is invalid; use -1 or more"
                     )));
                 }
             }
@@ -119,7 +119,7 @@ impl DokTensor {
         count_elements(&shape)?;
         if Arc::strong_count(&self.storage) > 1 {
             return Err(Error::invalid(
-                "a tensor that shares its entries with views cannot be resized; clone it first",
+                "the tensor shares its entries with views, so it cannot be resized; clone it first",
             ));
         }
         let entries = self.collect_entries()?;

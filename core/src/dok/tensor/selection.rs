@@ -1,14 +1,14 @@
 //! The elements of a view that an index selects, as offsets per axis of the result.
 //!
 //! The place of an element is a sum over axes. Each axis of the result (index arrays that broadcast
-//! together count as one) therefore holds a list of summands, or an arithmetic series for a slice:
+//! together count as one) therefore has a list of summands, or an arithmetic series for a slice:
 //!
 //! ```text
 //! index `1:, [4, 0]` on strides [10, 1]     series 10, 20      list 4, 0
 //! places of the result                      14 10 / 24 20      (sums, row-major)
 //! ```
 //!
-//! Searching the same lists for the summands of an entry yields its positions in the result.
+//! A search of the same lists for the summands of an entry yields its positions in the result.
 
 use super::storage::{
     Storage, compute_strides, from_place, to_coordinate, to_place, unravel_place,
@@ -30,7 +30,6 @@ struct ResultDim {
     offsets: DimOffsets,
 }
 
-/// Summands of places.
 #[derive(Debug)]
 enum DimOffsets {
     /// The coordinates `first + i * step` of one axis.
@@ -64,12 +63,12 @@ struct IndexArrays {
     of: Vec<(usize, Vec<i64>)>,
 }
 
-/// Converts a mask to the index arrays of its true positions, one per axis.
+/// Converts a mask to index arrays of its true elements, one per axis.
 fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Result<IndexArrays> {
     let sizes = shape.get(first..first + mask.shape().len()).unwrap_or_default();
     if sizes != mask.shape() {
         return Err(Error::invalid(format!(
-            "the mask has the shape {:?}, but the axes it applies to have {sizes:?}",
+            "the mask has the shape {:?}, but the axes it applies to have the sizes {sizes:?}",
             mask.shape()
         )));
     }
@@ -116,14 +115,13 @@ impl SelectionBuilder<'_> {
         ResultDim { shape: vec![span.count], size: span.count, of: vec![of], offsets }
     }
 
-    /// Combines index arrays, which broadcast against each other.
     fn combine_arrays(&self, arrays: &[IndexArrays]) -> Result<ResultDim> {
         let shapes = || arrays.iter().map(|a| a.shape.as_slice());
         let shape = shapes().try_fold(Vec::new(), |all, own| broadcast_shapes(&all, own));
         let shape = shape.ok_or_else(|| {
             let shapes: Vec<String> = shapes().map(|s| format!("{s:?}")).collect();
             Error::invalid(format!(
-                "the index arrays of shapes {} do not broadcast",
+                "the index arrays of shapes {} do not broadcast together; use shapes that are equal or 1 on each axis",
                 shapes.join(" and ")
             ))
         })?;
@@ -149,7 +147,7 @@ impl SelectionBuilder<'_> {
         Ok(ResultDim { size, shape, of, offsets: DimOffsets::List(offsets) })
     }
 
-    /// Returns the positions of an index array or a mask; `None` for other items.
+    /// Returns the index arrays of an index array or a mask; `None` for other items.
     fn read_arrays(&self, item: &PlacedItem<'_>) -> Result<Option<IndexArrays>> {
         Ok(Some(match item.item {
             Index::Array(a) => IndexArrays {
@@ -170,7 +168,7 @@ impl SelectionBuilder<'_> {
         match item {
             all if *all == Index::ALL => Ok(Some(Span { first: 0, count: size, step: 1 })),
             Index::Slice { .. } if i64::try_from(size).is_err() => Err(Error::invalid(format!(
-                "axis {axis} has {size} elements, too many to slice with 64-bit positions; use another kind of index"
+                "axis {axis} has {size} elements, too many to slice with 64-bit indices; use integers or index arrays"
             ))),
             Index::Slice { start, stop, step } => {
                 Ok(Some(Span::new(*start, *stop, step.unwrap_or(1), size)))
@@ -180,8 +178,9 @@ impl SelectionBuilder<'_> {
     }
 }
 
-/// Returns an error if repeated coordinates multiply entries to more positions than `most` bytes
-/// hold, at 16 bytes per position: `known` ones, and `count` that each become `repeats`.
+/// Returns an error if repeated coordinates expand entries to more positions than `most` bytes
+/// hold, at 16 bytes per position. There are `known` positions, plus `count` entries with `repeats`
+/// positions each.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
@@ -236,8 +235,8 @@ impl PlaceSelection {
         let together = !apart && items.iter().any(is_array);
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
-        // Position of the combined axes: that of the first index array, or 0 if other items
-        // separate them.
+        // Axis of the combined arrays in the result: the axis of the first index array, or 0 if
+        // other items separate them.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);
@@ -287,7 +286,8 @@ impl PlaceSelection {
         self.repeats
     }
 
-    /// Appends the places of `count` elements of the result from `first` on, in row-major order.
+    /// Appends the places of `count` elements of the result, starting at `first`, in row-major
+    /// order.
     pub(super) fn extend_places(&self, first: u64, count: usize, out: &mut Vec<i64>) {
         let sizes: Vec<usize> = self.dims.iter().map(|d| d.size).collect();
         let own = compute_strides(&sizes);
@@ -331,12 +331,10 @@ impl PlaceSelection {
         }
     }
 
-    /// Calls `each` with (position in the result, row) for every stored entry that the result
-    /// contains, once per position.
-    ///
-    /// # Errors
-    /// If index arrays repeat coordinates so often that the entries appear at more positions than
-    /// `most` bytes hold; a few long arrays of zeros would otherwise fill the memory.
+    /// Calls `each` with (position in the result, row) for every stored entry in the result, once
+    /// per position. Returns an error if index arrays repeat coordinates so often that the
+    /// positions of the entries exceed `most` bytes; otherwise a few long arrays of zeros could
+    /// exhaust the memory.
     pub(super) fn for_each_stored(
         &self,
         stored: &[i64],

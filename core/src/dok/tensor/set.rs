@@ -11,16 +11,16 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 
-/// Value to write.
+/// A value to write.
 #[derive(Clone, Debug)]
 pub enum Source<'a> {
     /// One number for all elements, converted like [`DenseTensor::cast`]: 1.5 becomes the integer
-    /// 1, as in NumPy, and 300 does not fit uint8.
+    /// 1, as in NumPy; 300 does not fit uint8.
     Scalar(Fill),
-    /// A dense tensor that broadcasts to the part, converted like [`DenseTensor::cast`].
+    /// A dense tensor that broadcasts to the selected part, converted like [`DenseTensor::cast`].
     Dense(&'a DenseTensor),
-    /// A sparse tensor of exactly the shape of the part: clears the part, then writes the entries
-    /// that are not zero.
+    /// A sparse tensor of exactly the shape of the selected part: clears the part, then writes the
+    /// entries that are not zero.
     Sparse(&'a DokTensor),
 }
 
@@ -43,8 +43,8 @@ impl<'a> From<&'a DokTensor> for Source<'a> {
 }
 
 impl DokTensor {
-    /// Writes to the part that [`get`](Self::get) returns for the same index. Zeros remove entries.
-    /// If an element is selected more than once, its last value wins.
+    /// Writes to the part that [`get`](Self::get) selects with the same index. Zeros remove
+    /// entries. If an element is selected more than once, its last value wins.
     ///
     /// The write is visible in all views of the tensor.
     ///
@@ -70,10 +70,7 @@ impl DokTensor {
     }
 
     /// Writes like [`set`](Self::set) to the part that [`get_orthogonal`](Self::get_orthogonal)
-    /// returns.
-    ///
-    /// # Errors
-    /// Same as [`set`](Self::set).
+    /// selects.
     pub fn set_orthogonal<'a>(
         &mut self,
         index: &[Index],
@@ -128,7 +125,7 @@ impl DokTensor {
         select: impl Fn(&super::AxisView, &Storage, &[Index]) -> Result<PlaceSelection>,
     ) -> Result<()> {
         let sparse = match value {
-            // Read first: `sparse` may share this storage, and locking it twice would deadlock.
+            // Read the value first: it may share this storage, and locking it twice would deadlock.
             Source::Sparse(sparse) => {
                 Some((sparse.shape(), sparse.collect_entries()?.into_sorted()?))
             }
@@ -155,7 +152,7 @@ impl DokTensor {
             let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
             if selection.has_repeats() {
-                // The last value wins, which is a zero if the sparse value has no entry there.
+                // The last value wins; it is zero if the sparse value has no entry there.
                 let mut last = vec![0u64; places.len()];
                 selection
                     .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;
@@ -173,14 +170,14 @@ impl DokTensor {
         let given = match value {
             Source::Scalar(fill) => scalar_tensor(fill)?.cast(dtype)?,
             Source::Dense(dense) => {
-                // NumPy ignores leading axes of size 1 that the part does not have.
+                // NumPy ignores extra leading axes of size 1.
                 let extra = dense.ndim().saturating_sub(selection.shape().len());
                 let (leading, rest) = dense.shape().split_at(extra);
                 let fits = broadcast_shapes(rest, selection.shape())
                     .is_some_and(|s| s == selection.shape());
                 if !fits || leading.iter().any(|n| *n != 1) {
                     return Err(Error::invalid(format!(
-                        "the value of shape {:?} does not broadcast to the part of shape {:?}",
+                        "the value of shape {:?} does not broadcast to the selected part of shape {:?}",
                         dense.shape(),
                         selection.shape()
                     )));
@@ -233,7 +230,6 @@ impl DokTensor {
     }
 }
 
-/// Converts a number to a tensor without axes, of the number's own type.
 pub(super) fn scalar_tensor(fill: Fill) -> Result<DenseTensor> {
     match fill {
         Fill::Bool(v) => DenseTensor::from_bools([], [v]),

@@ -8,8 +8,8 @@ use super::reduce::EntryGroups;
 use crate::error::{Error, Result};
 
 impl DokTensor {
-    /// Returns the softmax over axes among the entries. Elements without an entry count as minus
-    /// infinity and have no entry in the result either. A stored zero takes part.
+    /// Returns the softmax over axes of the entries. Elements without an entry count as minus
+    /// infinity and have no entry in the result. A stored zero counts as zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -29,18 +29,15 @@ impl DokTensor {
         self.compute_softmax(axes, false)
     }
 
-    /// Returns the logarithm of [`softmax`](Self::softmax), without its rounding; 0 where nothing
-    /// is stored.
-    ///
-    /// # Errors
-    /// Same as [`softmax`](Self::softmax).
+    /// Returns the logarithm of [`softmax`](Self::softmax) without its rounding; 0 where nothing is
+    /// stored.
     pub fn log_softmax(&self, axes: &[i64]) -> Result<Self> {
         self.compute_softmax(axes, true)
     }
 
     fn compute_softmax(&self, axes: &[i64], log: bool) -> Result<Self> {
         if axes.is_empty() {
-            return Err(Error::invalid("a softmax needs at least one axis"));
+            return Err(Error::invalid("no axis is given for the softmax; give at least one"));
         }
         let gone = self.flag_axes(Some(axes))?;
         let entries = self.collect_entries()?;

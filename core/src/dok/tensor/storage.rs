@@ -1,6 +1,6 @@
-//! Storage that views share: the original shape, and the entries keyed by place.
+//! Storage that views share: the original shape, and the entries by place.
 //!
-//! A place is the position of an element in row-major order, at most 2^63 - 1, stored as an int64.
+//! A place is the index of an element in row-major order, at most 2^63 - 1, stored as an int64.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -19,12 +19,11 @@ pub(super) fn count_elements(shape: &[usize]) -> Result<u64> {
     })
 }
 
-/// Returns an error for shapes with more than 2^63 elements.
 pub(crate) fn check_size(shape: &[usize]) -> Result<()> {
     count_elements(shape).map(drop)
 }
 
-/// Returns the row-major strides; meaningless for shapes without elements.
+/// Returns the row-major strides; unspecified for shapes without elements.
 pub(super) fn compute_strides(shape: &[usize]) -> Vec<u64> {
     let mut strides = vec![1u64; shape.len()];
     for i in (1..shape.len()).rev() {
@@ -40,7 +39,6 @@ pub(super) fn to_place(linear: u64) -> i64 {
     place
 }
 
-/// Converts a place to a linear position.
 #[inline(always)]
 pub(super) fn from_place(place: i64) -> u64 {
     #[expect(clippy::cast_sign_loss, reason = "places are not negative")]
@@ -56,7 +54,7 @@ pub(super) fn to_coordinate(n: u64) -> usize {
     n
 }
 
-/// Splits a linear position into coordinates, first axis first.
+/// Splits a place into coordinates, first axis first.
 #[inline(always)]
 pub(super) fn unravel_place(mut linear: u64, strides: &[u64], out: &mut [u64]) {
     for (coordinate, stride) in out.iter_mut().zip(strides) {

@@ -1,4 +1,4 @@
-//! Views: which axes of the storage a tensor shows, in which order, and which coordinates of them.
+//! Views: the axes of the storage that a tensor shows, their order, and the coordinates shown.
 
 use std::sync::Arc;
 
@@ -9,9 +9,8 @@ use crate::index::resolve_position;
 
 #[derive(Clone, Debug)]
 pub(super) struct ViewAxis {
-    /// The axis of the storage.
     pub(super) of: usize,
-    /// The coordinates shown of that axis; `None` for all.
+    /// The coordinates of the axis that are shown; `None` for all.
     pub(super) picks: Option<Arc<[u64]>>,
 }
 
@@ -41,7 +40,7 @@ impl AxisView {
         self.fixed.is_empty() && self.axes.iter().all(|a| a.picks.is_none())
     }
 
-    /// Returns whether the view shows the whole storage, axes in order.
+    /// Returns whether the view shows the whole storage, with the axes in order.
     pub(super) fn is_whole(&self) -> bool {
         self.is_permutation() && self.axes.iter().enumerate().all(|(i, a)| a.of == i)
     }
@@ -62,7 +61,7 @@ impl DokTensor {
         self.with_view(self.view.clone())
     }
 
-    /// Returns a view with two axes swapped. Axes may count from the end.
+    /// Returns a view with two axes swapped. Negative axes count from the end.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -92,7 +91,7 @@ impl DokTensor {
         let seen = self.flag_axes(Some(order))?;
         if seen.iter().any(|s| !s) {
             return Err(Error::invalid(format!(
-                "the order {order:?} does not list all {} axes",
+                "the order {order:?} does not list all {} axes exactly once",
                 self.ndim()
             )));
         }
@@ -109,7 +108,7 @@ impl DokTensor {
     pub fn t(&self) -> Result<Self> {
         if self.ndim() != 2 {
             return Err(Error::invalid(format!(
-                "t() needs a tensor of 2 axes, but this one has {}; use permute",
+                "t() takes a tensor of 2 axes, but this one has {}; use permute",
                 self.ndim()
             )));
         }
@@ -130,8 +129,8 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Returns a view of selected coordinates of an axis, in any order and possibly repeated. A
-    /// write to one repetition is visible in all of them.
+    /// Returns a view of selected coordinates of an axis, in any order, with repeats. A write to
+    /// one repeat is visible in all of them.
     ///
     /// # Errors
     /// If the axis or a coordinate does not exist.

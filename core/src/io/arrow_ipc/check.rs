@@ -1,7 +1,7 @@
-//! Validates numbers in an Arrow file or stream that readers trust: positions of messages and
+//! Validates numbers that readers trust in an Arrow file or stream: offsets of messages and
 //! buffers, and uncompressed sizes.
 //!
-//! Arrow's readers allocate what these numbers declare, and abort the process if memory is
+//! Arrow's readers allocate what these numbers declare and abort the process if memory is
 //! insufficient. They are therefore compared with the available bytes first.
 
 use std::io::{Cursor, ErrorKind, Read, Seek, SeekFrom};
@@ -13,15 +13,15 @@ use arrow::ipc::{
 
 /// Magic bytes at the start (padded) and end of every file.
 pub(super) const MAGIC: &[u8] = b"ARROW1";
-/// Length of the footer's length and the magic.
+/// Size of the footer's length and the magic.
 pub(super) const TAIL: usize = 10;
 /// Precedes the length of a message, except in old files.
 const MARKER: [u8; 4] = [0xff; 4];
 
-/// An error describes the damage.
+/// The error describes the damage.
 type Checked<T = ()> = std::result::Result<T, String>;
 
-/// Bytes of known length.
+/// Checker of an Arrow file or stream of known length.
 pub struct Checker<R> {
     reader: R,
     length: u64,
@@ -35,17 +35,18 @@ impl<'a> Checker<Cursor<&'a [u8]>> {
 }
 
 impl<R: Read + Seek> Checker<R> {
-    /// Creates a checker of a file, which it reads from the start; the final position is undefined.
+    /// Creates a checker of a file, which it reads from the start; the final read position is
+    /// unspecified.
     pub fn try_new(mut reader: R) -> std::io::Result<Self> {
         let length = reader.seek(SeekFrom::End(0))?;
         Ok(Self { reader, length })
     }
 
-    /// Reads `length` bytes from `start` after checking that they exist.
+    /// Reads `length` bytes starting at `start`, after a check that they exist.
     fn read(&mut self, start: u64, length: u64) -> Checked<Vec<u8>> {
         if start.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(format!(
-                "{length} bytes at {start} are outside the file of {} bytes",
+                "{length} bytes at offset {start} are outside the file of {} bytes",
                 self.length
             ));
         }
@@ -79,7 +80,7 @@ impl<R: Read + Seek> Checker<R> {
         let start = (self.length - tail)
             .checked_sub(length as u64)
             .filter(|start| *start >= MAGIC.len() as u64)
-            .ok_or("the footer is longer than the file")?;
+            .ok_or("the footer is longer than the file, which is damaged or truncated")?;
         let footer = self.read(start, length as u64)?;
         let footer = root_as_footer(&footer).map_err(|e| format!("the footer is damaged: {e}"))?;
         footer.schema().ok_or("the footer has no schema")?;
@@ -87,14 +88,13 @@ impl<R: Read + Seek> Checker<R> {
         for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
             self.check_block(block)?;
         }
-        // DataFusion reads a file that Arrow's file reader refuses as a stream; the first length is
-        // then the magic, which allocates 1.3 GB of zeros.
+        // DataFusion reads a file that Arrow's file reader rejects as a stream. The magic then is
+        // the first length, for which 1.3 GB of zeros are allocated.
         self.reader.seek(SeekFrom::Start(0)).map_err(|e| e.to_string())?;
         FileReader::try_new(&mut self.reader, None).map_err(|e| e.to_string())?;
         Ok(())
     }
 
-    /// Checks a message at a position given by the footer.
     pub(super) fn check_block(&mut self, block: &Block) -> Checked {
         let number = |n: i64| u64::try_from(n).map_err(|_| "a block lies outside the file");
         let (start, head) = (number(block.offset())?, number(block.metaDataLength().into())?);
@@ -106,14 +106,14 @@ impl<R: Read + Seek> Checker<R> {
         let metadata = self.read(start, head)?;
         // The message follows its length (four bytes, or eight with the marker of newer files).
         let skip = if metadata.starts_with(&MARKER) { 8 } else { 4 };
-        let message = metadata.get(skip..).ok_or("a message is shorter than its own length")?;
+        let message = metadata.get(skip..).ok_or("a message is shorter than its length field")?;
         let message =
             root_as_message(message).map_err(|e| format!("the message is damaged: {e}"))?;
         let batch = find_batch(&message).ok_or("a message is not a record batch")?;
         self.check_batch(&batch, start + head, body)
     }
 
-    /// Checks messages until one marks the end of the stream or the bytes end.
+    /// Checks messages up to the end marker of the stream or the end of the bytes.
     pub fn check_stream(&mut self) -> Checked {
         let mut at = 0u64;
         while at + 4 <= self.length {
@@ -168,13 +168,13 @@ impl<R: Read + Seek> Checker<R> {
                 .split_first_chunk()
                 .ok_or_else(|| format!("buffer {i} is too short for its uncompressed length"))?;
             let claimed = i64::from_le_bytes(*claimed);
-            // Stored without compression, or empty.
+            // -1 marks a buffer stored without compression, 0 an empty one.
             if claimed == -1 || claimed == 0 {
                 continue;
             }
             if !u64::try_from(claimed).is_ok_and(|n| is_possible_size(codec, size - 8, frame, n)) {
                 return Err(format!(
-                    "buffer {i} declares that its {} compressed bytes become {claimed}, which is impossible",
+                    "buffer {i} declares an uncompressed size of {claimed} bytes for its {} compressed bytes, which is impossible",
                     size - 8
                 ));
             }
@@ -183,13 +183,14 @@ impl<R: Read + Seek> Checker<R> {
     }
 }
 
-/// A stream of unknown length. Each message is read as a whole and checked before any of it is passed
-/// on, so that memory grows with the bytes that arrive and not with the lengths they declare.
+/// A stream of unknown length. Each message is read as a whole and checked before the reader
+/// receives any of it, so that memory grows with the received bytes instead of the declared
+/// lengths.
 pub(super) struct CheckedStream<R> {
     reader: R,
     /// The current message with its lengths.
     message: Vec<u8>,
-    /// Number of its bytes that were passed on.
+    /// Number of its bytes that the reader has received.
     at: usize,
 }
 
@@ -202,11 +203,10 @@ impl<R: Read> CheckedStream<R> {
         Self { reader, message: Vec::new(), at: 0 }
     }
 
-    /// Appends `length` bytes to the message.
     fn take(&mut self, length: u64) -> std::io::Result<()> {
         match self.reader.by_ref().take(length).read_to_end(&mut self.message)? as u64 == length {
             true => Ok(()),
-            // Arrow's reader takes `UnexpectedEof` for the regular end.
+            // Arrow's reader treats `UnexpectedEof` as the regular end.
             false => Err(invalid_data("the stream ends within a message")),
         }
     }
@@ -256,12 +256,13 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
     }
 }
 
-/// Longest header of a compressed buffer, that of a Zstandard frame (RFC 8878, 3.1.1.1).
+/// Maximum header size of a compressed buffer, which is the header of a Zstandard frame (RFC 8878,
+/// 3.1.1.1).
 const FRAME: u64 = 18;
 
 /// Whether `length` compressed bytes that begin with `frame` can become `claimed` bytes.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
-    // A byte of an LZ4 match stands for at most 255 bytes. A Zstandard block that repeats a byte
+    // A byte of an LZ4 match expands to at most 255 bytes. A Zstandard block that repeats a byte
     // takes 4 bytes for at most 128 KiB.
     let (most, of, whole) = match codec {
         CompressionType::ZSTD => (128 << 10, 4, 128 << 10),

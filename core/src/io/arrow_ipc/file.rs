@@ -20,7 +20,6 @@ use super::reader::{IpcReadOptions, select_columns};
 use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
 
-/// A file in memory or mapped, with its footer and dictionaries.
 pub(super) struct MappedFile {
     path: PathBuf,
     bytes: Bytes,
@@ -33,7 +32,7 @@ impl MappedFile {
     pub(super) fn open(path: &Path, mut file: File, options: &IpcReadOptions) -> Result<Self> {
         let io = |e| Error::io(path, e);
         let bytes = if options.mmap {
-            // SAFETY: this process does not write to the map. That no other process changes or
+            // SAFETY: this process does not write to the map. Whether another process changes or
             // truncates the file cannot be checked; the documentation of the option states the
             // consequence.
             Bytes::from_owner(unsafe { Mmap::map(&file) }.map_err(io)?)
@@ -51,10 +50,9 @@ impl MappedFile {
             .ok_or_else(|| fail("the file is too short for an Arrow file"))?;
         let length = read_footer_length(*tail).map_err(arrow)?;
         let end = bytes.len() - TAIL;
-        let start = end
-            .checked_sub(length)
-            .filter(|s| *s >= MAGIC.len())
-            .ok_or_else(|| fail("the footer is longer than the file"))?;
+        let start = end.checked_sub(length).filter(|s| *s >= MAGIC.len()).ok_or_else(|| {
+            fail("the footer is longer than the file, which is damaged or truncated")
+        })?;
         let footer = root_as_footer(&bytes[start..end])
             .map_err(|e| fail(&format!("the footer is damaged: {e}")))?;
         let schema = footer.schema().ok_or_else(|| fail("the footer has no schema"))?;
@@ -97,7 +95,7 @@ impl MappedFile {
     }
 }
 
-/// Returns the bytes of a block after checking all positions, which the decoder trusts.
+/// Returns the bytes of a block after a check of all offsets, which the decoder trusts.
 fn checked_block(bytes: &Bytes, block: &Block) -> std::result::Result<Buffer, String> {
     Checker::of_bytes(bytes).check_block(block)?;
     let number = |n: i64| usize::try_from(n).map_err(|e| e.to_string());

@@ -15,19 +15,20 @@ use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
 use crate::table::RaggedTable;
 
-/// Bytes of a stream that are read at a time.
+/// Number of bytes of a stream per read.
 const BUFFER: usize = 1 << 20;
 
 /// Options of [`IpcTableReader`].
 #[derive(Clone, Debug)]
 pub struct IpcReadOptions {
-    /// Names of the columns to read, in any order; `None` for all. They are returned in file order.
+    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file
+    /// order.
     pub columns: Option<Vec<String>>,
-    /// Maps a file into memory, so that buffers are used in place; otherwise it is read completely
-    /// when it is opened. Nobody may change a mapped file in place while it is in use: checked
-    /// values could change, which is undefined behaviour, and truncation makes the system end the
-    /// process. A file that is replaced by renaming, as all writers here do, stays intact. Streams
-    /// are never mapped.
+    /// Maps a file into memory, so that buffers are used in place; otherwise the whole file is read
+    /// when it is opened. A mapped file must not be changed in place while it is in use: checked
+    /// values could change, which is undefined behavior, and truncation makes the system kill the
+    /// process. A file that is replaced by renaming, as all writers of this crate do, stays intact.
+    /// Streams are never mapped.
     pub mmap: bool,
 }
 
@@ -49,7 +50,7 @@ enum ReaderForm {
         file: MappedFile,
         next: usize,
     },
-    /// A stream is decoded completely; other columns are dropped.
+    /// A stream is decoded completely; unrequested columns are dropped afterwards.
     Stream {
         reader: Box<StreamReader<BufReader<Box<dyn Read + Send>>>>,
         columns: Option<Vec<usize>>,
@@ -82,7 +83,7 @@ impl IpcTableReader {
         Self::open_stream(Box::new(file), &path, buffer, options)
     }
 
-    /// Reads a stream such as standard input; `name` names it in errors.
+    /// Reads a stream such as standard input; `name` is used in errors.
     ///
     /// # Errors
     /// If the input does not start like an Arrow stream, or a requested column is missing.
@@ -174,7 +175,7 @@ impl Iterator for IpcTableReader {
     }
 }
 
-/// Returns the positions of columns, ascending.
+/// Returns the indices of columns, ascending.
 pub(super) fn select_columns(
     path: &Path,
     schema: &SchemaRef,

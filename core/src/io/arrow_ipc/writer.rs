@@ -22,7 +22,7 @@ pub enum IpcForm {
     /// A file with an index at the end, for random access; usually `.arrow`.
     #[default]
     File,
-    /// A stream, batch after batch, for pipes; usually `.arrows`.
+    /// A sequence of batches for pipes; usually `.arrows`.
     Stream,
 }
 
@@ -49,11 +49,12 @@ pub struct IpcWriteOptions {
     pub compression: IpcCompression,
 }
 
-/// Writes tables as Arrow IPC, one batch each, to a file that appears whole or to any writer.
+/// Writes tables as Arrow IPC, one batch each, to a file that appears only when it is complete, or
+/// to any writer.
 pub struct IpcTableWriter<W: Write = AtomicFile> {
     inner: WriterForm<W>,
     schema: SchemaRef,
-    /// The schema as written: in a file, without dictionaries.
+    /// The schema in the output; a file has no dictionary types.
     written: SchemaRef,
 }
 
@@ -63,7 +64,8 @@ enum WriterForm<W: Write> {
 }
 
 impl IpcTableWriter {
-    /// Starts a file with the schema of [`RaggedTable::arrow_schema`] or one with other list types.
+    /// Starts a file with the schema of [`RaggedTable::arrow_schema`], or a schema that differs
+    /// only in its list types.
     ///
     /// # Errors
     /// If the file exists and may not be replaced, or cannot be created.
@@ -78,7 +80,7 @@ impl IpcTableWriter {
     /// Completes the file, syncs it to disk and renames it to its target.
     ///
     /// # Errors
-    /// If the disk is full, or the target appeared meanwhile and may not be replaced.
+    /// If the disk is full, or the target appeared in the meantime and may not be replaced.
     pub fn finish(self) -> Result<()> {
         self.into_inner()?.commit()
     }
@@ -166,7 +168,7 @@ pub fn as_schema(
     RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &rows)
 }
 
-/// Replaces dictionary types with their value types: a file holds one dictionary per column for all
+/// Replaces dictionary types with their value types. A file holds one dictionary per column for all
 /// batches, but batches of several sources have different dictionaries.
 pub fn without_dictionaries(schema: &SchemaRef) -> SchemaRef {
     fn plain_type(data_type: &DataType) -> DataType {

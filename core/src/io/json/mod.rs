@@ -9,23 +9,23 @@
 //! **Depth** is inferred: all values of a column are nested in the same number of lists; otherwise
 //! the error names the path of the deviating value, such as `code[3][1]`. Empty lists and nulls fit
 //! any depth; if a column has nothing else, the deepest list determines the depth, unless the
-//! schema declares a list type. Columns must agree in their lengths on every axis they share.
+//! schema declares a list type. Columns must have the same lengths on every axis they share.
 //!
-//! **Types** that the schema does not declare are inferred as `nested_ragged_tensors` does: if all
+//! **Types** that the schema does not declare are inferred as in `nested_ragged_tensors`: if all
 //! values are booleans, `bool`; if any value is a float (a number with a fraction or an exponent:
 //! `1.0` is one, `1` is not), `float32`; for integers the smallest unsigned type if none is
-//! negative, otherwise the smallest signed one (`float32` if neither 64-bit type fits). In
-//! addition, columns of strings become `utf8`. Refused are floats beyond `float32`, infinities,
-//! integers beyond 64 bits, and columns without any value. A **declared** type accepts values that
-//! cast to it without exceeding its range: floats are truncated towards zero for integers (as numpy
-//! casts), and times and dates are read from ISO 8601 strings or from integers in their unit.
+//! negative, otherwise the smallest signed type (`float32` if neither 64-bit type fits). In
+//! addition, columns of strings become `utf8`. Floats beyond `float32`, infinities, integers beyond
+//! 64 bits, and columns without any value are errors. A **declared** type accepts values that cast
+//! to it without exceeding its range: for integers, floats are truncated towards zero (as in
+//! NumPy), and times and dates are read from ISO 8601 strings or from integers in their unit.
 //!
-//! **Missing values** are null, both lists and values; a null list differs from an empty one. A key
-//! that a record lacks is null. JSON has no NaN: floats are written as the strings `"NaN"`,
+//! **Missing values** are null, both lists and values; a null list differs from an empty list. A
+//! key that a record lacks is null. JSON has no NaN: floats are written as the strings `"NaN"`,
 //! `"Infinity"` and `"-Infinity"`, and these are read as floats in columns of numbers (or of only
 //! such strings; declare `utf8` to keep them strings). Floats are written as the shortest number
-//! that reads back the same, times as ISO 8601 strings (in UTC if they have a time zone), durations
-//! as integers, decimals and other types as strings.
+//! that parses to the same value, times as ISO 8601 strings (in UTC if they have a time zone),
+//! durations as integers, decimals and other types as strings.
 //!
 //! In the columns form, the names `bounds` and `mask` are reserved, as in `.nrt` files.
 
@@ -50,15 +50,15 @@ use super::atomic::AtomicFile;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// Column names refused in the columns form.
+/// Column names that are an error in the columns form.
 const RESERVED: [&str; 2] = ["bounds", "mask"];
 
 /// Options for reading JSON.
 #[derive(Clone, Debug)]
 pub struct JsonOptions {
-    /// Declared types of columns: of the values, or with the lists around them, which fixes the
-    /// depth. Other columns are inferred. In the records form, a declared column that no record has
-    /// is all null.
+    /// Declared types of columns: the type of the values, or a list type, which also determines the
+    /// depth. Types of other columns are inferred. In the records form, a declared column that no
+    /// record has is all null.
     pub schema: Vec<(String, DataType)>,
     /// Names of the axes, rows first.
     pub axes: Vec<String>,
@@ -73,7 +73,7 @@ impl Default for JsonOptions {
 }
 
 impl JsonOptions {
-    /// Declares the type of another column.
+    /// Declares the type of one more column.
     pub fn with_column(mut self, name: impl Into<String>, data_type: DataType) -> Self {
         self.schema.push((name.into(), data_type));
         self
@@ -99,14 +99,14 @@ pub enum JsonForm {
 pub struct JsonWriteOptions {
     /// Columns or records; NDJSON is always records.
     pub form: JsonForm,
-    /// Replaces an existing file; otherwise it is an error.
+    /// Whether to replace an existing file, which is otherwise an error.
     pub overwrite: bool,
 }
 
 /// Returns whether a value is lists nested exactly `ndim` deep around numbers or booleans.
 ///
-/// An empty list fits any depth. The strings for floats that JSON lacks (`"NaN"`) are numbers; null
-/// and other strings are not.
+/// An empty list fits any depth. The strings for floats that JSON lacks (`"NaN"`) count as numbers;
+/// null and other strings do not.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -132,7 +132,7 @@ pub fn is_ndim_list(value: &Value, ndim: usize) -> Result<bool> {
         list.iter().all(|v| if ndim == 1 { is_number(v) } else { is_nested(v, ndim - 1) })
     }
     if ndim == 0 {
-        return Err(Error::invalid("the depth of a list is at least 1; 0 was given"));
+        return Err(Error::invalid("the depth of a list is 0; it must be at least 1"));
     }
     Ok(is_nested(value, ndim))
 }
@@ -147,7 +147,7 @@ pub fn read_json(path: impl AsRef<Path>, options: &JsonOptions) -> Result<Ragged
     RaggedTable::from_json_text(&text, options).map_err(|e| Error::file(path, e.to_string()))
 }
 
-/// Writes a JSON file, whole or not at all.
+/// Writes a JSON file. The target appears only when it is complete.
 pub fn write_json(
     path: impl AsRef<Path>,
     table: &RaggedTable,
@@ -160,7 +160,7 @@ pub fn write_json(
     file.commit()
 }
 
-/// Reads a file of one record per line as one table, with types inferred from all of it.
+/// Reads a file of one record per line as one table, with types inferred from the whole file.
 ///
 /// [`NdjsonReader`] reads files larger than memory.
 pub fn read_ndjson(path: impl AsRef<Path>, options: &JsonOptions) -> Result<RaggedTable> {
@@ -171,7 +171,7 @@ pub fn read_ndjson(path: impl AsRef<Path>, options: &JsonOptions) -> Result<Ragg
         .map_err(|e| Error::file(path, e.to_string()))
 }
 
-/// Writes a file of one record per line, whole or not at all.
+/// Writes a file of one record per line. The target appears only when it is complete.
 pub fn write_ndjson(
     path: impl AsRef<Path>,
     table: &RaggedTable,

@@ -35,7 +35,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Returns the next byte that is not white space without consuming it.
+    /// Returns the next byte that is not white space, without consuming it.
     pub(super) fn peek(&mut self) -> Option<u8> {
         while let Some(b) = self.bytes.get(self.pos) {
             if !matches!(b, b' ' | b'\t' | b'\n' | b'\r') {
@@ -46,7 +46,6 @@ impl<'a> Parser<'a> {
         None
     }
 
-    /// Consumes the next byte if it is `byte`.
     pub(super) fn accept_byte(&mut self, byte: u8) -> bool {
         let next = self.peek() == Some(byte);
         self.pos += usize::from(next);
@@ -57,7 +56,6 @@ impl<'a> Parser<'a> {
         if self.accept_byte(byte) { Ok(()) } else { Err(self.describe_unexpected(what)) }
     }
 
-    /// Checks that only white space follows.
     pub(super) fn expect_end(&mut self) -> Result<()> {
         match self.peek() {
             None => Ok(()),
@@ -104,7 +102,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses one element of a column: a list, null or a value.
     pub(super) fn parse_element(&mut self, sink: &mut ColumnSink) -> Result<()> {
         match self.peek() {
             Some(b'[') => {
@@ -163,7 +160,7 @@ impl<'a> Parser<'a> {
         let whole = self.skip_digits();
         if whole == 0 || (leading_zero && whole > 1) {
             self.pos = start;
-            return Err(self.error_here("a number must have digits and no leading zero"));
+            return Err(self.error_here("the number has no digits or a leading zero"));
         }
         let mut float = false;
         if next(self) == Some(b'.') {
@@ -181,10 +178,9 @@ impl<'a> Parser<'a> {
                 return Err(self.describe_unexpected("a digit"));
             }
         }
-        // The slice only holds ASCII.
         let text = std::str::from_utf8(&self.bytes[start..self.pos]).unwrap_or_default();
         if !float {
-            // An integer beyond 128 bits also exceeds 64 bits.
+            // An integer beyond 128 bits also exceeds 64 bits, so clamp it.
             let most = if text.starts_with('-') { i128::MIN } else { i128::MAX };
             return Ok(JsonScalar::Int(text.parse().unwrap_or(most)));
         }
@@ -207,7 +203,7 @@ impl<'a> Parser<'a> {
                 }
                 Some(0..0x20) => {
                     self.pos = end;
-                    return Err(self.error_here("a control character in a string must be escaped"));
+                    return Err(self.error_here("the string has a control character; escape it"));
                 }
                 Some(_) => end += 1,
                 None => return Err(self.error_here("the string has no closing quote")),

@@ -29,7 +29,6 @@ impl ColumnSinks {
         Self { first_row, ..Self::default() }
     }
 
-    /// Returns the index of a column's sink, creating it for a new column.
     fn add(&mut self, name: &str, options: &JsonOptions) -> usize {
         if let Some(i) = self.positions.get(name) {
             return *i;
@@ -41,7 +40,7 @@ impl ColumnSinks {
         i
     }
 
-    /// Returns the sink for a member of a record; rows before the first occurrence of the column
+    /// Returns the sink for a member of a record. Rows before the first occurrence of the column
     /// are null.
     fn start_member(&mut self, name: &str, options: &JsonOptions) -> Result<&mut ColumnSink> {
         let i = self.add(name, options);
@@ -108,8 +107,8 @@ fn refuse_reserved(name: &str) -> Result<()> {
 }
 
 impl RaggedTable {
-    /// Reads JSON values: an object of columns, each a list (rows) of lists down to its depth, or a
-    /// list of records, each an object with one element per column.
+    /// Reads JSON values: an object of columns, each a list (rows) of lists nested down to its
+    /// axis, or a list of records, each an object with one element per column.
     ///
     /// See [`crate::io::json`] for depth, types and nulls.
     ///
@@ -171,8 +170,8 @@ impl RaggedTable {
 
     /// Reads JSON text like [`from_json`](Self::from_json), without building a tree of values.
     ///
-    /// Integers of any length are distinguished from floats here (a tree holds both as floats
-    /// beyond 64 bits), and duplicate names are refused.
+    /// Unlike a tree, which holds integers beyond 64 bits as floats, this distinguishes integers of
+    /// any length from floats. Duplicate names are an error.
     pub fn from_json_text(text: &[u8], options: &JsonOptions) -> Result<Self> {
         let mut parser = Parser::new(text, 1);
         let mut sinks = ColumnSinks::default();
@@ -181,7 +180,9 @@ impl RaggedTable {
                 parser.parse_object(|p, name| {
                     refuse_reserved(name)?;
                     if sinks.positions.contains_key(name) {
-                        return Err(p.error_here(format!("the column {name:?} occurs twice")));
+                        return Err(p.error_here(format!(
+                            "the column {name:?} occurs twice; column names must be unique"
+                        )));
                     }
                     let i = sinks.add(name, options);
                     if p.peek() != Some(b'[') {
@@ -270,9 +271,9 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
 
 /// Reads records, one JSON object per line, in tables of [`JsonOptions::batch_rows`] rows.
 ///
-/// Empty lines are skipped. Types that are not declared are inferred for each table separately, so
-/// their widths may differ ([`RaggedTable::concat`] unifies them). A column without any value in
-/// one table keeps its previous type. A column that is missing in a later table is null there.
+/// Empty lines are skipped. Undeclared types are inferred for each table separately, so their
+/// widths may differ ([`RaggedTable::concat`] unifies them). A column without any value in a table
+/// keeps its previous type. A column that a later table lacks is null there.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -294,12 +295,12 @@ pub struct NdjsonReader<R> {
 }
 
 impl<R: BufRead> NdjsonReader<R> {
-    /// Starts reading.
+    /// Creates a reader.
     pub fn new(input: R, options: JsonOptions) -> Self {
         Self { input, options, known: Vec::new(), line: 0, rows: 0, done: false }
     }
 
-    /// Reads up to `limit` more rows; returns `None` at the end. Input without any record gives one
+    /// Reads up to `limit` more rows; returns `None` at the end. Input without records gives one
     /// table without rows.
     fn next_table(&mut self, limit: usize) -> Result<Option<RaggedTable>> {
         let mut sinks = ColumnSinks::starting_at(self.rows);
@@ -345,7 +346,7 @@ impl<R: BufRead> NdjsonReader<R> {
     pub fn read_all(mut self) -> Result<RaggedTable> {
         let table = self.next_table(usize::MAX)?;
         table.ok_or_else(|| {
-            Error::invalid("the reader is exhausted: all rows have been read before")
+            Error::invalid("the reader has already returned all rows; open the input again")
         })
     }
 }

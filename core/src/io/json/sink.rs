@@ -19,7 +19,7 @@ use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
 use crate::error::{Error, Result};
 use crate::table::Incoming;
 
-/// Deepest nesting that is followed; deeper input is not a table and would exhaust the stack.
+/// Maximum nesting; deeper input is not a table and would exhaust the stack.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,6 @@ impl JsonLevel {
     }
 }
 
-/// A number, string or boolean.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum JsonScalar<'a> {
     Bool(bool),
@@ -74,12 +73,12 @@ impl std::fmt::Display for JsonScalar<'_> {
     }
 }
 
-/// A column being read: `begin_list`, `end_list`, `push_null` and `push_scalar` are called in
-/// document order.
+/// A column that is being read. `begin_list`, `end_list`, `push_null` and `push_scalar` are called
+/// in document order.
 #[derive(Debug)]
 pub(super) struct ColumnSink {
     name: String,
-    /// Offset of row numbers in paths.
+    /// Number of rows before this table, for row numbers in paths.
     first_row: usize,
     declared: Option<DataType>,
     kinds: Vec<ElementKind>,
@@ -92,8 +91,8 @@ pub(super) struct ColumnSink {
 }
 
 impl ColumnSink {
-    /// Creates a sink. `declared` is the type of the leaves, or a list type that also fixes the
-    /// depth.
+    /// Creates a sink. `declared` is the type of the leaves, or a list type that also determines
+    /// the depth.
     pub(super) fn new(name: &str, declared: Option<&DataType>, first_row: usize) -> Self {
         let depth = declared.map_or(0, list_depth);
         let mut kinds = vec![ElementKind::List; depth];
@@ -259,7 +258,6 @@ impl ColumnSink {
 fn format_path(name: &str, first_row: usize, at: &[usize]) -> String {
     let mut path = name.to_owned();
     for (d, i) in at.iter().enumerate() {
-        // Writing to a string cannot fail.
         let _ = write!(path, "[{}]", if d == 0 { first_row + i } else { *i });
     }
     path
@@ -283,7 +281,7 @@ fn leaf_path(name: &str, first_row: usize, levels: &[JsonLevel], leaf: usize) ->
 /// The values so far, in the narrowest of a few representations.
 #[derive(Debug)]
 enum Store {
-    /// Only nulls.
+    /// Only nulls; holds their number.
     Nothing(usize),
     Bool(Vec<bool>),
     Int(Vec<i64>),
@@ -298,8 +296,8 @@ struct Floats {
     values: Vec<f64>,
     /// Whether all values are the strings NaN, Infinity and -Infinity.
     only_texts: bool,
-    /// A value that may be an integer of more than 64 bits. `only_huge` is false once another float
-    /// was seen.
+    /// A value that may be an integer of more than 64 bits. `only_huge` is false after any other
+    /// float.
     huge: Option<f64>,
     only_huge: bool,
 }
@@ -346,7 +344,7 @@ pub(super) fn special_name(x: f64) -> Option<&'static str> {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "numbers become the nearest float, as in numpy")]
+#[expect(clippy::cast_precision_loss, reason = "numbers become the nearest float, as in NumPy")]
 fn int_to_float(i: i128) -> f64 {
     i as f64
 }
@@ -378,7 +376,7 @@ impl LeafValues {
         }
     }
 
-    /// Adds a value to a column without a declared type; the error is the expected kind.
+    /// Adds a value to a column without a declared type. The error is the expected kind.
     fn push(&mut self, value: JsonScalar<'_>) -> Result<(), &'static str> {
         if !self.accepts_value(value) {
             self.widen_store(value)?;
@@ -464,7 +462,7 @@ impl LeafValues {
             (Store::Wide(v), _) if is_float => {
                 floats(v.into_iter().map(int_to_float).collect(), false, is_huge)
             }
-            // Strings such as "NaN" came first and were taken for floats.
+            // Strings such as "NaN" came first and were read as floats.
             (Store::Float(f), JsonScalar::Text(_)) if f.only_texts && !is_float => {
                 let mut texts = StringValues::default();
                 for x in f.values {
@@ -489,7 +487,7 @@ impl LeafValues {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Adds a value to a column of a declared type; the error is the expected type.
+    /// Adds a value to a column of a declared type. The error is the expected type.
     fn push_as(&mut self, declared: &DataType, value: JsonScalar<'_>) -> Result<(), String> {
         let expected = || declared.to_string();
         match &mut self.store {
@@ -527,7 +525,7 @@ impl LeafValues {
                 JsonScalar::Text(s) => t.push(s),
                 _ => return Err(expected()),
             },
-            // Times, decimals and similar types are collected as they come and cast at the end.
+            // Times, decimals and similar types are collected unchanged and cast at the end.
             _ => return self.push(value).map_err(|_| expected()),
         }
         self.nulls.append_non_null();
@@ -539,7 +537,7 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Converts to an integer of the declared type; floats are truncated towards zero, as numpy casts.
+/// Converts to an integer of the declared type; floats are truncated towards zero, as in NumPy.
 fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
     let i = match value {
         JsonScalar::Bool(b) => b.into(),
@@ -566,10 +564,10 @@ impl NoType {
                 "column {name:?} has no values to infer a type from; declare its type in the schema"
             ),
             Self::Floats(x) => format!(
-                "column {name:?} holds {x:?}, which does not fit the float32 that numbers with a fraction become; declare it as float64"
+                "column {name:?} holds {x:?}, which does not fit float32, the inferred type of numbers with a fraction; declare it as float64"
             ),
             Self::Huge(x) => format!(
-                "column {name:?} holds {x:?}, an integer of more than 64 bits or a float of that size; declare it as float32 or float64 to read floats"
+                "column {name:?} holds {x:?}, an integer of more than 64 bits or a float of that size; declare it as float32 or float64 to read it as a float"
             ),
             Self::Ints(least, most) => format!(
                 "column {name:?} holds integers from {least} to {most}, which fit no 64-bit integer type; declare it as float64"
@@ -578,16 +576,15 @@ impl NoType {
     }
 }
 
-/// Reasons why the values cannot become an array of the declared type.
+/// Why the values cannot become an array of the declared type.
 enum CastFailure {
-    /// The source type never casts to it.
+    /// No value of this source type casts to it.
     NoCast(DataType),
-    /// This leaf does not cast to it.
+    /// The leaf at this index does not cast to it.
     Leaf(usize, String),
     Arrow(arrow::error::ArrowError),
 }
 
-/// Builds an array of integers that are known to fit.
 macro_rules! narrow_array {
     ($array:ident, $values:expr, $nulls:expr) => {
         Arc::new($array::new(
@@ -641,8 +638,8 @@ impl Store {
                 if least >= 0 {
                     narrow_array!(UInt64Array, v, nulls)
                 } else {
-                    // No 64-bit type holds negative numbers and numbers above `i64::MAX`: as NumPy
-                    // does, convert to floats.
+                    // No 64-bit type holds negative numbers and numbers above `i64::MAX`: convert
+                    // to floats, as NumPy does.
                     let floats = v.into_iter().map(int_to_float).collect();
                     float32_array(floats, nulls)
                 }
@@ -660,7 +657,7 @@ impl Store {
             }
             Self::Text(t) => {
                 let text = text_array(t, nulls);
-                // 32-bit offsets are used if they suffice.
+                // Use 32-bit offsets if they fit.
                 cast(&text, &DataType::Utf8).unwrap_or(text)
             }
         })
@@ -710,14 +707,15 @@ fn wide_array(
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, CastFailure> {
     let decimal = matches!(t, DataType::Decimal128(..) | DataType::Decimal256(..));
-    // The parser replaces integers beyond 128 bits with the least and largest of them.
+    // The parser clamps integers beyond 128 bits to the smallest and largest.
     let fits = |v: i128| match decimal {
         true => v != i128::MIN && v != i128::MAX,
         false => u64::try_from(v).is_ok(),
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // If the column has negative numbers, those beyond 63 bits are those that no type holds.
+        // Next to negative numbers, report a number beyond 63 bits, which no type of both signs
+        // holds.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));
@@ -731,14 +729,14 @@ fn wide_array(
 
 /// Casts values; a value that becomes null is a failure.
 fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
-    // The time zone only labels instants; a string states its own offset.
+    // The time zone only labels instants; a string has its own offset.
     if let DataType::Timestamp(unit, Some(_)) = t {
         let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
         if *t != utc {
             return reinterpret_as(&cast_all(from, &utc)?, t.clone()).map_err(CastFailure::Arrow);
         }
     }
-    // Days come as 32-bit integers or strings.
+    // Days are 32-bit integers or strings.
     let step = match (from.data_type(), t) {
         (DataType::Int64, DataType::Date32 | DataType::Time32(_)) => {
             cast(from, &DataType::Int32).map_err(CastFailure::Arrow)?

@@ -152,7 +152,6 @@ fn to_writable(column: &Column) -> Result<ArrayRef> {
     })
 }
 
-/// Reinterprets values as another type of the same physical layout.
 pub(super) fn reinterpret_as(
     values: &ArrayRef,
     data_type: DataType,
@@ -191,8 +190,7 @@ fn make_getter<'a>(name: &str, values: &'a ArrayRef) -> Result<Getter<'a>> {
         _ => {
             static OPTIONS: FormatOptions<'static> = FormatOptions::new();
             let formatter = ArrayFormatter::try_new(values.as_ref(), &OPTIONS)?;
-            // Each value is formatted once in advance, so that a date out of range is reported
-            // here.
+            // Format each value once in advance, so that a date out of range is reported here.
             for i in (0..values.len()).filter(|i| values.is_valid(*i)) {
                 formatter.value(i).try_to_string().map_err(|e| {
                     Error::invalid(format!("value {i} of column {name:?} cannot be formatted: {e}"))
@@ -221,7 +219,7 @@ fn with_sources<T>(
 impl RaggedTable {
     /// Converts the table to JSON values: an object of columns or a list of records.
     ///
-    /// See [`crate::io::json`] for how values are written.
+    /// [`crate::io::json`] describes the form of the values.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -351,7 +349,7 @@ pub struct NdjsonWriter<W> {
 }
 
 impl<W: Write> NdjsonWriter<W> {
-    /// Starts writing.
+    /// Creates a writer.
     pub fn new(out: W) -> Self {
         Self { out }
     }
@@ -359,7 +357,7 @@ impl<W: Write> NdjsonWriter<W> {
     /// Appends all rows of a table.
     ///
     /// # Errors
-    /// If a column has nested values below its axis, or the disk is full.
+    /// If a column has nested values below its axis, or the output cannot be written.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
         let out = &mut self.out;
         with_sources(table, |sources| {

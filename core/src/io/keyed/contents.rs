@@ -91,7 +91,7 @@ impl TensorContents {
     }
 }
 
-/// Whether entries are in strictly ascending row-major order, as in all files written here.
+/// Whether entries are in strictly ascending row-major order, as this crate writes them.
 fn is_ascending(indices: &DenseTensor, count: usize) -> Result<bool> {
     let all = indices.as_slice::<i64>()?;
     let axes: Vec<&[i64]> = all.chunks_exact(count.max(1)).collect();
@@ -116,7 +116,7 @@ impl Contents {
 
     /// Reads a file and checks every number in it.
     pub fn read(path: &Path) -> Result<Self> {
-        // Not mapped: entries stay in memory as long as the table.
+        // Not mapped: the entries stay in memory as long as the table.
         let file = SafetensorsFile::open(path, false)?;
         if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
             let read = dictionary::read_file(&file, MapOptions::default())?;
@@ -133,7 +133,7 @@ impl Contents {
                 .ok_or_else(|| {
                     Error::file(
                         path,
-                        format!("the metadata entry \"names\" is {names:?}, expected a list of {} distinct names", ndim + 1),
+                        format!("the metadata entry \"names\" is {names:?}; expected a list of {} distinct names", ndim + 1),
                     )
                 })?,
         };
@@ -142,13 +142,13 @@ impl Contents {
         let different = is_ascending(&indices, values.num_elements())?;
         let tensor = TensorContents { names, shape, indices, values, tensor: OnceLock::new() };
         if !different {
-            // Unsorted entries are checked for duplicates by the hash table.
+            // The hash table checks unsorted entries for duplicates.
             tensor.tensor().map_err(|e| Error::file(path, e.to_string()))?;
         }
         Ok(Self::Tensor(tensor))
     }
 
-    /// Writes a file that appears whole or not at all.
+    /// Writes a file, which appears only when it is complete.
     pub fn write(&self, path: &Path, overwrite: bool) -> Result<()> {
         match self {
             Self::Keys(keys) => {
@@ -166,7 +166,7 @@ impl Contents {
         }
     }
 
-    /// Returns the columns: int64 per axis or the key columns, then the value.
+    /// Returns the schema of the columns: int64 per axis or the key columns, then the value.
     pub fn schema(&self) -> SchemaRef {
         match self {
             Self::Keys(keys) => keys.dictionary.schema(),
@@ -232,8 +232,8 @@ impl Contents {
         }
     }
 
-    /// Creates contents of the same kind from other entries. Messages count rows from 0, after the
-    /// first `before` rows.
+    /// Creates contents of the same kind from other entries. Row numbers in messages count from 0
+    /// and add `before`, the number of earlier rows.
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -273,7 +273,7 @@ impl Contents {
         let mut made = empty_dictionary(&fields)?;
         let Some((value, keys)) = stored.split_last() else {
             return Err(Error::invalid(
-                "a dictionary needs at least one key column and a value column",
+                "the dictionary needs at least one key column and a value column",
             ));
         };
         made.reserve(value.len())?;
@@ -293,8 +293,8 @@ impl Contents {
         Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
-    /// Creates a tensor from one coordinate column per axis, followed by the value column. Without a
-    /// shape, it is as large as its coordinates require. Zeros are dropped. For row numbers in
+    /// Creates a tensor from one coordinate column per axis, followed by the value column. Without
+    /// a shape, it is as large as its coordinates require. Zeros are dropped. For row numbers in
     /// messages see [`rebuilt`](Self::rebuilt).
     pub fn tensor(
         names: &[String],
@@ -313,7 +313,7 @@ impl Contents {
         };
         if axes.is_empty() {
             return Err(Error::invalid(
-                "a sparse tensor needs a column per axis and then a value column; there is only one column",
+                "there is only one column; a sparse tensor needs a column per axis and then a value column",
             ));
         }
         let rows = value.len();
@@ -347,11 +347,11 @@ fn empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
         Some((value, keys)) if !keys.is_empty() => {
             Dictionary::new(keys.to_vec(), Arc::clone(value), MapOptions::default())
         }
-        _ => Err(Error::invalid("a dictionary needs at least one key column and a value column")),
+        _ => Err(Error::invalid("the dictionary needs at least one key column and a value column")),
     }
 }
 
-/// Adds up the values of equal keys; each key stays at its last position.
+/// Adds the values of equal keys; each key stays at its last row.
 fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
     let Some((value, keys)) = columns.split_last() else { return Ok(columns) };
     let numbers = DType::from_arrow(value.data_type()).filter(|d| *d != DType::Bool);
@@ -378,7 +378,7 @@ fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<Arr
 
 fn duplicate_error(row: usize, key: &str) -> Error {
     Error::invalid(format!(
-        "row {row} (counted from 0): {key} is there already; group the rows, or use OPTIONS (duplicates 'last') or 'sum'"
+        "row {row} (counted from 0): {key} is already present; group the rows, or use OPTIONS (duplicates 'last') or 'sum'"
     ))
 }
 
@@ -401,7 +401,7 @@ fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
     match nulls.and_then(|n| n.iter().position(|valid| !valid)) {
         None => Ok(()),
         Some(row) => Err(Error::invalid(format!(
-            "row {} (counted from 0): {name:?} is NULL, but keys and values cannot be NULL",
+            "row {} (counted from 0): {name:?} is NULL, but keys and values cannot be NULL; filter the row out",
             row - before.min(row)
         ))),
     }
@@ -433,7 +433,7 @@ fn append_coordinates(
         let at = wide.get(row).copied().unwrap_or_default();
         let why = match size {
             Some(size) if at >= 0 => format!("the axis has size {size}"),
-            _ => "an index is not negative".into(),
+            _ => "an index must not be negative".into(),
         };
         let row = row - before.min(row);
         return Err(Error::invalid(format!("row {row} (counted from 0): {name:?} is {at}; {why}")));
@@ -444,7 +444,9 @@ fn append_coordinates(
         (None, None) => Ok(0),
         (None, Some(largest)) => {
             usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).ok_or_else(|| {
-                Error::invalid(format!("the coordinate {largest} of axis {name:?} is too large"))
+                Error::invalid(format!(
+                    "the coordinate {largest} of axis {name:?} is too large for the size of an axis"
+                ))
             })
         }
     }

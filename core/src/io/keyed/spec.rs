@@ -11,7 +11,7 @@ use super::store::{self, Version};
 use crate::error::{Error, Result};
 use crate::io::dictionary::parse_type;
 
-/// Describes a file for a lookup. In a plan it is a literal in place of the table name of the
+/// Describes a file for a lookup. In a plan, its serialized form replaces the table name of the
 /// query.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -22,13 +22,12 @@ pub struct Spec {
     /// Axis sizes of a tensor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<usize>>,
-    /// Names and types of the keys.
     keys: Vec<(String, String)>,
     value: String,
 }
 
 impl Spec {
-    /// Describes a version.
+    /// Describes a version of a file.
     pub fn of(version: &Version) -> Self {
         let schema = version.contents.schema();
         let mut columns: Vec<(String, String)> =
@@ -51,13 +50,13 @@ impl Spec {
         }
         let Some(path) = Self::file(text) else {
             return Err(Error::invalid(format!(
-                "there is no table {text:?} STORED AS DOK, and no such file"
+                "there is neither a table {text:?} STORED AS DOK nor a file of this name"
             )));
         };
         Ok(Self::of(store::open(path)?.as_ref()))
     }
 
-    /// Returns the file whose path or file URL a string is.
+    /// Returns the file if the string is a path or a file URL.
     pub fn file(text: &str) -> Option<&Path> {
         let path = Path::new(text.strip_prefix("file://").unwrap_or(text));
         path.is_file().then_some(path)

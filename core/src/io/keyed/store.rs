@@ -1,5 +1,5 @@
-//! Cache of open files: each is read once for all tables and functions, and written by one
-//! statement at a time.
+//! Cache of open files: each file is read once for all tables and functions, and one statement at a
+//! time writes it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,12 +11,12 @@ use crate::error::{Error, Result};
 use crate::io::lease::FileLock;
 use crate::io::stamp::Stamp;
 
-/// Largest number of files kept in memory without a table or query that uses them.
+/// Maximum number of files kept in memory without a table or query that uses them.
 const KEPT: usize = 4;
-/// Largest size in bytes of their entries, in total.
+/// Maximum size in bytes of their entries, in total.
 const KEPT_BYTES: usize = 256 << 20;
 
-/// Number of attempts to read a file that keeps changing.
+/// Maximum number of attempts to read a file that keeps changing.
 const TRIES: usize = 100;
 
 /// Entries together with the version of the file they were read from.
@@ -30,7 +30,7 @@ pub struct Version {
     pub contents: Contents,
 }
 
-/// The version that a table keeps in memory as long as it exists.
+/// The version that a table keeps in memory as long as the table exists.
 #[derive(Clone, Debug, Default)]
 pub struct Latest(Arc<Mutex<Option<Arc<Version>>>>);
 
@@ -43,7 +43,6 @@ impl Latest {
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// Versions that are in use.
     versions: Mutex<Vec<Weak<Version>>>,
     /// Held while a statement changes the file.
     writing: Mutex<()>,
@@ -55,21 +54,21 @@ impl Slot {
     }
 }
 
-/// States of files that are in use, and of some that no longer are.
+/// States of the files in use, and of some unused files.
 #[derive(Debug, Default)]
 struct Slots {
     slots: HashMap<PathBuf, Arc<Slot>>,
-    /// Number of slots at which unused ones are dropped.
+    /// Number of slots at which unused slots are dropped.
     full: usize,
 }
 
 impl Slots {
-    /// Fewest slots at which unused ones are dropped.
+    /// Minimum of `full`.
     const FULL: usize = 64;
 
     fn slot_of(&mut self, path: &Path) -> Arc<Slot> {
         if self.slots.len() >= self.full.max(Self::FULL) && !self.slots.contains_key(path) {
-            // Nobody else can start to use a slot while the slots are locked.
+            // No thread can start to use a slot while the slots are locked.
             self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.has_versions());
             self.full = self.slots.len().saturating_mul(2);
         }
@@ -96,7 +95,6 @@ fn keep_recent(version: &Arc<Version>) {
     trim_recent(&mut recent, |v| v.contents.num_bytes());
 }
 
-/// Drops the oldest versions until number and size are within the limits.
 fn trim_recent<T>(recent: &mut Vec<T>, bytes: impl Fn(&T) -> usize) {
     let total = |recent: &[T]| recent.iter().map(&bytes).fold(0, usize::saturating_add);
     while recent.len() > KEPT || total(recent) > KEPT_BYTES && !recent.is_empty() {
@@ -104,7 +102,6 @@ fn trim_recent<T>(recent: &mut Vec<T>, bytes: impl Fn(&T) -> usize) {
     }
 }
 
-/// Returns the path of a file with all links resolved.
 fn canonical_path(path: &Path) -> Result<PathBuf> {
     fs::canonicalize(path).map_err(|e| Error::io(path, e))
 }
@@ -113,7 +110,7 @@ fn read_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
-/// Returns a stamp that differs from that of any later change.
+/// Returns a stamp that differs from the stamp of any later change.
 fn settled_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
@@ -123,10 +120,8 @@ pub fn open(path: &Path) -> Result<Arc<Version>> {
     open_version(path, None)
 }
 
-/// Returns the version of a file with this stamp.
-///
-/// # Errors
-/// If the version is no longer in memory and the file has changed.
+/// Returns the version of a file with this stamp. Returns an error if the version is no longer in
+/// memory and the file has changed.
 pub(crate) fn open_pinned(path: &Path, stamp: &str) -> Result<Arc<Version>> {
     open_version(path, Some(stamp))
 }
@@ -164,7 +159,7 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
         if wanted.is_some_and(|wanted| wanted != now) {
             continue;
         }
-        // Errors name the path as given by the caller, not the canonical one.
+        // Errors name the path as given by the caller instead of the canonical path.
         let contents = Contents::read(path);
         if read_stamp(&known)? == now {
             break (now, contents?);
@@ -184,12 +179,13 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
     Ok(version)
 }
 
-/// Changes a file: `change` makes new entries from the current ones. Statements on one file, of any
-/// table or process, wait for each other. The file is replaced as a whole or not at all.
+/// Changes a file: `change` creates new entries from the current ones. Statements on the same file
+/// wait for each other, across tables and processes. The file is replaced as a whole or stays
+/// unchanged.
 ///
 /// # Errors
-/// If `is_given_up` before the file is replaced, or a writer that ignores the lock changed it
-/// meanwhile.
+/// If `is_given_up` before the file is replaced, or a writer that ignores the lock changed it in
+/// the meantime.
 pub fn change<T>(
     path: &Path,
     is_given_up: &dyn Fn() -> bool,
@@ -199,14 +195,14 @@ pub fn change<T>(
     let slot = slot_of(&known);
     let _alone = lock_mutex(&slot.writing);
     let _lock = lock_file(&known, is_given_up)?;
-    // The newest version: other processes may have changed the file while this one waited.
+    // Read the newest version: other processes may have changed the file while this one waited.
     let before = open(path)?;
     let (contents, out) = change(&before.contents)?;
     let Some(contents) = contents else { return Ok((before, out)) };
     if read_stamp(&known)? != before.stamp {
         return Err(Error::file(
             path,
-            "another program wrote the file during the statement, which has changed nothing; run it again",
+            "another program wrote the file during the statement, which has changed nothing; run the statement again",
         ));
     }
     if is_given_up() {
@@ -216,7 +212,6 @@ pub fn change<T>(
     Ok((publish_version(known, contents)?, out))
 }
 
-/// Excludes other processes from a file.
 fn lock_file(path: &Path, is_given_up: &dyn Fn() -> bool) -> Result<FileLock> {
     match FileLock::wait_for(path, is_given_up) {
         Ok(Some(lock)) => Ok(lock),
@@ -224,7 +219,7 @@ fn lock_file(path: &Path, is_given_up: &dyn Fn() -> bool) -> Result<FileLock> {
         Err(e) => Err(Error::file(
             path,
             format!(
-                "the file cannot be locked against other processes ({e}), so it is not changed; a DOK file needs a writable folder on a file system with locks"
+                "the file cannot be locked against other processes ({e}), so it is not changed; put DOK files into a writable folder on a file system with locks"
             ),
         )),
     }
@@ -234,7 +229,7 @@ fn cancelled_error(path: &Path) -> Error {
     Error::file(path, "the statement was cancelled and has changed nothing")
 }
 
-/// Writes a new file, or replaces one if that is allowed.
+/// Writes a new file, or replaces an existing file if `overwrite` is set.
 pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Version>> {
     let known = match (path.exists(), path.file_name()) {
         (false, Some(name)) => {
@@ -250,8 +245,8 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     publish_version(known, contents)
 }
 
-/// Registers entries just written, so they need not be read again. The lock of the file is held:
-/// once its stamp is settled, no later change has the same stamp.
+/// Registers entries that were just written, so that they need not be read again. The lock of the
+/// file is held: once its stamp is settled, every later change gets another stamp.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
     let version = Arc::new(Version { path, stamp, contents });
@@ -297,7 +292,7 @@ mod tests {
         assert!(Arc::ptr_eq(&held, &slots.slot_of(Path::new("held"))));
         let kept = slots.slot_of(Path::new("kept"));
         assert!(kept.has_versions());
-        // More files in use than that are all kept.
+        // All files in use are kept, even beyond the limit.
         let used: Vec<_> = (0..200).map(|i| slots.slot_of(Path::new(&format!("u{i}")))).collect();
         let last = slots.slot_of(Path::new("u0"));
         assert!(Arc::ptr_eq(&used[0], &last) && slots.slots.len() >= 202);

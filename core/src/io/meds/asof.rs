@@ -19,12 +19,12 @@ use crate::table::{Column, History, RaggedTable};
 
 /// Labels, each with the history of its subject up to and including its time.
 ///
-/// A row only refers to a shard, a row there, and a number of events at or before the time of the
-/// label. Events and measurements are stored once, regardless of the number of labels that use
-/// them; [`events`](Self::events) returns those of one label over the shard's own buffers.
+/// A row refers to a shard, a row of the shard, and a number of events at or before the time of the
+/// label. Events and measurements are stored once for all labels; [`events`](Self::events) returns
+/// the events of one label over the shard's own buffers.
 ///
 /// Labels of subjects that are not in the data have no row, but are counted. A label without
-/// earlier events has a row without events. Static facts (without a time) are never cut.
+/// earlier events has a row without events. Static facts (without a time) are never truncated.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -56,8 +56,8 @@ struct HistoryPosition {
 }
 
 impl AsOf {
-    /// Finds the history of every label. The event tables must have the column `time`; other
-    /// columns may be missing if they are missing in every shard.
+    /// Finds the history of every label. The event tables must have the column `time`; another
+    /// column may be missing if all shards lack it.
     ///
     /// # Errors
     /// If a subject has rows in two shards, or its times are not ascending.
@@ -139,7 +139,7 @@ impl AsOf {
     /// labels, one row per label. Copies only these elements.
     ///
     /// # Errors
-    /// If a label does not exist, or there is no list column of that name.
+    /// If a label does not exist, or there is no list column with this name.
     pub fn last(&self, column: &str, most: usize, labels: Range<usize>) -> Result<RaggedArray> {
         if let Some(last) = labels.clone().last() {
             self.position_of(last)?;
@@ -172,7 +172,7 @@ impl AsOf {
         &self.shards
     }
 
-    /// Returns shard, row and number of events of a label that exists.
+    /// Returns shard, row and number of events of a label, which must exist.
     pub(super) fn at(&self, label: usize) -> (usize, usize, usize) {
         let place = self.places[label];
         (place.shard as usize, place.row as usize, place.events as usize)
@@ -202,7 +202,6 @@ fn map_subjects(shards: &[MedsShard]) -> Result<HashMap<i64, (u32, u32)>> {
     Ok(places)
 }
 
-/// Event times of a shard, grouped by subject.
 fn event_history(shard: &MedsShard) -> Result<History> {
     let values = shard.events.column("time")?.values();
     let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
@@ -212,18 +211,19 @@ fn event_history(shard: &MedsShard) -> Result<History> {
         let ids = shard.events.column("subject_id").map(Column::values);
         let id = ids.map_or(0, |ids| ids.as_primitive::<Int64Type>().value(row));
         Error::invalid(format!(
-            "shard {}: the times of subject {id} are not ascending, so its history at a given time is undefined",
+            "shard {}: the times of subject {id} are not ascending, so its history at a given time is undefined; sort its events",
             shard.name
         ))
     })
 }
 
 fn checked_u32(number: usize, what: &str) -> Result<u32> {
-    u32::try_from(number).map_err(|_| Error::invalid(format!("more than 2^32 - 1 {what}")))
+    u32::try_from(number)
+        .map_err(|_| Error::invalid(format!("there are more than 2^32 - 1 {what}, the maximum")))
 }
 
 /// Gives the codes of all shards one dictionary, so that rows of several shards can be combined by
-/// their keys.
+/// key.
 fn share_dictionaries(shards: &mut [MedsShard]) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());
@@ -272,7 +272,6 @@ fn share_codes(tables: &mut [&mut RaggedTable]) -> Result<()> {
     Ok(())
 }
 
-/// Re-encodes the strings of several arrays with one shared dictionary.
 fn unify_dictionaries(arrays: &[DictionaryArray<UInt32Type>]) -> Result<Vec<ArrayRef>> {
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     let mut texts: Vec<&str> = Vec::new();

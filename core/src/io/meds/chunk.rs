@@ -24,7 +24,7 @@ const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 /// A NULL in a required column: the column, and the row in the file.
 pub(crate) type Gap = (&'static str, usize);
 
-/// Drops rows without a subject or code. Returns the remaining rows, their positions if any row was
+/// Drops rows without a subject or code. Returns the remaining rows, their indices if any row was
 /// dropped, and the gaps found.
 fn drop_gaps(
     batch: &RecordBatch,
@@ -49,17 +49,18 @@ fn drop_gaps(
     Ok((filter_record_batch(batch, &keep.into())?, Some(kept), gaps))
 }
 
-/// The MEDS columns of some rows of one file, validated: no subject or code is NULL.
+/// The MEDS columns of some rows of a file, validated: no subject or code is NULL.
 pub(crate) struct MedsChunk {
     pub(crate) first_row: usize,
     /// Offsets of the rows from `first_row`, if any were dropped.
     kept: Option<Vec<usize>>,
     pub(crate) subjects: ScalarBuffer<i64>,
-    /// NULL for static facts, and in all rows if times were not requested.
+    /// NULL for static facts, and for all rows if times were not requested.
     pub(crate) times: TimestampMicrosecondArray,
-    /// Index into `codes` of each row's code.
+    /// Index into `codes` for each row.
     pub(crate) keys: ScalarBuffer<u32>,
-    /// Shares its buffers with the previous chunk as long as the dictionary of the file continues.
+    /// Shares its buffers with the previous chunk as long as the file continues the same
+    /// dictionary.
     pub(crate) codes: StringArray,
     pub(crate) values: Values,
 }
@@ -119,7 +120,7 @@ impl MedsChunk {
         row + same
     }
 
-    /// Whether the codes are those of another chunk, so that results cached for them are still
+    /// Whether the codes equal the codes of another chunk, so that results cached for them stay
     /// valid.
     pub(crate) fn same_codes(&self, before: &StringArray) -> bool {
         let (a, b) = (&self.codes, before);
@@ -128,30 +129,24 @@ impl MedsChunk {
             && a.value_offsets().as_ptr() == b.value_offsets().as_ptr()
     }
 
-    /// Reads a shard from beginning to end.
-    ///
-    /// # Errors
-    /// If the file cannot be read, lacks a column, has one of another type, or a subject or code is
-    /// NULL; the message names file, column and row.
+    /// Reads a shard from beginning to end. Returns an error if the file cannot be read, lacks a
+    /// column, has a column of another type, or a subject or code is NULL; the message names file,
+    /// column and row.
     pub(crate) fn read(source: &MedsFile) -> Result<impl Iterator<Item = Result<Self>> + '_> {
         Self::read_columns(source, &COLUMNS)
     }
 
-    /// Like [`read`](Self::read), without reading times.
-    ///
-    /// # Errors
-    /// See [`read`](Self::read), except for errors of times.
+    /// Reads like [`read`](Self::read), without times. For errors see [`read`](Self::read), except
+    /// for errors of times.
     pub(crate) fn read_without_times(
         source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<Self>> + '_> {
         Self::read_columns(source, &["subject_id", "code", "numeric_value"])
     }
 
-    /// Like [`read`](Self::read), but drops rows without a subject or code and returns their
-    /// columns and positions in the file with each chunk.
-    ///
-    /// # Errors
-    /// See [`read`](Self::read), except for NULL.
+    /// Reads like [`read`](Self::read), but drops rows without a subject or code. Returns their
+    /// columns and indices in the file with each chunk. For errors see [`read`](Self::read), except
+    /// for NULL.
     pub(crate) fn read_complete(
         source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<(Self, Vec<Gap>)>> + '_> {
@@ -195,7 +190,7 @@ impl MedsChunk {
             Some(nulls) if nulls.null_count() > 0 => {
                 let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
                 let row = first_row.saturating_add(row);
-                Err(source.wrong_value(name, row, "NULL, but a value was expected"))
+                Err(source.wrong_value(name, row, "the value is NULL, but a value is required"))
             }
             _ => Ok(()),
         };

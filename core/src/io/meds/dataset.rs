@@ -23,14 +23,14 @@ use crate::table::Unsorted;
 pub struct MedsOptions {
     /// Columns to read in addition to `subject_id`, `time`, `code` and `numeric_value`; `None` for
     /// all columns of any shard. A column that a shard lacks is NULL there. A name that no shard
-    /// has, or that reading derives (such as `code_id`), is refused.
+    /// has, or that is derived on reading (such as `code_id`), is an error.
     pub columns: Option<Vec<String>>,
     /// Handling of rows that are not ordered by subject and time, as MEDS requires: sort them (the
-    /// default; stable) or refuse them.
+    /// default; stable) or return an error.
     pub unsorted: Unsorted,
     /// Whether a subject may have measurements in several shards, each of which then has a row for
-    /// it. MEDS keeps a subject in one shard: by default, reading the second shard with a subject
-    /// is an error that names both. Shards that are not read are not checked.
+    /// it. MEDS keeps a subject in one shard: by default, reading a second shard with a subject is
+    /// an error that names both. Unread shards are not checked.
     pub shared_subjects: bool,
 }
 
@@ -57,7 +57,6 @@ pub struct MedsDataset {
     inner: Arc<Dataset>,
 }
 
-/// State shared by all shards.
 #[derive(Debug)]
 pub(super) struct Dataset {
     root: PathBuf,
@@ -66,7 +65,7 @@ pub(super) struct Dataset {
     /// Additional columns of all shards, with unified types.
     further: Vec<Field>,
     vocabulary: OnceLock<Vocabulary>,
-    /// Maps each subject read so far to its shard.
+    /// The shard of each subject read so far.
     subjects: Mutex<HashMap<i64, usize>>,
 }
 
@@ -80,12 +79,12 @@ impl MedsDataset {
         let root = root.as_ref().to_path_buf();
         let data = root.join("data");
         if !root.exists() {
-            return Err(Error::file(root, "there is no such folder"));
+            return Err(Error::file(root, "the folder does not exist"));
         }
         if !data.is_dir() {
             return Err(Error::file(
                 root,
-                "not a MEDS data set: expected shards in data/**/*.parquet",
+                "the folder is not a MEDS data set; expected shards in data/**/*.parquet",
             ));
         }
         let mut found = Vec::new();
@@ -93,7 +92,10 @@ impl MedsDataset {
             let entry = entry.map_err(|e| {
                 let path = e.path().unwrap_or(&data).to_path_buf();
                 let cause = e.into_io_error();
-                Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("a loop of links")))
+                Error::io(
+                    path,
+                    cause.unwrap_or_else(|| std::io::Error::other("its links form a loop")),
+                )
             })?;
             let path = entry.path();
             let hidden = is_hidden(path.strip_prefix(&data).unwrap_or(path));
@@ -107,7 +109,7 @@ impl MedsDataset {
         if found.is_empty() {
             return Err(Error::file(
                 root,
-                "there is no *.parquet file in the folder data, where a MEDS data set has its shards",
+                "the folder data has no *.parquet file; a MEDS data set has its shards there",
             ));
         }
         found.sort_by_cached_key(|(name, _)| natural(name));
@@ -148,15 +150,14 @@ impl MedsDataset {
         &self.inner.root
     }
 
-    /// Refuses subjects of a shard that another shard read before has.
+    /// Returns an error if a subject of a shard is also in another shard that was read.
     ///
     /// # Errors
-    /// If there is such a subject; the message names both files.
+    /// The message names both files.
     pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         self.inner.check_subjects(shard, ids)
     }
 
-    /// Returns the names and files of the shards, in order.
     pub(crate) fn sources(&self) -> &[(String, MedsFile)] {
         &self.inner.shards
     }
@@ -248,19 +249,19 @@ impl Dataset {
         Ok(self.vocabulary.get_or_init(|| vocabulary))
     }
 
-    /// Refuses subjects that a shard read before has.
+    /// Returns an error if a subject is also in another shard that was read.
     pub(super) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         let mut subjects = self.subjects.lock().unwrap_or_else(PoisonError::into_inner);
         subjects.reserve(ids.len());
         for id in ids {
             let first = *subjects.entry(*id).or_insert(shard);
             if first != shard {
-                // Report shards in their order, regardless of the order of reading.
+                // Name the shards in their order, regardless of the order of reading.
                 let (a, b) = (first.min(shard), first.max(shard));
                 return Err(Error::file(
                     self.shards[a].1.path(),
                     format!(
-                        "subject {id} is here and in {} as well, but MEDS keeps all rows of a subject in one shard; merge the files, or allow it (`shared_subjects`, in SQL `SET serrate.meds_shared_subjects = true`) to get one row from each",
+                        "subject {id} is also in {}, but MEDS keeps all rows of a subject in one shard; merge the files, or allow it (`shared_subjects`, in SQL `SET serrate.meds_shared_subjects = true`) to get one row from each",
                         self.shards[b].1.path().display()
                     ),
                 ));
@@ -301,7 +302,6 @@ impl Dataset {
     }
 }
 
-/// Reads the subjects and splits of a data set's `subject_splits.parquet`.
 pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
     let path = root.join("metadata").join("subject_splits.parquet");
     if !path.exists() {
@@ -329,7 +329,7 @@ fn unify_column(further: &mut Vec<Field>, field: &Field, source: &MedsFile) -> R
         None => further.push(Field::new(field.name(), field.data_type().clone(), true)),
         Some(known) => {
             let unified = unify_types(known.data_type(), field.data_type()).ok_or_else(|| {
-                let expected = format!("{} as in the shards before", known.data_type());
+                let expected = format!("{} as in the earlier shards", known.data_type());
                 source.wrong_type(field.name(), &expected, field.data_type())
             })?;
             known.set_data_type(unified);

@@ -46,8 +46,9 @@ impl MedsFile {
         self.metadata.schema()
     }
 
-    /// Returns the columns with the types stored in Parquet, regardless of the Arrow types noted by
-    /// the writer: `Utf8`, `LargeUtf8` and `Utf8View` are the same, as are `List` and `LargeList`.
+    /// Returns the columns with the types stored in Parquet, regardless of the Arrow types recorded
+    /// by the writer: `Utf8`, `LargeUtf8` and `Utf8View` are the same, as are `List` and
+    /// `LargeList`.
     pub(crate) fn stored_types(&self) -> Result<Vec<(String, DataType)>> {
         let schema = parquet_to_arrow_schema(self.metadata.parquet_schema(), None)
             .map_err(|e| Error::file(&self.path, e.to_string()))?;
@@ -57,12 +58,13 @@ impl MedsFile {
 
     pub(crate) fn rows(&self) -> Result<usize> {
         let rows = self.metadata.metadata().file_metadata().num_rows();
-        usize::try_from(rows)
-            .map_err(|_| Error::file(&self.path, format!("the footer declares {rows} rows")))
+        usize::try_from(rows).map_err(|_| {
+            Error::file(&self.path, format!("the footer declares {rows} rows, an invalid number"))
+        })
     }
 
-    /// Reads all rows of those `columns` that the file has, in file order. `dictionary` names a
-    /// string column to be read as a dictionary.
+    /// Reads all rows of the `columns` that the file has, in file order. `dictionary` names a
+    /// string column to read as a dictionary.
     pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         contain_panics(&self.path, || self.read_all(columns, dictionary))
     }
@@ -72,8 +74,8 @@ impl MedsFile {
             .and_then(|d| self.dictionary_metadata(d))
             .unwrap_or_else(|| self.metadata.clone());
         let fail = |e: &dyn std::fmt::Display| Error::file(&self.path, e.to_string());
-        // One batch: the columns are needed whole, and concatenating batches here would copy them
-        // again.
+        // Read one batch: the columns are needed whole, and concatenation of batches would copy
+        // them again.
         let reader = self.open_reader(columns, metadata, self.rows()?)?;
         let schema = arrow::array::RecordBatchReader::schema(&reader);
         let mut batches =
@@ -88,7 +90,7 @@ impl MedsFile {
         }
     }
 
-    /// Like [`read`](Self::read), in batches of at most `rows` rows.
+    /// Reads like [`read`](Self::read), in batches of at most `rows` rows.
     pub(crate) fn batches(
         &self,
         columns: &[&str],
@@ -130,8 +132,8 @@ impl MedsFile {
             .map_err(|e| Error::file(&self.path, e.to_string()))
     }
 
-    /// Returns the footer with a column declared a dictionary, so that the reader keeps the one in
-    /// the file.
+    /// Returns the footer with a column declared as a dictionary, so that the reader keeps the
+    /// dictionary of the file.
     fn dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
         let fields: Vec<Arc<Field>> = self
             .schema()
@@ -149,7 +151,7 @@ impl MedsFile {
         ArrowReaderMetadata::try_new(Arc::clone(self.metadata.metadata()), options).ok()
     }
 
-    /// Casts a column of this file exactly; values that do not fit are an error.
+    /// Casts a column of this file exactly; a value that does not fit is an error.
     pub(crate) fn cast(&self, column: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         cast_exact(values, to).map_err(|e| self.describe_inexact(column, values, &e))
     }
@@ -161,7 +163,6 @@ impl MedsFile {
         Ok(Arc::new(times))
     }
 
-    /// Returns the error for a column that does not cast exactly.
     pub(crate) fn describe_inexact(&self, column: &str, values: &ArrayRef, e: &Inexact) -> Error {
         match e {
             Inexact::Type(expected) => self.wrong_type(column, expected, values.data_type()),
@@ -198,7 +199,7 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
         let entry = entry.map_err(|e| {
             let path = e.path().unwrap_or(folder).to_path_buf();
             let cause = e.into_io_error();
-            Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("a loop of links")))
+            Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("its links form a loop")))
         })?;
         let path = entry.path();
         if entry.file_type().is_file() && path.extension().is_some_and(|e| e == ending) {

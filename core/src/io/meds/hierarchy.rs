@@ -1,4 +1,4 @@
-//! [`CodeHierarchy`]: parent and child relations of codes.
+//! [`CodeHierarchy`]: parents and children of codes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub const PARENT_CODES: &str = "parent_codes";
 
 /// Parents and children of codes, from `parent_codes` of a MEDS `codes.parquet`.
 ///
-/// A parent need not be a code of the file: it may be a name in an ontology (`ICD10CM/E11`).
+/// A parent need not be a code of the file; it may be a name in an ontology (`ICD10CM/E11`).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -69,7 +69,7 @@ impl CodeHierarchy {
             return Err(Error::file(
                 source.path(),
                 format!(
-                    "there is no column {PARENT_CODES:?}, which lists the parents of each code; without it no code has descendants"
+                    "there is no column {PARENT_CODES:?}, which lists the parents of each code; add it to find descendants"
                 ),
             ));
         };
@@ -97,9 +97,9 @@ impl CodeHierarchy {
         Ok(Self::new(rows))
     }
 
-    /// Returns all descendants of some codes, in byte order: the codes themselves, codes that name
-    /// one of them as a parent, and so on. A code that is nobody's parent, or unknown, is returned
-    /// alone; cycles are followed once.
+    /// Returns the codes and all their descendants in byte order: codes that have one of them as a
+    /// parent, and so on. A code without children, or an unknown code, is returned alone; cycles
+    /// are followed once.
     pub fn descendants<'a, S: AsRef<str>>(&'a self, roots: &'a [S]) -> BTreeSet<&'a str> {
         let mut pending: Vec<&str> = roots.iter().map(AsRef::as_ref).collect();
         let mut all = BTreeSet::new();

@@ -24,7 +24,7 @@ const TIME: &str = "prediction_time";
 
 pub(crate) const KEYS: [&str; 2] = [SUBJECT, TIME];
 
-/// Columns that hold the value of a label in MEDS.
+/// Column that holds the value of a label in MEDS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LabelKind {
     /// `boolean_value`, as Boolean.
@@ -61,7 +61,7 @@ impl LabelKind {
         }
     }
 
-    /// Returns a description of the types accepted in files; values may be NULL.
+    /// Describes the types accepted in files; values may be NULL.
     pub(crate) fn expected_types(self) -> &'static str {
         match self {
             Self::Boolean => "booleans",
@@ -82,8 +82,8 @@ impl LabelKind {
     }
 }
 
-/// Labels in the MEDS format: a subject, a time up to and including which its data may be used, and
-/// a value of any number of kinds.
+/// Labels in the MEDS format. Each has a subject, the last time (inclusive) whose data may be used,
+/// and values of any number of kinds.
 ///
 /// A subject may have any number of labels, at any times. Labels are ordered by file (natural order
 /// of names, folder by folder), then by row.
@@ -130,7 +130,7 @@ impl Labels {
         let no_null = |column: &str, values: &dyn Array| match first_null(values) {
             None => Ok(()),
             Some(row) => Err(Error::invalid(format!(
-                "column {column:?}, row {row}: NULL, but a value was expected"
+                "column {column:?}, row {row}: the value is NULL, but a value is required"
             ))),
         };
         if prediction_times.timezone().is_some() {
@@ -151,7 +151,10 @@ impl Labels {
                 return Err(Error::type_of(kind.column(), expected, values_of.data_type()));
             }
             if i > 0 && values[i - 1].0 == *kind {
-                return Err(Error::invalid(format!("column {:?} is given twice", kind.column())));
+                return Err(Error::invalid(format!(
+                    "column {:?} is given twice; give each column once",
+                    kind.column()
+                )));
             }
         }
         Ok(Self { subject_ids, prediction_times, values })
@@ -159,16 +162,16 @@ impl Labels {
 
     /// Reads a Parquet file, or all `**/*.parquet` of a folder.
     ///
-    /// Times may have any unit, integers any width, strings any encoding; values that do not fit
-    /// are an error. Values of `float_value` are rounded to 32 bits, as in MEDS. A kind of value
+    /// Times may have any unit, integers any width, strings any encoding; a value that does not fit
+    /// is an error. Values of `float_value` are rounded to 32 bits, as in MEDS. A kind of value
     /// that only some files have is NULL for the others. Other columns are not read.
     ///
     /// A folder may hold several [tasks](Self::tasks) if their labels have values of the same
-    /// kinds; the labels are then concatenated and cannot be told apart.
+    /// kinds; the labels are then concatenated and cannot be distinguished.
     ///
     /// # Errors
-    /// If there is no file, a file cannot be read, lacks `subject_id` or `prediction_time`, has a
-    /// column of another type, or a subject or time is NULL; or if tasks have values of different
+    /// If there is no file; a file cannot be read, lacks `subject_id` or `prediction_time`, has a
+    /// column of another type, or has a NULL subject or time; or tasks have values of different
     /// kinds. Messages name file, column and row.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -176,7 +179,7 @@ impl Labels {
     }
 
     /// Reads labels like [`read`](Self::read), with files sorted by name as strings (`10.parquet`
-    /// before `9.parquet`), the order in which meds-torch-data reads them.
+    /// before `9.parquet`), which is the order of meds-torch-data.
     ///
     /// # Errors
     /// See [`read`](Self::read).
@@ -187,7 +190,7 @@ impl Labels {
         Self::read_files(path, &names)
     }
 
-    /// Returns the tasks of a folder if it has labels of several: its sub-folders with files,
+    /// Returns the tasks of a folder with labels of several tasks: its sub-folders with files,
     /// unless they are splits (one is named `train`, `tuning` or `held_out`) or numbered.
     ///
     /// # Errors
@@ -209,7 +212,10 @@ impl Labels {
             .map(|name| Self::read_file(&MedsFile::open(path.join(format!("{name}.parquet")))?))
             .collect::<Result<Vec<_>>>()?;
         if parts.is_empty() {
-            return Err(Error::file(path, "there is no *.parquet file; labels are Parquet files"));
+            return Err(Error::file(
+                path,
+                "the folder has no *.parquet file; labels are Parquet files",
+            ));
         }
         check_kinds(path, names, &parts)?;
         Self::concat_parts(&parts)
@@ -230,7 +236,11 @@ impl Labels {
             [(SUBJECT, &subject_ids as &dyn Array), (TIME, &prediction_times as &dyn Array)]
         {
             if let Some(row) = first_null(values) {
-                return Err(source.wrong_value(name, row, "NULL, but a value was expected"));
+                return Err(source.wrong_value(
+                    name,
+                    row,
+                    "the value is NULL, but a value is required",
+                ));
             }
         }
         let values = kinds
@@ -250,7 +260,7 @@ impl Labels {
         Self::try_new(subject_ids, prediction_times, values)
     }
 
-    /// Concatenates labels; kinds that a part lacks are NULL in it.
+    /// Concatenates labels. A kind of value that a part lacks is NULL in the rows of that part.
     fn concat_parts(parts: &[Self]) -> Result<Self> {
         if let [one] = parts {
             return Ok(one.clone());
@@ -283,7 +293,6 @@ impl Labels {
         )
     }
 
-    /// Returns the labels for which `keep` is true.
     pub(crate) fn filter(&self, keep: &BooleanArray) -> Result<Self> {
         Ok(Self {
             subject_ids: filter(&self.subject_ids, keep)?.as_primitive::<Int64Type>().clone(),
@@ -308,13 +317,13 @@ impl Labels {
         self.len() == 0
     }
 
-    /// Returns the subject of each label, without NULL.
+    /// Returns the subject of each label; none is NULL.
     pub fn subject_ids(&self) -> &Int64Array {
         &self.subject_ids
     }
 
-    /// Returns the last time that may be used for each label, inclusive, in microseconds without a
-    /// time zone and without NULL.
+    /// Returns, for each label, the last time (inclusive) whose data may be used, in microseconds
+    /// without a time zone; none is NULL.
     pub fn prediction_times(&self) -> &TimestampMicrosecondArray {
         &self.prediction_times
     }
@@ -376,7 +385,6 @@ pub(crate) fn list_tasks(names: &[String]) -> Vec<&str> {
     tasks
 }
 
-/// Refuses tasks whose labels have values of different kinds.
 fn check_kinds(path: &Path, names: &[String], parts: &[Labels]) -> Result<()> {
     let mut first: Option<(&str, Vec<LabelKind>)> = None;
     for task in list_tasks(names) {
@@ -394,7 +402,7 @@ fn check_kinds(path: &Path, names: &[String], parts: &[Labels]) -> Result<()> {
                 return Err(Error::file(
                     path,
                     format!(
-                        "labels of several tasks with values of different kinds: {other:?} has {}, {task:?} has {}; give the folder of one task",
+                        "the tasks have labels with values of different kinds ({other:?} has {}, {task:?} has {}); give the folder of one task",
                         say(expected),
                         say(&kinds)
                     ),
@@ -406,16 +414,13 @@ fn check_kinds(path: &Path, names: &[String], parts: &[Labels]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the kinds of values that a file has.
 pub(crate) fn list_kinds(source: &MedsFile) -> Vec<LabelKind> {
     let has = |kind: &LabelKind| source.schema().field_with_name(kind.column()).is_ok();
     LabelKind::ALL.into_iter().filter(has).collect()
 }
 
-/// Reads subjects and times from rows of a file; NULLs are kept.
-///
-/// # Errors
-/// If they have other types, or do not fit 64-bit microseconds.
+/// Reads subjects and times from rows of a file; NULLs are kept. Returns an error if they have
+/// other types, or do not fit 64-bit microseconds.
 pub(crate) fn keys(
     source: &MedsFile,
     batch: &RecordBatch,

@@ -1,4 +1,4 @@
-//! [`Shard`] and the result of reading it: events and static facts of its subjects.
+//! [`Shard`] and the tables it contains: events and static facts of its subjects.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::array::exact::cast_integers;
 use crate::error::{Error, Result};
 use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
 
-/// One file of a data set, of which only the footer has been read. Cheap to clone.
+/// A file of a data set, of which only the footer has been read. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Shard {
     pub(super) dataset: Arc<Dataset>,
@@ -42,7 +42,7 @@ impl Shard {
         self.source().path()
     }
 
-    /// Returns the number of measurements, including static ones, according to the footer.
+    /// Returns the number of measurements, including static facts, according to the footer.
     ///
     /// # Errors
     /// If the footer declares a negative number.
@@ -98,8 +98,7 @@ impl Needed<'_> {
         self.0.is_none_or(|names| names.contains(&name))
     }
 
-    /// Whether a column of events, or the column of static facts derived from the same source, is
-    /// needed.
+    /// Whether a column of events, or the column of static facts from the same source, is needed.
     pub(crate) fn needs_column(&self, name: &str) -> bool {
         self.has_column(name) || self.has_column(&format!("static_{name}"))
     }
@@ -121,8 +120,9 @@ impl Needed<'_> {
 ///
 /// `statics` (axes subject, static) holds the facts without a time: `subject_id`, and on axis 1
 /// `static_code`, `static_code_id`, `static_numeric_value` and the further columns with the prefix
-/// `static_`. A subject with only such facts has an empty list of events, and vice versa.
-/// Measurements of one event, and facts of one subject, keep the order of the file.
+/// `static_`. A subject with only static facts has an empty list of events, and a subject with only
+/// events an empty list of static facts. Measurements of one event, and facts of one subject, keep
+/// the order of the file.
 ///
 /// Codes are dictionaries because each is long and repeated thousands of times: they take a tenth
 /// of the memory of plain strings, and a search for a code compares each dictionary value once.
@@ -138,8 +138,8 @@ pub struct MedsShard {
 }
 
 impl MedsShard {
-    /// Returns all columns as sibling lists, one row per subject: those of `events`, then those of
-    /// `statics`.
+    /// Returns all columns as sibling lists, one row per subject: the columns of `events`, then the
+    /// columns of `statics`.
     ///
     /// The static columns have their own lengths on axis 1, so the batch is not a single ragged
     /// table.
@@ -191,7 +191,7 @@ impl<'a> MeasurementColumns<'a> {
         let not_null = |name: &str, values: &ArrayRef| match values.logical_nulls() {
             Some(nulls) if nulls.null_count() > 0 => {
                 let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
-                Err(source.wrong_value(name, row, "NULL, but a value was expected"))
+                Err(source.wrong_value(name, row, "the value is NULL, but a value is required"))
             }
             _ => Ok(()),
         };
@@ -307,7 +307,6 @@ impl<'a> MeasurementColumns<'a> {
     }
 }
 
-/// Inserts `time_delta_days` after `time`.
 fn insert_deltas(events: RaggedTable) -> Result<RaggedTable> {
     let time = events.column("time")?.values().clone();
     let time: &TimestampMicrosecondArray = time.as_primitive::<TimestampMicrosecondType>();
@@ -334,8 +333,7 @@ fn insert_deltas(events: RaggedTable) -> Result<RaggedTable> {
 
 /// Returns the days between two times in microseconds, ignoring fractions of a second.
 ///
-/// Computed in 64 bits until the end, which is bit-identical to other tools that derive these
-/// columns.
+/// Computed in 64 bits until the end, to be bit-identical to other tools that derive these columns.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -345,7 +343,6 @@ pub(crate) fn delta_days(from: i64, to: i64) -> f32 {
     ((to.saturating_sub(from) / 1_000_000) as f64 / 86_400.0) as f32
 }
 
-/// Merges two ascending lists without duplicates.
 fn merge_sorted(a: &[i64], b: &[i64]) -> Vec<i64> {
     let mut out = Vec::with_capacity(a.len().max(b.len()));
     let (mut i, mut k) = (0, 0);

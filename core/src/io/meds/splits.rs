@@ -6,10 +6,8 @@ use std::path::Path;
 use super::dataset::read_splits;
 use crate::error::{Error, Result};
 
-/// Name of the split that models are trained on.
 pub(crate) const TRAIN: &str = "train";
 
-/// Split names defined by MEDS.
 pub(crate) const KNOWN: [&str; 3] = [TRAIN, "tuning", "held_out"];
 
 /// The splits of a data set, from the folders of its shards or from
@@ -26,17 +24,15 @@ pub(crate) struct Splits {
 pub(crate) enum Place<'a> {
     /// All subjects are in the split of the folder.
     Split(&'a str),
-    /// Each subject is in the split given by the file.
+    /// The file has the split of each subject.
     BySubject,
-    /// No split is given.
+    /// No split is known.
     Unknown,
 }
 
 impl Splits {
-    /// Reads the splits of a data set's folder.
-    ///
-    /// # Errors
-    /// If the file of subjects cannot be read, or has a subject in two splits.
+    /// Reads the splits of a data set's folder. Returns an error if the file of subjects cannot be
+    /// read, or has a subject in two splits.
     pub(crate) fn read_splits(root: &Path) -> Result<Self> {
         let mut names: Vec<String> = KNOWN.iter().map(ToString::to_string).collect();
         let Some(pairs) = read_splits(root)? else {
@@ -54,7 +50,7 @@ impl Splits {
                 return Err(Error::file(
                     root.join("metadata").join("subject_splits.parquet"),
                     format!(
-                        "subject {subject} is in two splits, {:?} and {:?}",
+                        "subject {subject} is in two splits, {:?} and {:?}; assign it to one",
                         names[other], names[number]
                     ),
                 ));
@@ -71,7 +67,6 @@ impl Splits {
         &self.names
     }
 
-    /// Returns the index in [`names`](Self::names) of a subject's split according to the file.
     pub(crate) fn of_subject(&self, subject: i64) -> Option<usize> {
         self.of_subject.as_ref()?.get(&subject).copied()
     }

@@ -40,7 +40,7 @@ pub struct PartSummary {
     pub name: String,
     /// Number of shards.
     pub shards: usize,
-    /// Number of subjects, including those without events.
+    /// Number of subjects, including subjects without events.
     pub subjects: u64,
     /// Number of distinct times of subjects.
     pub events: u64,
@@ -63,14 +63,14 @@ pub struct CodeSummary {
     pub occurrences: Occurrences,
 }
 
-/// Occurrences of a code.
+/// Counts of occurrences of a code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occurrences {
-    /// Number with a time.
+    /// Number of occurrences with a time.
     pub measurements: u64,
-    /// Number without a time.
+    /// Number of occurrences without a time.
     pub statics: u64,
-    /// Number of both with a numeric value.
+    /// Number of occurrences, with or without a time, that have a numeric value.
     pub values: u64,
 }
 
@@ -105,7 +105,7 @@ impl MedsSummary {
     /// Adds the counts of a shard.
     ///
     /// # Errors
-    /// If the shard lacks a MEDS column, or one has another type.
+    /// If the shard lacks a MEDS column, or has it with another type.
     pub fn push(&mut self, shard: &MedsShard) -> Result<()> {
         let (events, within) = (shard.events.layout(1)?, shard.events.layout(2)?);
         let subjects = shard.events.num_rows();
@@ -140,7 +140,7 @@ impl MedsSummary {
         let values = cast(values, &DataType::Float32)?;
         let values = values.as_primitive::<Float32Type>();
         let names = codes.values().as_string::<i32>();
-        // Counts by dictionary key first, so that names are looked up per code, not per
+        // Count by dictionary key first, so that names are looked up per code instead of per
         // measurement.
         let mut found = vec![(0u64, 0u64); names.len()];
         for (key, value) in codes.keys().iter().zip(values) {
@@ -163,7 +163,7 @@ impl MedsSummary {
         Ok(())
     }
 
-    /// Returns the counts of every shard, in the order in which they were added.
+    /// Returns the counts of every shard, in order of addition.
     pub fn shards(&self) -> &[PartSummary] {
         &self.shards
     }

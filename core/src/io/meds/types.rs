@@ -6,8 +6,8 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 
 use crate::table::promote_types;
 
-/// Normalizes a type: drops names and nullability of elements and widths of offsets, which do not
-/// affect values.
+/// Normalizes a type: drops the names and nullability of elements and the width of offsets, which
+/// do not affect values.
 pub fn plain_type(t: &DataType) -> DataType {
     use DataType as T;
     match t {

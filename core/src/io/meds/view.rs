@@ -1,8 +1,8 @@
-//! [`View`]: a column of [`AsOf`] as ranges, which are sliced further before values are copied.
+//! [`View`]: a column of [`AsOf`] as ranges, which are sliced before values are copied.
 
 #![cfg_attr(
     not(feature = "sql"),
-    allow(dead_code, reason = "queries slice more than `AsOf::last`")
+    allow(dead_code, reason = "only queries use more than `AsOf::last`")
 )]
 
 use std::ops::Range;
@@ -27,7 +27,7 @@ pub struct View {
     pub steps: Vec<Step>,
 }
 
-/// An operation on a range that does not need its values.
+/// An operation on a range that does not read its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `start:stop` on axis 1, like a Python slice.
@@ -37,7 +37,7 @@ pub enum Step {
 }
 
 impl View {
-    /// Returns the view with another step.
+    /// Returns the view with one more step.
     pub fn then(&self, step: Step) -> Self {
         let mut view = self.clone();
         view.steps.push(step);
@@ -73,7 +73,7 @@ impl<'a> ShardColumn<'a> {
             2 => Some(table.layout(2)?),
             axis => {
                 return Err(Error::invalid(format!(
-                    "column {name:?} is on axis {axis}; only list columns on axes 1 and 2 can be viewed"
+                    "column {name:?} is on axis {axis}; only list columns on axes 1 and 2 have a view"
                 )));
             }
         };
@@ -85,7 +85,6 @@ impl<'a> ShardColumn<'a> {
 struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,
-    /// The next level of lists, if there is one.
     inner: Option<&'a Layout>,
 }
 
@@ -160,12 +159,12 @@ impl<'a> Ranges<'a> {
         RaggedArray::try_new(labels.len(), axes, gather_parts(&arrays, &parts)?)
     }
 
-    /// Returns the number of elements on axis 1 of some labels.
+    /// Returns the number of elements on axis 1 for some labels.
     pub fn lengths(&self, labels: &[usize]) -> ArrayRef {
         self.map_spans(labels, |span| span.range.len())
     }
 
-    /// Returns the number of non-NULL leaves of some labels.
+    /// Returns the number of non-NULL leaves for some labels.
     pub fn counts(&self, labels: &[usize]) -> ArrayRef {
         self.map_spans(labels, |span| {
             let leaves = span.leaves();
@@ -184,7 +183,7 @@ impl<'a> Ranges<'a> {
 }
 
 /// Splits labels into ranges of at most `rows` labels with at most `leaves` leaves in all views
-/// together; a single label may exceed that.
+/// together. A single label may exceed this limit.
 pub fn stretches(
     views: &[Ranges<'_>],
     labels: usize,
@@ -207,7 +206,7 @@ pub fn stretches(
     out
 }
 
-/// Resolves `start:stop` of a list of `len` elements by Python's rules.
+/// Resolves `start:stop` for a list of `len` elements by Python's rules.
 fn clip_slice(len: usize, start: Option<i64>, stop: Option<i64>) -> (usize, usize) {
     let place = |at: Option<i64>, default: usize| match at {
         None => default,

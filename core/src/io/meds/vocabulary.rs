@@ -16,8 +16,8 @@ use super::file::{MedsFile, string_like};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Field metadata with the [`VocabularyId`] of a column of tokens as a string. Integers without it
-/// are tokens of an unknown vocabulary.
+/// Key of the field metadata that holds the [`VocabularyId`] of a column of tokens. Integers
+/// without it are tokens of an unknown vocabulary.
 pub const VOCABULARY_METADATA: &str = "serrate.vocabulary";
 
 /// Identity of a vocabulary: a hash of its codes and tokens, and the number of rows of an embedding
@@ -94,7 +94,7 @@ impl Vocabulary {
         for (token, code) in &entries {
             if *token == 0 || *token == u32::MAX {
                 return Err(Error::invalid(format!(
-                    "code {code:?} has the token {token}; tokens are 1..=4294967294, 0 is padding"
+                    "code {code:?} has the token {token}; tokens must be from 1 to 4294967294 (0 is padding)"
                 )));
             }
             if let Some(other) = by_code.insert(Arc::clone(code), *token) {
@@ -111,12 +111,11 @@ impl Vocabulary {
     }
 
     /// Reads a MEDS `codes.parquet`: its column `code`, and `code/vocab_index` for the tokens if it
-    /// exists (codes without an index are left out); otherwise tokens follow the order of the
-    /// codes.
+    /// exists (codes without an index are omitted); otherwise tokens follow the order of the codes.
     ///
     /// # Errors
-    /// If the file cannot be read, has no column `code`, or gives a code two tokens, a negative one
-    /// or 0; the message names file, column and row.
+    /// If the file cannot be read, has no column `code`, or gives a code two tokens, a negative
+    /// token or 0; the message names file, column and row.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let source = MedsFile::open(path)?;
@@ -134,7 +133,11 @@ impl Vocabulary {
         let codes = cast(named("code")?, &DataType::Utf8)?;
         let codes = codes.as_string::<i32>();
         if let Some(row) = (0..codes.len()).find(|i| codes.is_null(*i)) {
-            return Err(source.wrong_value("code", row, "NULL, but a code was expected"));
+            return Err(source.wrong_value(
+                "code",
+                row,
+                "the value is NULL, but a code is required",
+            ));
         }
         if index.is_none() {
             return Self::from_codes(codes.iter().flatten());
@@ -152,7 +155,7 @@ impl Vocabulary {
                         source.wrong_value(
                             "code/vocab_index",
                             row,
-                            &format!("{token} is not a token (1..=4294967294, 0 is padding)"),
+                            &format!("{token} is not a token; tokens must be from 1 to 4294967294 (0 is padding)"),
                         )
                     })?;
                 entries.push((token, code.into()));
@@ -195,7 +198,7 @@ impl Vocabulary {
         self.by_code.get(code).copied().unwrap_or(0)
     }
 
-    /// Returns the tokens of an array of strings (plain, large, view or dictionary); NULL stays
+    /// Returns the tokens of an array of strings (plain, large, view or dictionary). NULL stays
     /// NULL, unknown codes are 0. Each dictionary value is looked up once.
     ///
     /// # Errors
@@ -223,10 +226,11 @@ impl Vocabulary {
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
     }
 
-    /// Returns the number of tokens, including the padding 0, if a table with an entry per token
-    /// takes memory in proportion to the codes: a file of a few bytes may have the token 2^32 - 2.
+    /// Returns the number of tokens, including the padding 0, if the memory of a table with an
+    /// entry per token is proportional to the number of codes; a small file may have the token 2^32
+    /// - 2.
     pub(crate) fn dense_size(&self) -> Option<usize> {
-        /// Limit of unused tokens, in addition to 15 per code.
+        /// Maximum number of unused tokens, in addition to 15 per code.
         const GAPS: usize = 1 << 20;
         let most = self.len().saturating_mul(16).saturating_add(GAPS);
         usize::try_from(self.id.size).ok().filter(|size| *size <= most)
@@ -247,13 +251,12 @@ impl Vocabulary {
         self.entries.iter().map(|(token, code)| (code.as_ref(), *token))
     }
 
-    /// Returns the identity, which is equal for equal codes and tokens.
+    /// Returns the identity; equal codes and tokens have equal identities.
     pub fn id(&self) -> VocabularyId {
         self.id
     }
 }
 
-/// Equal if codes and tokens are equal.
 impl PartialEq for Vocabulary {
     fn eq(&self, other: &Self) -> bool {
         self.entries == other.entries
@@ -268,7 +271,7 @@ fn u32_token(token: u64) -> Result<u32> {
     })
 }
 
-/// FNV-1a over tokens, lengths and bytes: stable across machines and versions.
+/// Computes FNV-1a over tokens, lengths and bytes, which is stable across machines and versions.
 fn hash_entries(entries: &[(u32, Arc<str>)]) -> u64 {
     let mut h = 0xcbf2_9ce4_8422_2325u64;
     let mut eat = |bytes: &[u8]| {

@@ -34,7 +34,7 @@ pub(super) struct Measurement {
 
 impl Builder {
     /// Adds a measurement. Returns false without adding it if it is out of order: another subject
-    /// came in between, or its time is before that of the last event.
+    /// came in between, or its time is before the last event.
     #[inline]
     pub(super) fn push(&mut self, row: Measurement) -> bool {
         if self.subjects.last() != Some(&row.subject) && !self.begin_subject(row.subject) {
@@ -53,7 +53,7 @@ impl Builder {
         self.push_measured(time, &[row.token], &[value])
     }
 
-    /// Like [`push`](Self::push), for several measurements of one subject at one time, each with a
+    /// Adds measurements like [`push`](Self::push): several of one subject at one time, each with a
     /// token and a value that is finite or NaN.
     #[inline]
     pub(super) fn push_run(

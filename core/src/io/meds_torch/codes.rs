@@ -37,11 +37,10 @@ pub(super) struct CodeEntry {
     /// Values are scaled as `(value - mean) / std`.
     pub(super) mean: f64,
     pub(super) std: f64,
-    /// Whether mean and standard deviation are known; values of the code are NULL otherwise.
+    /// Whether mean and standard deviation are known; otherwise the values of the code are NULL.
     pub(super) scaled: bool,
 }
 
-/// Precision in which values are scaled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arithmetic {
     Raw,
@@ -53,9 +52,7 @@ pub(super) enum Arithmetic {
 pub(super) struct CohortCodes {
     by_code: HashMap<Arc<str>, CodeEntry>,
     pub(super) arithmetic: Arithmetic,
-    /// The narrowest unsigned type that holds all tokens.
     pub(super) token_type: DataType,
-    /// The rows of `codes.parquet`.
     table: RecordBatch,
 }
 
@@ -75,7 +72,7 @@ impl CohortCodes {
             VocabularyFrom::File => {
                 return Err(Error::file(
                     path,
-                    "the file does not exist, but the vocabulary is to be taken from it",
+                    "the file does not exist, but the options take the vocabulary from it; add it, or take the vocabulary from the train split",
                 ));
             }
         };
@@ -137,7 +134,6 @@ impl CohortCodes {
     }
 }
 
-/// The existing `codes.parquet`, if any.
 struct OldCodes {
     path: std::path::PathBuf,
     table: Option<RecordBatch>,
@@ -208,7 +204,6 @@ impl OldCodes {
     }
 }
 
-/// Mean and standard deviation of the values of each code.
 struct Scales {
     mean: Vec<Option<f64>>,
     std: Vec<Option<f64>>,
@@ -216,7 +211,7 @@ struct Scales {
 }
 
 impl Scales {
-    /// Uses only the file.
+    /// Reads the means and deviations from the file only.
     fn by_file(old: &OldCodes) -> Result<Self> {
         let arithmetic = Arithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =
@@ -231,7 +226,7 @@ impl Scales {
             return Err(Error::file(
                 &old.path,
                 format!(
-                    "normalization by this file needs the columns {MEAN} and {STD}, or {n}, {sum} and {sum_sqd}"
+                    "the file lacks columns for normalization; add {MEAN} and {STD}, or {n}, {sum} and {sum_sqd}"
                 ),
             ));
         };
@@ -241,7 +236,8 @@ impl Scales {
         Ok(Self { mean, std, arithmetic })
     }
 
-    /// Uses means and deviations of the file if it has them, otherwise those of the train split.
+    /// Reads means and deviations from the file if it has them, else computes them from the train
+    /// split.
     fn new(
         old: &OldCodes,
         fitted: Option<&Fitted>,
@@ -291,7 +287,7 @@ impl Scales {
 }
 
 /// Returns the sums as stored by meds-torch-data.
-#[expect(clippy::cast_possible_truncation, reason = "it stores 32 bits")]
+#[expect(clippy::cast_possible_truncation, reason = "meds-torch-data stores 32 bits")]
 fn stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
     if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }
 }
@@ -311,7 +307,6 @@ fn to_f32(n: u64) -> f32 {
     n as f32
 }
 
-/// Returns the narrowest unsigned type for integers up to `most`.
 fn narrowest_type(most: u64) -> DataType {
     match most {
         0..=0xff => DataType::UInt8,

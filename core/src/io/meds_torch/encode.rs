@@ -26,7 +26,7 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
                 return Err(Error::file(
                     source.path(),
                     format!(
-                        "it would be written as {name:?}, as would {}; rename one of them",
+                        "the shard and {} would both be written as {name:?}; rename one of them",
                         other.display()
                     ),
                 ));
@@ -38,16 +38,16 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
 }
 
 pub(super) struct EncodedShard {
-    /// Parts by name; only those with rows, but at least one.
+    /// Parts by name: all parts with rows, or one without.
     pub(super) parts: Vec<(String, Builder)>,
     /// Number of measurements per code that is not in the vocabulary.
     pub(super) unknown: BTreeMap<String, u64>,
-    /// Whether the rows were out of order and have been sorted.
     pub(super) sorted: bool,
 }
 
 impl EncodedShard {
-    /// Refuses subjects that another shard has, too; this is shard `i` of the data set.
+    /// Returns an error for a subject that is also in another shard; this is shard `i` of the data
+    /// set.
     pub(super) fn check_subjects(
         &self,
         dataset: &MedsDataset,
@@ -68,9 +68,9 @@ pub(super) struct Encoder<'a> {
 }
 
 enum RowTarget {
-    /// Tensors, as long as rows are in order.
+    /// Build tensors, as long as rows are in order.
     Build,
-    /// A list that will be sorted.
+    /// Collect rows, to sort them later.
     Collect(Vec<Measurement>),
 }
 
@@ -81,8 +81,9 @@ impl Encoder<'_> {
             return Ok(encoded);
         }
         let encoded = self.read(source, names, RowTarget::Collect(Vec::new()))?;
-        encoded
-            .ok_or_else(|| Error::file(source.path(), "the file changed while it was being read"))
+        encoded.ok_or_else(|| {
+            Error::file(source.path(), "the file changed while it was being read; read it again")
+        })
     }
 
     /// Returns `None` if the rows are out of order.
@@ -173,7 +174,7 @@ impl Encoder<'_> {
         Ok(Some(EncodedShard { parts, unknown, sorted }))
     }
 
-    /// Computes tokens and values of the rows of a chunk, and which rows are dropped.
+    /// Computes the tokens and values of the rows of a chunk, and which rows are dropped.
     fn translate_codes(
         &self,
         source: &MedsFile,
@@ -258,7 +259,7 @@ impl Encoder<'_> {
             "code",
             chunk.first_row.saturating_add(row),
             &format!(
-                "{code:?} is not among the {} codes of the vocabulary; drop such measurements or give them the token 0",
+                "{code:?} is not among the {} codes of the vocabulary; drop measurements of unknown codes, or give them the token 0",
                 self.codes.len()
             ),
         )
@@ -331,9 +332,8 @@ fn count_missed(
     missed.clear();
 }
 
-/// Finds the part of a shard to which a subject belongs.
+/// Determines which part of a shard a subject belongs to.
 struct SplitRoute<'a> {
-    /// The splits; `None` if there is only one part.
     of: Option<&'a Splits>,
     subject: Option<i64>,
     to: usize,
@@ -350,7 +350,7 @@ impl SplitRoute<'_> {
                 Error::file(
                     source.path(),
                     format!(
-                        "subject {subject} is in no split: the folder of the shard is not named like a split, and metadata/subject_splits.parquet does not list the subject"
+                        "subject {subject} is in no split, because the folder of the shard does not have the name of a split and metadata/subject_splits.parquet does not list the subject; add it there"
                     ),
                 )
             })?;

@@ -11,10 +11,8 @@ use crate::error::{Error, Result};
 use crate::io::meds::file::MedsFile;
 use crate::io::meds::{MedsChunk, MedsDataset, Place, Splits, TRAIN, Values};
 
-/// Statistics of one code.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CodeCounts {
-    /// Number of measurements.
     pub(super) rows: u64,
     /// Number of subjects. A subject in two shards is counted twice.
     pub(super) subjects: u64,
@@ -23,7 +21,7 @@ pub(super) struct CodeCounts {
     /// Sums of the values and of their squares, in 64 bits.
     pub(super) sum: f64,
     pub(super) sum_sqd: f64,
-    /// The same in the arithmetic of meds-torch-data; see [`Compensated`].
+    /// The same sums in 32 bits, added in the way of meds-torch-data; see [`Compensated`].
     pub(super) single_sum: f32,
     pub(super) single_sum_sqd: f32,
 }
@@ -36,8 +34,8 @@ pub(super) struct Fitted {
     pub(super) double: bool,
 }
 
-/// A compensated 32-bit sum (Kahan). polars adds like this within a shard, as long as it does not
-/// divide the rows among threads, which affects the last place; sums of shards are added plainly.
+/// A compensated 32-bit sum (Kahan). Polars adds in this way within a shard, unless it divides the
+/// rows among threads, which affects the last digit; sums of shards are added without compensation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Compensated {
     sum: f32,
@@ -58,7 +56,8 @@ impl Compensated {
     }
 }
 
-/// Statistics while a shard is read, one cache line per code because codes come in any order.
+/// Statistics while a shard is read. They take one cache line per code, because codes come in any
+/// order.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct RunningCounts {
@@ -103,7 +102,6 @@ impl SummedNumber for f64 {
     }
 }
 
-/// The rows of a shard that belong to the train split.
 #[derive(Clone, Copy)]
 enum TrainRows {
     All,
@@ -111,10 +109,8 @@ enum TrainRows {
 }
 
 impl Fitted {
-    /// Reads the train split once, `jobs` shards at a time.
-    ///
-    /// # Errors
-    /// If the data set has splits but none named `train`, or a shard cannot be read.
+    /// Reads the train split once, `jobs` shards at a time. Returns an error if the data set has
+    /// splits but none named `train`, or a shard cannot be read.
     pub(super) fn fit(dataset: &MedsDataset, splits: &Splits, jobs: usize) -> Result<Self> {
         let sources = dataset.sources();
         let unknown =
@@ -141,7 +137,10 @@ impl Fitted {
             match ShardFit::read(source, splits, false)? {
                 Some(fit) => Ok(fit),
                 None => ShardFit::read(source, splits, true)?.ok_or_else(|| {
-                    Error::file(source.path(), "the file changed while it was being read")
+                    Error::file(
+                        source.path(),
+                        "the file changed while it was being read; read it again",
+                    )
                 }),
             }
         };
@@ -196,8 +195,8 @@ impl Keys {
 }
 
 impl ShardFit {
-    /// Returns `None` if a subject occurs again later in the file; only `scattered` counts that
-    /// correctly.
+    /// Reads the counts of a shard's codes. Returns `None` if a subject occurs again after another
+    /// one, unless `scattered`, which counts such subjects once.
     fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };

@@ -1,4 +1,4 @@
-//! [`MedsFolder`]: reads MEDS data and tensorized cohorts alike.
+//! [`MedsFolder`]: a MEDS data set or a tensorized cohort.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ impl MedsFolder {
     /// columns.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] past the last shard; otherwise those of
+    /// [`Error::OutOfRange`] past the last shard; otherwise the errors of
     /// [`Shard::read`](crate::io::meds::Shard::read) and of [`TensorizedCohort::read_meds`].
     pub fn read(&self, index: usize, options: &MedsOptions) -> Result<MedsShard> {
         self.read_needed(index, options, Needed::ALL)

@@ -1,13 +1,13 @@
 //! Tensorized cohorts: folders for meds-torch-data's `MEDSPytorchDataset`.
 //!
-//! [`tensorize`] writes one from a MEDS data set; [`TensorizedCohort`] reads one, whichever tool
-//! wrote it, as the tables of a MEDS data set.
+//! [`tensorize`] writes a cohort from a MEDS data set; [`TensorizedCohort`] reads a cohort, written
+//! by any tool, as the tables of a MEDS data set.
 //!
 //! ```text
 //! data/train/0.nrt                              code, numeric_value per measurement; time_delta_days per event
 //! tokenization/schemas/train/0.parquet          one row per row of the tensors: subject_id, static_code,
 //!                                               static_numeric_value, start_time, time, measurements_per_event
-//! metadata/codes.parquet                        code, code/vocab_index, what is known of the code
+//! metadata/codes.parquet                        code, code/vocab_index, and further columns about the code
 //! ```
 //!
 //! Row `i` of a schema file describes row `i` of the tensors. Subjects with only static facts are
@@ -35,7 +35,6 @@ pub use tensorize::{ShardReport, TensorizeReport, tensorize};
 pub(crate) const TENSORS: &str = "data";
 pub(crate) const SCHEMAS: &str = "tokenization/schemas";
 
-/// Returns the split of a shard, the first part of its name.
 fn split_of(name: &str) -> &str {
     name.split('/').next().unwrap_or_default()
 }
@@ -46,43 +45,43 @@ pub enum VocabularyFrom {
     /// `code/vocab_index` of `metadata/codes.parquet` if it exists, otherwise the train split.
     #[default]
     FileOrTrain,
-    /// `metadata/codes.parquet`, with its codes in order if it has no `code/vocab_index`.
+    /// `metadata/codes.parquet`; without `code/vocab_index`, its codes in order.
     File,
-    /// The codes of the train split in byte order, from 1 on.
+    /// The codes of the train split in byte order, with tokens from 1.
     Train,
 }
 
 /// Handling of measurements whose code is not in the vocabulary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unknown {
-    /// Drops them, and events or subjects that have nothing else.
+    /// Drops them, and events or subjects without other measurements.
     #[default]
     Drop,
     /// Gives them the token 0, which is also padding; their values are NaN if values are
     /// normalized.
     Zero,
-    /// Reports the first one as an error.
+    /// Returns an error for the first one.
     Refuse,
 }
 
-/// Normalization of values: `(value - mean) / std` of their code.
+/// Normalization of values as `(value - mean) / std` of their code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Normalize {
     /// No normalization.
     #[default]
     No,
-    /// By `values/mean` and `values/std` of `metadata/codes.parquet`; missing ones are computed
+    /// Uses `values/mean` and `values/std` of `metadata/codes.parquet`; missing ones are computed
     /// from the train split with the arithmetic of meds-torch-data: 32-bit sums unless some code
-    /// has more than 65,535 values. Codes with a large mean relative to their deviation lose some
-    /// or all digits in that arithmetic.
+    /// has more than 65,535 values. In this arithmetic, codes with a large mean relative to their
+    /// deviation lose some or all digits.
     ///
     /// Values of the sample data set in `tests/data` are bit-identical. On large data, 32-bit sums,
-    /// and with them scaled values, differ by one or two units in the last place: the sums of
-    /// meds-torch-data depend on its number of threads, these do not.
+    /// and so scaled values, differ by one or two units in the last place, because the sums of
+    /// meds-torch-data depend on its number of threads.
     Compatible,
     /// Like `Compatible`, in 64 bits.
     Exact,
-    /// By `metadata/codes.parquet` alone, in 64 bits: `values/mean` and `values/std`, otherwise
+    /// Uses only `metadata/codes.parquet`, in 64 bits: `values/mean` and `values/std`, otherwise
     /// `values/n_occurrences`, `values/sum` and `values/sum_sqd`.
     ByFile,
 }
@@ -96,13 +95,13 @@ pub struct TensorizeOptions {
     pub unknown: Unknown,
     /// Normalization of values.
     pub normalize: Normalize,
-    /// Replaces an existing tensorized cohort; otherwise it is an error.
+    /// Whether to replace an existing tensorized cohort, which is otherwise an error.
     pub overwrite: bool,
-    /// Number of shards processed concurrently, each in memory; 0 means the number of cores, at
+    /// Number of shards to process concurrently, each in memory; 0 means the number of cores, at
     /// most 8.
     pub jobs: usize,
     /// Whether a subject may have measurements in several shards, each of which then has a row for
-    /// it. By default this is an error that names both, as in [reading](crate::io::meds).
+    /// it. By default this is an error that names both shards, as in [reading](crate::io::meds).
     pub shared_subjects: bool,
 }
 

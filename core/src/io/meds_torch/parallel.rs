@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 /// Runs `work` on 0..`count` with `jobs` threads and passes the results to `take` in order.
 ///
 /// At most two results per thread wait for their turn, so memory does not depend on `count`. After
-/// the first error no new work is started; the error of the lowest number is returned.
+/// the first error no new work is started; the error of the smallest index is returned.
 pub(super) fn run_in_order<T: Send>(
     count: usize,
     jobs: usize,

@@ -54,13 +54,15 @@ impl TensorizedCohort {
         if schemas.is_empty() {
             return Err(Error::file(
                 root.join(SCHEMAS),
-                "there is no *.parquet file; a tensorized cohort has its schema files here",
+                "the folder has no *.parquet file; a tensorized cohort has its schema files here",
             ));
         }
         if let Some(name) = tensors.iter().find(|n| !schemas.contains(n)) {
             return Err(Error::file(
                 root.join(TENSORS).join(format!("{name}.nrt")),
-                format!("{SCHEMAS}/{name}.parquet, which describes its rows, is missing"),
+                format!(
+                    "the schema file {SCHEMAS}/{name}.parquet, which describes its rows, is missing"
+                ),
             ));
         }
         let shards = schemas
@@ -121,7 +123,10 @@ impl TensorizedCohort {
     pub fn vocabulary(&self) -> Result<&Vocabulary> {
         self.vocabulary.as_ref().ok_or_else(|| {
             let path = self.root.join("metadata").join("codes.parquet");
-            Error::file(path, "the file does not exist, so the codes of the tokens are unknown")
+            Error::file(
+                path,
+                "the file does not exist, so the codes of the tokens are unknown; add it",
+            )
         })
     }
 
@@ -169,7 +174,7 @@ pub struct CohortShard {
 
 /// Tensors and schema file of one shard, with the same subject per row.
 ///
-/// Columns of `events` (axes subject, event, measurement), as they are in the files:
+/// Columns of `events` (axes subject, event, measurement), as in the files:
 ///
 /// | column | axis | type | |
 /// |---|---|---|---|
@@ -178,7 +183,7 @@ pub struct CohortShard {
 /// | `time` | 1 | Timestamp(µs) | |
 /// | `time_delta_days` | 1 | Float32 | NaN in a subject's first event |
 /// | `code` | 2 | Int64 | token |
-/// | `numeric_value` | 2 | Float32 | NaN where there is none |
+/// | `numeric_value` | 2 | Float32 | NaN if missing |
 ///
 /// `statics` (axes subject, static) has `subject_id`, `static_code` (UInt32) and
 /// `static_numeric_value` (Float32). Values of the tensors are not copied.
@@ -192,7 +197,7 @@ pub struct CohortTables {
     pub statics: RaggedTable,
 }
 
-/// What the tensors and the schema file of a shard disagree on.
+/// A difference between the tensors and the schema file of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mismatch {
     /// The number of events of a row.
@@ -230,8 +235,8 @@ impl CohortShard {
         &self.schema
     }
 
-    /// Opens the tensors as they are: their rows correspond to those of the schema file only if the
-    /// numbers of rows agree.
+    /// Opens the tensors as stored: their rows correspond to the rows of the schema file only if
+    /// the numbers of rows are equal.
     ///
     /// # Errors
     /// If the file cannot be read or is not an `.nrt` file.
@@ -245,13 +250,14 @@ impl CohortShard {
     /// meds-torch-data, become rows without events.
     ///
     /// # Errors
-    /// If a file cannot be read, lacks a column or has one of another type, or the two files
-    /// disagree in the number of rows, of events of a row, or of measurements of an event.
+    /// If a file cannot be read, lacks a column or has a column of another type, or the two files
+    /// differ in the number of rows, of events of a row, or of measurements of an event.
     pub fn read(&self) -> Result<CohortTables> {
         self.read_noting(&mut None)
     }
 
-    /// Same as [`read`](Self::read); after an error, `mismatch` is what the two files disagree on.
+    /// Reads like [`read`](Self::read); after an error, `mismatch` is the difference between the
+    /// files.
     pub(crate) fn read_noting(&self, mismatch: &mut Option<Mismatch>) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
         let events = self.read_events(&schema, mismatch)?;
@@ -286,7 +292,7 @@ impl CohortShard {
         let aligned = tensors.num_rows() == schema.rows;
         if !aligned && tensors.num_rows() != with_events {
             return Err(wrong(format!(
-                "{} rows; expected {} as in {}, or {with_events} if rows without events are omitted",
+                "the file has {} rows; expected {} as in {}, or {with_events} if rows without events are omitted",
                 tensors.num_rows(),
                 schema.rows,
                 self.schema.display()
@@ -300,7 +306,7 @@ impl CohortShard {
             if found != *expected {
                 *mismatch = Some(Mismatch::Events);
                 return Err(wrong(format!(
-                    "row {next} has {found} events; row {row} of {} has {expected} times",
+                    "row {next} has {found} events, but row {row} of {} has {expected} times",
                     self.schema.display()
                 )));
             }
@@ -321,7 +327,7 @@ impl CohortShard {
             if let Some(event) = (0..inner.lists()).find(differs) {
                 *mismatch = Some(Mismatch::Measurements);
                 return Err(wrong(format!(
-                    "event {event} of the shard has {} measurements; measurements_per_event in {} is {}",
+                    "event {event} of the shard has {} measurements, but measurements_per_event in {} is {}",
                     inner.length(event),
                     self.schema.display(),
                     counts.value(event)
@@ -357,7 +363,7 @@ impl SchemaFile {
         let required =
             |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
         let lists = |name: &str, values: &ArrayRef, leaf: DataType| -> Result<RaggedArray> {
-            // A column without any list has type Null.
+            // A column without any list has the type Null.
             let list = Field::new_list_field(leaf.clone(), true);
             let values = match values.data_type() {
                 DataType::Null => &source.cast(name, values, &DataType::List(list.into()))?,
@@ -381,7 +387,11 @@ impl SchemaFile {
         let subjects = source.cast("subject_id", required("subject_id")?, &DataType::Int64)?;
         if let Some(nulls) = subjects.nulls().filter(|n| n.null_count() > 0) {
             let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
-            return Err(source.wrong_value("subject_id", row, "NULL, but a value was expected"));
+            return Err(source.wrong_value(
+                "subject_id",
+                row,
+                "the value is NULL, but a value is required",
+            ));
         }
         let start_time = batch.column_by_name("start_time");
         Ok(Self {
@@ -424,7 +434,7 @@ impl SchemaFile {
         let none =
             || Layout::from(Offsets::I32(arrow::buffer::OffsetBuffer::new_zeroed(self.rows)));
         let layout = match &self.static_code {
-            // The narrowest offsets, regardless of their width in the file.
+            // Use the narrowest offsets, regardless of their width in the file.
             Some(codes) => {
                 let layout = codes.axis(1)?.layout();
                 Offsets::from_lengths((0..self.rows).map(|row| layout.length(row)))?.into()
@@ -495,7 +505,7 @@ impl CodeDictionary {
         let size = vocabulary.id().size();
         if vocabulary.dense_size().is_none() {
             return Err(Error::invalid(format!(
-                "the largest token of the vocabulary is {}, for {} codes; number the codes in metadata/codes.parquet without such gaps",
+                "the largest token of the vocabulary is {}, but it has {} codes; number the codes in metadata/codes.parquet without such gaps",
                 size - 1,
                 vocabulary.len()
             )));
@@ -575,7 +585,6 @@ impl CodeDictionary {
     }
 }
 
-/// Returns the column with a field that is not nullable.
 fn require_values(column: &Column) -> Column {
     let field = Field::new(column.name(), column.data_type().clone(), false);
     Column::with_field(Arc::new(field), column.axis(), column.values().clone())
@@ -584,13 +593,16 @@ fn require_values(column: &Column) -> Column {
 /// Casts tokens to 32 bits; NULL becomes 0.
 fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
     let wide = cast_integers(values).map_err(|e| match e {
-        Inexact::Cast(e) => Error::invalid(format!("codes are tokens (0..=4294967295): {e}")),
+        Inexact::Cast(e) => {
+            Error::invalid(format!("codes must be tokens from 0 to 4294967295: {e}"))
+        }
         _ => Error::type_of("codes", "integers", values.data_type()),
     })?;
     let token = |token: Option<i64>| {
         let token = token.unwrap_or(0);
-        u32::try_from(token)
-            .map_err(|_| Error::invalid(format!("code {token} is not a token (0..=4294967295)")))
+        u32::try_from(token).map_err(|_| {
+            Error::invalid(format!("code {token} is not a token from 0 to 4294967295"))
+        })
     };
     wide.iter().map(|t| token(t).map(Some)).collect()
 }

@@ -1,4 +1,4 @@
-//! The schema files of tensors: subjects of the rows, times of their events, and their static
+//! The schema files of tensors: the subjects of the rows, their event times, and their static
 //! facts.
 
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
 /// Writes the schema file of a shard. A subject without events has no `start_time` and NULL lists
-/// of times; one without static facts has NULL lists of those.
+/// of times; a subject without static facts has NULL lists of facts.
 pub(super) fn write(path: &Path, shard: &Builder, token_type: &DataType) -> Result<()> {
     let starts = std::iter::once(0).chain(shard.event_ends.iter().copied());
     let start_time: TimestampMicrosecondArray = starts
@@ -37,7 +37,12 @@ pub(super) fn write(path: &Path, shard: &Builder, token_type: &DataType) -> Resu
         .map(|end| {
             let length = end - std::mem::replace(&mut last, *end);
             u32::try_from(length).map(Some).map_err(|_| {
-                Error::file(path, format!("an event has {length} measurements, more than 2^32 - 1"))
+                Error::file(
+                    path,
+                    format!(
+                        "an event has {length} measurements, but at most 2^32 - 1 are supported"
+                    ),
+                )
             })
         })
         .collect::<Result<_>>()?;

@@ -21,17 +21,15 @@ use crate::table::RaggedTable;
 pub(crate) struct Tables {
     /// Shards of the selected split, or all, in the order of the data set.
     pub(crate) shards: Vec<CohortTables>,
-    /// Names of all shards, including those of other splits.
+    /// Names of all shards, including other splits.
     pub(crate) names: Vec<String>,
-    /// Measurements per unknown code, in the files that were read.
+    /// Number of measurements per unknown code, in the files that were read.
     pub(crate) unknown: BTreeMap<String, u64>,
 }
 
-/// Builds what [`TensorizedCohort::open`](super::TensorizedCohort) would read from the output of
-/// [`tensorize`](super::tensorize): the same shards, rows, events, tokens and static facts.
-///
-/// # Errors
-/// See [`tensorize`](super::tensorize), except for errors of its folder.
+/// Builds the tables that [`TensorizedCohort::open`](super::TensorizedCohort) would read from the
+/// output of [`tensorize`](super::tensorize): the same shards, rows, events, tokens and static
+/// facts. For errors see [`tensorize`](super::tensorize), except for errors of its folder.
 pub(crate) fn tensorize_in_memory(
     dataset: &MedsDataset,
     split: Option<&str>,
@@ -94,6 +92,5 @@ impl Builder {
 
 fn offsets_from_ends(ends: &[i64]) -> Result<Offsets> {
     let starts = std::iter::once(&0).chain(ends);
-    // The builder produces ascending ends.
     Offsets::from_lengths(starts.zip(ends).map(|(a, b)| usize::try_from(b - a).unwrap_or(0)))
 }

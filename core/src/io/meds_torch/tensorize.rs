@@ -21,7 +21,7 @@ use crate::io::safetensors::{SaveOptions, write_tensors};
 /// Result of a conversion.
 #[derive(Clone, Debug, Default)]
 pub struct TensorizeReport {
-    /// The shards written, in the order of those read.
+    /// The written shards, in the order of the shards read.
     pub shards: Vec<ShardReport>,
     /// Number of codes in the vocabulary.
     pub codes: usize,
@@ -29,11 +29,11 @@ pub struct TensorizeReport {
     pub unknown: BTreeMap<String, u64>,
     /// Shards whose rows were not ordered by subject and time and have been sorted.
     pub unsorted: Vec<String>,
-    /// Whether the data set has no splits; all of it was then used for training.
+    /// Whether the data set has no splits; all of it is then in the train split.
     pub no_splits: bool,
 }
 
-/// Counts of one shard written.
+/// Counts of one written shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardReport {
     /// Name with the split in front: `train/0`.
@@ -84,11 +84,11 @@ impl TensorizeReport {
 /// Converts a MEDS data set to a folder for meds-torch-data's `MEDSPytorchDataset`.
 ///
 /// * One `data/<shard>.nrt` per shard, with `code` (Int64) and `numeric_value` (Float32) per
-///   measurement and `time_delta_days` (Float32) per event: whole seconds since the previous event /
-///   86,400, NaN for the first event of a subject. Missing and infinite values are NaN; the data set
-///   may lack a column of values.
+///   measurement and `time_delta_days` (Float32) per event: whole seconds since the previous event
+///   / 86,400, NaN for the first event of a subject. Missing and infinite values are NaN; the data
+///   set may lack a column of values.
 /// * One `tokenization/schemas/<shard>.parquet` with the same rows. It has the exact times, which
-///   cannot be rebuilt from the deltas.
+///   the deltas do not determine.
 /// * `metadata/codes.parquet`: the vocabulary, the columns of the data set's own file, and the
 ///   statistics of the train split if it was read for the vocabulary or for normalization.
 ///
@@ -98,15 +98,16 @@ impl TensorizeReport {
 /// the split. A subject without any remaining measurement is dropped.
 ///
 /// Each shard is read once, and the train split twice if statistics are computed. Memory holds the
-/// shards processed concurrently. The folder appears whole or not at all.
+/// shards processed concurrently. The folder appears only when it is complete.
 ///
 /// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the
 /// conversion.
 ///
 /// # Errors
 /// If the folder exists and is not empty (with `overwrite`: has anything but a tensorized cohort),
-/// the data cannot be read, a subject has no split or is in two shards, a code is unknown and
-/// refused, two shards get the same name, or `progress` stopped the conversion.
+/// the data cannot be read, a subject has no split or is in two shards, a code is unknown under
+/// [`Unknown::Refuse`](super::Unknown::Refuse), two shards get the same name, or `progress` stopped
+/// the conversion.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -227,7 +228,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
     let names = entries
         .map(|entry| Ok(entry.map_err(|e| Error::io(out, e))?.file_name()))
         .collect::<Result<Vec<_>>>()?;
-    // The next writer removes what a killed writer left.
+    // The next writer removes the temporary files of a killed writer.
     let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
     if names.is_empty() {
         return Ok(());
@@ -239,18 +240,18 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
     if canonical(root)?.starts_with(canonical(out)?) {
         return Err(Error::file(
             out,
-            "the data set is read from this folder; write to another one",
+            "the data set is read from this folder; write to another folder",
         ));
     }
     match names.iter().find(|n| !COHORT.iter().any(|c| *n == c)) {
         Some(other) => Err(Error::file(
             out,
             format!(
-                "the folder has {:?}, which is not part of a tensorized cohort, so it is not replaced; remove it, or write to another folder",
+                "the folder has {:?}, which is not part of a tensorized cohort, so the folder is not replaced; remove it, or write to another folder",
                 other.to_string_lossy()
             ),
         )),
-        // A raw data set has folders of the same names.
+        // A raw data set has folders with the same names.
         None if !TensorizedCohort::is_at(out) => Err(Error::file(
             out,
             "the folder is not a tensorized cohort (it has no tokenization/schemas), so it is not replaced; remove it, or write to another folder",

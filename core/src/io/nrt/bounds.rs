@@ -9,7 +9,7 @@ use crate::array::Offsets;
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
-/// One axis of a file: the tensor of its bounds, which is read on demand, and its lengths.
+/// One axis of a file: its lengths, and the tensor of its bounds, which is read on demand.
 #[derive(Clone, Debug)]
 pub(super) struct FileAxis {
     pub(super) tensor: TensorEntry,
@@ -19,7 +19,6 @@ pub(super) struct FileAxis {
     pub(super) elements: usize,
 }
 
-/// Whether a type is allowed for bounds.
 pub(super) fn is_integer(dtype: Dtype) -> bool {
     matches!(
         dtype,
@@ -66,7 +65,7 @@ macro_rules! with_integer {
                 type $T = i32;
                 $body
             }
-            // Other types are refused when the file is opened.
+            // Other types are an error when the file is opened.
             _ => {
                 type $T = i64;
                 $body
@@ -75,7 +74,6 @@ macro_rules! with_integer {
     };
 }
 
-/// An integer type that bounds may have.
 trait BoundInt: Sized + Copy {
     fn read(bytes: &[u8]) -> Option<i64>;
 }
@@ -93,7 +91,7 @@ macro_rules! impl_bound_int {
 }
 impl_bound_int!(u8, u16, u32, u64, i8, i16, i32, i64);
 
-/// Reads the bound at `index` and no other.
+/// Reads only the bound at `index`.
 pub(super) fn bound_at(
     file: &SafetensorsFile,
     tensor: &TensorEntry,
@@ -103,7 +101,7 @@ pub(super) fn bound_at(
     let bytes = file.source().read(range)?;
     let value = with_integer!(tensor.dtype(), T => T::read(&bytes));
     value.and_then(|v| usize::try_from(v).ok()).ok_or_else(|| {
-        bound_error(file, tensor, index, "it is negative or does not fit 63 bits".into())
+        bound_error(file, tensor, index, "the bound is negative or does not fit 63 bits".into())
     })
 }
 
@@ -117,20 +115,21 @@ fn bound_error(
 }
 
 impl FileAxis {
-    /// Returns where list `list` starts on this axis: the bound before it. Reads only that bound
-    /// and checks it against the number of elements.
+    /// Returns the start of list `list` on this axis, which is the bound before it. Reads only that
+    /// bound and checks it against the number of elements.
     pub(super) fn start_of(&self, file: &SafetensorsFile, list: usize) -> Result<usize> {
         let Some(index) = list.checked_sub(1) else { return Ok(0) };
         let bound = bound_at(file, &self.tensor, index)?;
         if bound > self.elements {
-            let message = format!("{bound} is more than the {} values of its axis", self.elements);
+            let message =
+                format!("the bound {bound} exceeds the {} values of its axis", self.elements);
             return Err(bound_error(file, &self.tensor, index, message));
         }
         Ok(bound)
     }
 
-    /// Returns the elements held by `lists`, from the start of the first to the end of the last
-    /// list; an empty range gives an empty window at its start. Reads two bounds.
+    /// Returns the elements of `lists`, from the start of the first to the end of the last list; an
+    /// empty range gives an empty window at its start. Reads two bounds.
     #[cfg(feature = "object_store")]
     pub(super) fn read_window(
         &self,
@@ -139,17 +138,16 @@ impl FileAxis {
     ) -> Result<Range<usize>> {
         let elements = self.start_of(file, lists.start)?..self.start_of(file, lists.end)?;
         if elements.start > elements.end {
-            // A bound decreases; this names it.
+            // A bound decreases; `offsets` returns an error that names it.
             return self.offsets(file, lists, true).map(|(_, elements)| elements);
         }
         Ok(elements)
     }
 
-    /// Returns the offsets of `lists`, relative to the start of the first, and the elements they
-    /// hold.
+    /// Returns the offsets of `lists`, relative to the start of the first list, and their elements.
     ///
-    /// Reads and checks every bound of the lists and the one before them. If the last list of the
-    /// axis is included, the last bound must equal the number of values.
+    /// Reads and checks every bound of the lists and the bound before them. The last bound of the
+    /// axis, if included, must equal the number of values.
     pub(super) fn offsets(
         &self,
         file: &SafetensorsFile,
@@ -186,14 +184,14 @@ impl FileAxis {
     }
 }
 
-/// Bounds as read; the first may be the one before the requested lists.
+/// Bounds in their stored form; the first may be the bound before the requested lists.
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,
     /// Index of the first bound.
     from: usize,
     bytes: &'a [u8],
-    /// 1 if the first bound is where the lists start, 0 if they start at 0.
+    /// 1 if the first bound is the start of the lists, 0 if they start at 0.
     before: usize,
 }
 
@@ -203,7 +201,7 @@ impl BoundsRange<'_> {
         let base = if self.before == 0 { Some(0) } else { bounds().next().flatten() };
         let last = bounds().next_back().flatten();
         let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
-        // Errors are reported in order, so the first wrong bound is named.
+        // Errors are reported in order, so that the first wrong bound is named.
         let (Some(base), Some(last)) = (base, last) else { return Err(self.first_wrong::<T>()) };
         let Some(total) = last.checked_sub(base).filter(|n| base >= 0 && *n >= 0 && last <= limit)
         else {
@@ -214,7 +212,7 @@ impl BoundsRange<'_> {
             return Err(Error::file(
                 self.file.path(),
                 format!(
-                    "{}: {total} values at once do not fit the 32-bit offsets of List; read fewer rows at a time or set large_lists",
+                    "{}: {total} values at once exceed the 32-bit offsets of List; read fewer rows at a time or set large_lists",
                     self.axis.tensor.name()
                 ),
             ));
@@ -234,20 +232,20 @@ impl BoundsRange<'_> {
         }
     }
 
-    /// Returns the error for the first wrong bound; only called if one is wrong.
+    /// Returns the error for the first wrong bound. The caller knows that one is wrong.
     #[cold]
     fn first_wrong<T: BoundInt>(&self) -> Error {
         let mut previous = 0i64;
         let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
         for (i, value) in self.bytes.chunks_exact(size_of::<T>()).map(T::read).enumerate() {
             let message = match value {
-                None => "it does not fit 63 bits".to_owned(),
-                Some(v) if v < 0 => format!("{v} is negative"),
+                None => "the bound does not fit 63 bits".to_owned(),
+                Some(v) if v < 0 => format!("the bound {v} is negative"),
                 Some(v) if v < previous => {
-                    format!("{v} comes after {previous}; bounds may not decrease")
+                    format!("the bound {v} follows {previous}; bounds must not decrease")
                 }
                 Some(v) if v > limit => {
-                    format!("{v} is more than the {limit} values of its axis")
+                    format!("the bound {v} exceeds the {limit} values of its axis")
                 }
                 Some(v) => {
                     previous = v;
@@ -274,7 +272,7 @@ fn collect_offsets<N: arrow::datatypes::ArrowNativeType>(
     let mut offsets = Vec::with_capacity(bounds.len().saturating_add(1));
     offsets.push(convert(0));
     let (mut previous, mut good) = (0i64, true);
-    // An unreadable bound becomes -1, which is invalid everywhere.
+    // An unreadable bound becomes -1, which is always invalid.
     offsets.extend(bounds.map(|v| {
         let offset = v.unwrap_or(-1).wrapping_sub(base);
         good &= offset >= previous && offset <= total;

@@ -18,9 +18,9 @@ use crate::table::{Column, RaggedTable};
 
 /// An `.nrt` file.
 ///
-/// Opening reads and checks only the header. [`read`](Self::read) reads and checks the bounds that
-/// lead to the rows and the values of the requested columns. With a memory map, values are returned
-/// in place, in buffers of their own extent. Clones share the file.
+/// Opening reads and checks only the header. [`read`](Self::read) reads and checks the bounds of
+/// the rows and the values of the requested columns. With a memory map, values are returned in
+/// place, in buffers that report only their own bytes. Clones share the file.
 ///
 /// Values are raw: NaN stays NaN. Columns are sorted by axis, then name.
 ///
@@ -61,19 +61,19 @@ impl NrtFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// If the file cannot be read, its header is not that of a safetensors file, or its tensors are
-    /// not those of an `.nrt` file: a name without an axis, bounds missing or not of an integer
-    /// type, lengths that do not match, a type that Arrow does not have.
+    /// If the file cannot be read, is not a safetensors file, or its tensors do not form an `.nrt`
+    /// file: a name lacks an axis, bounds are missing or not of an integer type, lengths do not
+    /// match, or Arrow lacks a type.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
     }
 
-    /// Opens a file like [`open`](Self::open) from an open handle; `path` names it in errors.
+    /// Opens a file like [`open`](Self::open) from an open handle; `path` is used in errors.
     pub fn from_file(path: impl AsRef<Path>, file: File, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::from_file(path, file, options.mmap)?, options.large_lists)
     }
 
-    /// Opens a file whose bytes are in memory; `name` names it in errors.
+    /// Opens a file whose bytes are in memory; `name` is used in errors.
     pub fn from_bytes(name: impl AsRef<Path>, bytes: Bytes) -> Result<Self> {
         Self::new(SafetensorsFile::from_bytes(name, bytes)?, false)
     }
@@ -91,7 +91,7 @@ impl NrtFile {
         Self { inner: Arc::new(FileState { file, layout }), large_lists }
     }
 
-    /// Returns the same file with 64-bit offsets (`LargeList`) or 32-bit ones; see
+    /// Returns the same file with 64-bit offsets (`LargeList`) or 32-bit offsets; see
     /// [`ReadOptions::large_lists`].
     pub fn with_large_lists(&self, large_lists: bool) -> Self {
         Self { inner: Arc::clone(&self.inner), large_lists }
@@ -122,8 +122,8 @@ impl NrtFile {
         self.inner.layout.column(name)
     }
 
-    /// Returns the Arrow schema of the columns, one list level per axis above 0: the schema of a
-    /// record batch made from [`read`](Self::read).
+    /// Returns the Arrow schema of the columns, one list level per axis above 0. A record batch of
+    /// [`read`](Self::read) has this schema.
     pub fn schema(&self) -> SchemaRef {
         self.inner.layout.schema(self.large_lists)
     }
@@ -150,14 +150,14 @@ impl NrtFile {
     /// below are not read. An empty list of columns gives a table of rows without axes.
     ///
     /// # Errors
-    /// If the rows are out of range, a column does not exist, a bound that leads to the rows is
-    /// negative, decreases or exceeds the number of values, a BOOL byte is neither 0 nor 1, or more
-    /// than 2^31 - 1 values are read at once without [`ReadOptions::large_lists`].
+    /// If the rows are out of range, a column does not exist, a bound of the rows is negative,
+    /// decreases or exceeds the number of values, a BOOL byte is neither 0 nor 1, or more than 2^31
+    /// - 1 values are read at once without [`ReadOptions::large_lists`].
     pub fn read(&self, rows: Range<usize>, columns: Option<&[&str]>) -> Result<RaggedTable> {
         self.read_deep(rows, columns, 0)
     }
 
-    /// Like [`read`](Self::read), but with at least `depth` axes, if the file has them.
+    /// Reads like [`read`](Self::read), but with at least `depth` axes, if the file has them.
     pub(crate) fn read_deep(
         &self,
         rows: Range<usize>,
@@ -209,11 +209,11 @@ impl NrtFile {
     }
 
     /// Returns the number of elements of axis `axis` that precede row `row`, which may equal the
-    /// number of rows. Reads one bound per axis, so the size of a range of rows is known without
-    /// reading it.
+    /// number of rows. Reads one bound per axis, so the size of a range of rows is known before it
+    /// is read.
     ///
     /// # Errors
-    /// If the axis or row does not exist, or a bound on the way exceeds its axis.
+    /// If the axis or row does not exist, or a bound that was read exceeds its axis.
     pub fn elements_before(&self, row: usize, axis: usize) -> Result<usize> {
         self.axis_len(axis)?;
         self.inner.layout.check_rows(&(row..row))?;
@@ -224,8 +224,8 @@ impl NrtFile {
         Ok(position)
     }
 
-    /// Returns the largest number of rows from `rows.start` on, within `rows`, that hold at most
-    /// `elements` elements of `axis`; at least one row. Reads a few bounds (galloping search).
+    /// Returns the largest number of rows starting at `rows.start`, within `rows`, that hold at
+    /// most `elements` elements of `axis`; at least one row. Reads a few bounds (galloping search).
     pub fn rows_within(&self, rows: Range<usize>, axis: usize, elements: usize) -> Result<usize> {
         self.inner.layout.check_rows(&rows)?;
         let start = self.elements_before(rows.start, axis)?;
@@ -255,7 +255,7 @@ impl NrtFile {
         Ok(good)
     }
 
-    /// Checks everything that reads check piece by piece: all bounds and all BOOL values.
+    /// Checks the whole file: all bounds and all BOOL values. Reads check only their part.
     pub fn validate(&self) -> Result<()> {
         let mut window = 0..self.inner.layout.rows;
         for axis in &self.inner.layout.axes {
@@ -268,8 +268,8 @@ impl NrtFile {
         Ok(())
     }
 
-    /// Returns the elements that belong to `rows` on every axis down to `depth`, rows first. Reads
-    /// two bounds per axis.
+    /// Returns the elements of `rows` on every axis down to `depth`, rows first. Reads two bounds
+    /// per axis.
     #[cfg(feature = "object_store")]
     pub(super) fn read_windows(
         &self,

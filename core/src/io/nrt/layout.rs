@@ -27,8 +27,8 @@ impl NrtColumn {
         &self.tensor
     }
 
-    /// Returns the name: the key of the tensor. If several axes have the same key, or the key
-    /// itself starts with the axis, it is the full tensor name, such as `dim1/lengths`.
+    /// Returns the name: the key of the tensor, or the full tensor name, such as `dim1/lengths`, if
+    /// several axes have the same key or the key itself starts with the axis.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -58,7 +58,7 @@ impl NrtColumn {
         self.len() == 0
     }
 
-    /// Returns the size of the values in the file, in bytes.
+    /// Returns the size of the values in the file in bytes.
     pub fn nbytes(&self) -> u64 {
         self.tensor.nbytes()
     }
@@ -82,20 +82,20 @@ impl FileLayout {
                 |message: &str| Error::file(path, format!("tensor {:?} {message}", tensor.name()));
             if tensor.shape().len() != 1 {
                 return Err(wrong(&format!(
-                    "has shape {:?}; tensors of an .nrt file have one dimension",
+                    "has the shape {:?}; tensors of an .nrt file must have one dimension",
                     tensor.shape()
                 )));
             }
             if key == BOUNDS && axis > 0 {
                 if !is_integer(tensor.dtype()) {
                     return Err(wrong(&format!(
-                        "has type {}; bounds are integers",
+                        "has the type {}; bounds must be integers",
                         tensor.dtype()
                     )));
                 }
                 bounds.insert(axis, tensor);
             } else if RESERVED.contains(&key.as_str()) {
-                return Err(wrong("has a reserved name; it cannot be a column"));
+                return Err(wrong("has a reserved name, which a column cannot have; rename it"));
             } else {
                 keys.push((axis, key, tensor));
             }
@@ -108,7 +108,7 @@ impl FileLayout {
                 let needs = keys.iter().map(|k| k.2).chain(bounds.values().copied());
                 let needs = needs.filter(|t| split_name(path, t.name()).is_ok_and(|s| s.0 >= axis));
                 let needs = needs.map(TensorEntry::name).next().unwrap_or_default();
-                Error::file(path, format!("dim{axis}/bounds is missing; {needs:?} needs it"))
+                Error::file(path, format!("dim{axis}/bounds is missing, which {needs:?} requires"))
             })?);
         }
         drop_legacy_lengths(file, &chain, &mut keys)?;
@@ -137,7 +137,7 @@ impl FileLayout {
         self.axes.len().saturating_add(1)
     }
 
-    /// Returns the number of elements of an axis; `path` names the file in the error.
+    /// Returns the number of elements of an axis; `path` is used in errors.
     pub(super) fn axis_len(&self, path: &Path, axis: usize) -> Result<usize> {
         match axis.checked_sub(1) {
             None => Ok(self.rows),
@@ -156,7 +156,7 @@ impl FileLayout {
         })
     }
 
-    /// Selects columns by name (`None` selects all) and returns them with the deepest axis to read.
+    /// Selects columns by name (`None` selects all); also returns the deepest axis to read.
     pub(super) fn select_columns(
         &self,
         columns: Option<&[&str]>,
@@ -198,7 +198,7 @@ impl FileLayout {
 }
 
 /// Returns the number of elements of an axis. Columns on the axis and the bounds below it must
-/// agree on it; without either, it is the last bound of the axis itself.
+/// agree; without either, it is the last bound of the axis.
 fn axis_len(
     file: &SafetensorsFile,
     axis: usize,
@@ -219,7 +219,7 @@ fn axis_len(
         Some(other) => Err(Error::file(
             file.path(),
             format!(
-                "{} has {} elements and {} has {}; both must be as long as axis {axis}",
+                "{} has {} elements and {} has {}; both must have the length of axis {axis}",
                 first.name(),
                 first.elements(),
                 other.name(),
@@ -229,9 +229,9 @@ fn axis_len(
     }
 }
 
-/// Drops the lengths per list, `dim{d}/lengths`, that versions before 0.0.7 of the Python library
-/// stored next to each `dim{d}/bounds`; they are redundant. A tensor as long as its axis is a
-/// column of that name, unless all axes (two at least) have such a tensor.
+/// Drops the redundant lengths per list, `dim{d}/lengths`, which versions of the Python library
+/// before 0.0.7 stored next to each `dim{d}/bounds`. A tensor of this name that is as long as its
+/// axis is a column, unless all axes (at least two) have such a tensor.
 fn drop_legacy_lengths(
     file: &SafetensorsFile,
     chain: &[&TensorEntry],
@@ -272,7 +272,7 @@ fn name_columns(path: &Path, keys: Vec<(usize, String, &TensorEntry)>) -> Result
                 Error::file(
                     path,
                     format!(
-                        "tensor {:?} has type {}, which Arrow does not have",
+                        "tensor {:?} has the type {}, which Arrow does not support",
                         tensor.name(),
                         tensor.dtype()
                     ),

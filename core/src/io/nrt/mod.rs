@@ -1,14 +1,14 @@
-//! `.nrt` files: ragged tables as Python's `nested_ragged_tensors` stores them.
+//! `.nrt` files: ragged tables in the format of Python's `nested_ragged_tensors`.
 //!
 //! An `.nrt` file is a safetensors file with one-dimensional tensors:
 //!
 //! | tensor | holds |
 //! |---|---|
 //! | `dim{d}/{key}` | the values of column `key` on axis `d`, flat |
-//! | `dim{d}/bounds`, `d` >= 1 | for every element of axis `d - 1`, where its list on axis `d` ends (cumulative, no leading 0) |
+//! | `dim{d}/bounds`, `d` >= 1 | for every element of axis `d - 1`, the end of its list on axis `d` (cumulative, no leading 0) |
 //!
-//! The format has no nulls, no strings and no axis names. Rows are identified by position only; a
-//! column `subject_id` on axis 0 (`dim0/subject_id`) carries ids.
+//! The format has no nulls, no strings and no axis names. Rows are identified only by index; ids
+//! are in a column `subject_id` on axis 0 (`dim0/subject_id`).
 //!
 //! [`NrtFile`] reads rows and columns in place; [`NrtWriter`] writes tables of any size in chunks.
 #![cfg_attr(
@@ -42,13 +42,13 @@ use crate::table::RaggedTable;
 /// Options for reading `.nrt` files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReadOptions {
-    /// Maps the file: values are used in place and only the pages touched are read. Nobody may
-    /// write into a mapped file while it is in use: checked values could change, and truncation
-    /// makes the system end the process. If false, parts are read as needed, and a truncated file
-    /// is an error.
+    /// Maps the file: values are used in place, and only touched pages are read. A mapped file must
+    /// not be written to while it is in use: checked values could change, and truncation makes the
+    /// system kill the process. If false, parts are read as needed, and a truncated file is an
+    /// error.
     pub mmap: bool,
     /// Gives every axis 64-bit offsets (Arrow's `LargeList`). If false, offsets have 32 bits
-    /// (`List`), and a read of more than 2^31 - 1 values at once is refused.
+    /// (`List`), and a read of more than 2^31 - 1 values at once is an error.
     pub large_lists: bool,
 }
 
@@ -61,13 +61,13 @@ impl Default for ReadOptions {
 /// Options for writing `.nrt` files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WriteOptions {
-    /// Replaces an existing file; otherwise it is an error.
+    /// Whether to replace an existing file, which is otherwise an error.
     pub overwrite: bool,
     /// Omits the ids (`subject_id` on axis 0).
     pub plain: bool,
 }
 
-/// Writes a table as one `.nrt` file; see [`NrtWriter`] for how values are stored.
+/// Writes a table as one `.nrt` file; [`NrtWriter`] describes how values are stored.
 pub fn write(path: impl AsRef<Path>, table: &RaggedTable, options: &WriteOptions) -> Result<()> {
     let mut writer = NrtWriter::create(path, &NrtSchema::of_table(table), options)?;
     writer.write(table)?;

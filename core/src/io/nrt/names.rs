@@ -12,10 +12,10 @@ pub(super) const MAX_AXIS: usize = 64;
 
 pub(super) const BOUNDS: &str = "bounds";
 
-/// Keys that cannot be columns: `mask` is used for the mask of dense results.
+/// Keys that cannot be columns; `mask` is the key of the masks of dense results.
 pub(super) const RESERVED: [&str; 2] = [BOUNDS, "mask"];
 
-/// Key of the lengths that versions before 0.0.7 of the Python library stored next to the bounds.
+/// Key of the lengths that versions of the Python library before 0.0.7 stored next to the bounds.
 pub(super) const LENGTHS: &str = "lengths";
 
 pub(super) const SUBJECT_ID: &str = "subject_id";
@@ -33,27 +33,27 @@ pub(super) fn split_name(path: &Path, name: &str) -> Result<(usize, String)> {
         Error::file(
             path,
             format!(
-                "tensor {name:?} is not named dim{{axis}}/{{key}}; this is a safetensors file but not an .nrt file"
+                "tensor {name:?} is not named dim{{axis}}/{{key}}; the file is a safetensors file but not an .nrt file"
             ),
         )
     })?;
     if axis > MAX_AXIS {
         return Err(Error::file(
             path,
-            format!("tensor {name:?} is on axis {axis}; at most {MAX_AXIS} are accepted"),
+            format!("tensor {name:?} is on axis {axis}, but axis {MAX_AXIS} is the maximum"),
         ));
     }
     Ok((axis, key))
 }
 
 /// Returns the tensor name of a column. A name that includes its own axis (`dim1/lengths` on axis
-/// 1) is used as it is.
+/// 1) is used unchanged.
 pub(super) fn tensor_name(axis: usize, column: &str) -> String {
     let own = format!("dim{axis}/");
     if column.starts_with(&own) { column.to_owned() } else { own + column }
 }
 
-/// Returns the Arrow type as which a tensor's values are read.
+/// Returns the Arrow type for reading a tensor's values.
 pub(super) fn data_type(dtype: Dtype) -> Option<DataType> {
     Some(match dtype {
         Dtype::BOOL => DataType::Boolean,
@@ -72,7 +72,7 @@ pub(super) fn data_type(dtype: Dtype) -> Option<DataType> {
     })
 }
 
-/// Returns the tensor type as which an Arrow type is written.
+/// Returns the tensor type for writing an Arrow type.
 pub(super) fn tensor_dtype(data_type: &DataType) -> Option<Dtype> {
     Some(match data_type {
         DataType::Boolean => Dtype::BOOL,

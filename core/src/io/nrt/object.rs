@@ -19,13 +19,13 @@ use crate::table::RaggedTable;
 
 /// An `.nrt` file in an object store (cloud, HTTP or memory).
 ///
-/// Opening reads the header, usually with one request. [`read`](Self::read) requests the bounds
-/// that lead to the rows, axis by axis, then the values of all requested columns at once: one more
-/// round of requests than the deepest column has axes. Apart from gaps between close ranges
-/// ([`ObjectOptions::gap`]), nothing else is fetched. It makes the same checks as [`NrtFile`].
+/// Opening reads the header, usually with one request. [`read`](Self::read) requests the bounds of
+/// the rows, axis by axis, then the values of all requested columns at once: one more round of
+/// requests than the deepest column has axes. It fetches only these bytes and the gaps between
+/// close ranges ([`ObjectOptions::gap`]). It makes the same checks as [`NrtFile`].
 ///
 /// All later requests are for the version of the object that the first one found (if the store has
-/// ETags); an object that is replaced meanwhile is an error. Clones share the header.
+/// ETags); an object that is replaced in the meantime is an error. Clones share the header.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -62,15 +62,15 @@ struct ObjectState {
     object: Object,
     header: Arc<Header>,
     layout: Arc<FileLayout>,
-    /// Parts fetched while opening; a small file is here completely.
+    /// Parts fetched on opening, which hold a small file completely.
     head: Vec<Part>,
 }
 
 impl NrtObject {
-    /// Opens an object of a store; its location names it in errors.
+    /// Opens an object of a store; errors name its location.
     ///
     /// # Errors
-    /// If the object does not exist, the store refuses access, or the object is not an `.nrt` file;
+    /// If the object does not exist, the store denies access, or the object is not an `.nrt` file;
     /// see [`NrtFile::open`].
     pub async fn open(
         store: Arc<dyn ObjectStore>,
@@ -82,7 +82,7 @@ impl NrtObject {
         Self::new(object, head).await
     }
 
-    /// Opens an object from the answer to its first request. `name` names it in errors, `expected`
+    /// Opens an object from the response to its first request. `name` is used in errors; `expected`
     /// is its size according to the listing.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
@@ -113,7 +113,7 @@ impl NrtObject {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns whether the file is in this very store and has this ETag, if both are known.
+    /// Returns whether the file is in this store and has this ETag, if both are known.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
@@ -126,7 +126,7 @@ impl NrtObject {
     pub fn memory_size(&self) -> usize {
         let parts = self.inner.head.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
         let header = usize::try_from(self.inner.header.data_start()).unwrap_or(0);
-        // The header is kept twice, as tensors and as columns.
+        // The header is stored twice, as tensors and as columns.
         parts.saturating_add(header.saturating_mul(4))
     }
 
@@ -206,7 +206,7 @@ impl NrtObject {
         self.inner.object.bytes_read()
     }
 
-    /// Returns the number of requests answered so far.
+    /// Returns the number of requests that have been answered so far.
     pub fn requests(&self) -> u64 {
         self.inner.object.requests()
     }
@@ -217,17 +217,17 @@ impl NrtObject {
     }
 
     /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and
-    /// axes. Values stay in the buffers they were fetched into if they are aligned there.
+    /// axes. Values stay in the fetched buffers if they are aligned there.
     ///
     /// # Errors
-    /// For the reasons of [`NrtFile::read`], and when the object is gone, was replaced since it was
-    /// opened, or the store's answer does not match the request.
+    /// For the reasons of [`NrtFile::read`], and if the object no longer exists, was replaced since
+    /// it was opened, or the response of the store does not match the request.
     pub async fn read(&self, rows: Range<usize>, columns: Option<&[&str]>) -> Result<RaggedTable> {
         self.read_runs(std::slice::from_ref(&rows), columns).await
     }
 
-    /// Reads several ranges of rows like [`read`](Self::read); the result concatenates them. The
-    /// ranges share requests: there are no more rounds than for one range.
+    /// Reads several ranges of rows like [`read`](Self::read) and concatenates them. The ranges
+    /// share requests: there are as many rounds as for one range.
     pub async fn read_runs(
         &self,
         runs: &[Range<usize>],
@@ -259,8 +259,8 @@ impl NrtObject {
         Ok(position)
     }
 
-    /// Fetches the bounds of `runs` on the axes down to `depth`; the returned file has no values
-    /// other than those that came with the header.
+    /// Fetches the bounds of `runs` on the axes down to `depth`. The returned file has only the
+    /// values that were fetched with the header.
     #[doc(hidden)]
     pub async fn fetch_bounds(&self, runs: &[Range<usize>], depth: usize) -> Result<NrtFile> {
         for run in runs {
@@ -306,7 +306,7 @@ impl NrtObject {
         Ok(self.nrt_file(parts))
     }
 
-    /// Returns `parts`, sorted by start, with the ranges added that none of them covers.
+    /// Returns `parts` and the fetched ranges that no part covers, sorted by start.
     async fn fetch_missing(
         &self,
         parts: &[Part],

@@ -1,11 +1,11 @@
-//! [`NrtSchema`]: the columns of a file to be written.
+//! [`NrtSchema`]: the columns of a file to write.
 
 use arrow::datatypes::{DataType, Schema};
 
 use crate::array::{leaf_type, list_depth};
 use crate::table::RaggedTable;
 
-/// The columns of a file to be written: name, axis and type of the values.
+/// The columns of a file to write: name, axis and type of the values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NrtSchema {
     pub(super) columns: Vec<(String, usize, DataType)>,
@@ -13,7 +13,7 @@ pub struct NrtSchema {
 }
 
 impl NrtSchema {
-    /// Creates a schema from columns given as (name, axis, type of the values).
+    /// Creates a schema from columns, each a name, an axis and the type of the values.
     pub fn new<S: Into<String>>(columns: impl IntoIterator<Item = (S, usize, DataType)>) -> Self {
         let columns: Vec<_> = columns.into_iter().map(|(n, a, t)| (n.into(), a, t)).collect();
         let depth = columns.iter().map(|(_, axis, _)| *axis).max().unwrap_or(0);
@@ -27,7 +27,7 @@ impl NrtSchema {
     }
 
     /// Creates a schema from an Arrow schema of sibling lists (`time: List<..>`, `code:
-    /// List<List<..>>`); the number of list levels of a column is its axis.
+    /// List<List<..>>`). The number of list levels of a column is its axis.
     pub fn of_arrow(schema: &Schema) -> Self {
         Self::new(schema.fields().iter().map(|f| {
             (f.name().as_str(), list_depth(f.data_type()), leaf_type(f.data_type()).clone())

@@ -44,13 +44,16 @@ pub(super) fn read(
         other => {
             return Err(Error::file(
                 file.path(),
-                format!("tensor {:?} has type {other}, which Arrow does not have", tensor.name()),
+                format!(
+                    "tensor {:?} has the type {other}, which Arrow does not support",
+                    tensor.name()
+                ),
             ));
         }
     })
 }
 
-/// `bytes` holds whole, aligned elements.
+/// `bytes` must hold whole, aligned elements.
 fn primitive_array<T: ArrowPrimitiveType>(bytes: Buffer) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(bytes), None))
 }

@@ -20,14 +20,14 @@ use crate::table::{Column, RaggedTable};
 /// Appends tables to one `.nrt` file.
 ///
 /// Rows are spooled to temporary files (see [`SafetensorsWriter`]), so the table may exceed memory.
-/// The file appears when [`finish`](Self::finish) is called, whole or not at all. It is identical,
-/// byte for byte, to what the Python library writes for the same values.
+/// The file appears when [`finish`](Self::finish) completes it. It is identical, byte for byte, to
+/// the output of the Python library for the same values.
 ///
 /// Values that the format cannot hold:
-/// * A null in a float column is written as NaN; in any other column it is refused with the column
-///   and row.
+/// * A null in a float column is written as NaN; in any other column it is an error that names the
+///   column and row.
 /// * A null list is written as an empty list.
-/// * Strings, dictionaries, dates, timestamps and decimals are refused with the column and a
+/// * Strings, dictionaries, dates, timestamps and decimals are an error that names the column and a
 ///   remedy.
 /// * Axis names are lost.
 ///
@@ -36,7 +36,7 @@ use crate::table::{Column, RaggedTable};
 pub struct NrtWriter {
     out: SafetensorsWriter,
     columns: Vec<TargetColumn>,
-    /// Per axis from 1 on: the tensor of its bounds and the last bound written.
+    /// The tensor of the bounds and the last bound written, by axis from 1.
     bounds: Vec<(TensorId, i64)>,
     rows: u64,
     plain: bool,
@@ -49,7 +49,7 @@ pub struct NrtWriter {
 struct TargetColumn {
     name: String,
     axis: usize,
-    /// Type of every chunk.
+    /// Type in the tables.
     given: DataType,
     /// Type in the file.
     written: DataType,
@@ -72,7 +72,10 @@ impl NrtWriter {
         if schema.depth > MAX_AXIS {
             return Err(Error::file(
                 path,
-                format!("a table with axis {}; at most {MAX_AXIS} are accepted", schema.depth),
+                format!(
+                    "the table has axis {}, but axis {MAX_AXIS} is the maximum of an .nrt file",
+                    schema.depth
+                ),
             ));
         }
         let save = SaveOptions { overwrite: options.overwrite, ..SaveOptions::default() };
@@ -94,7 +97,9 @@ impl NrtWriter {
             if RESERVED.contains(&name.as_str()) || name.is_empty() {
                 return Err(Error::file(
                     path,
-                    format!("a column cannot be named {name:?} in an .nrt file; rename it"),
+                    format!(
+                        "the column name {name:?} is reserved in an .nrt file; rename the column"
+                    ),
                 ));
             }
             let written = if id && given.is_integer() { &DataType::Int64 } else { given };
@@ -112,16 +117,16 @@ impl NrtWriter {
     /// Appends the rows of a table; columns are matched by name.
     ///
     /// # Errors
-    /// If columns, axes or types of the table differ from those of the file, or a null cannot be
-    /// written: nothing of the table is written then. If the disk is full or the bounds overflow:
-    /// the file cannot be finished then.
+    /// If columns, axes or types of the table differ from the file, or a null cannot be written:
+    /// then nothing of the table is written. If the disk is full or the bounds overflow: then the
+    /// file cannot be finished.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
         table.refuse_scalars("an .nrt file")?;
         if table.axes().len() != self.bounds.len() {
             return Err(Error::file(
                 self.out.target(),
                 format!(
-                    "a table of {} axes cannot be appended to a file of {} axes",
+                    "the table has {} axes, but the file has {} axes; they must be equal",
                     table.ndim(),
                     self.bounds.len().saturating_add(1)
                 ),
@@ -134,13 +139,13 @@ impl NrtWriter {
             return Err(Error::file(
                 self.out.target(),
                 format!(
-                    "the file has no column {:?}; it was started with {}",
+                    "the file has no column {:?}; its columns are {}",
                     extra.name(),
                     known.join(", ")
                 ),
             ));
         }
-        // All values are checked before the first one is written.
+        // Check all values before writing the first one.
         let mut values = Vec::with_capacity(self.columns.len());
         for target in &self.columns {
             let column = table.column(&target.name)?;
@@ -169,8 +174,8 @@ impl NrtWriter {
     /// Writes the file, syncs it to disk and renames it to its target.
     ///
     /// # Errors
-    /// If an earlier write failed halfway, the disk is full, the target appeared meanwhile and may
-    /// not be replaced, or there are rows but no tensor that would record their number.
+    /// If an earlier write failed halfway, the disk is full, the target appeared in the meantime
+    /// and may not be replaced, or there are rows but no tensor that records their number.
     pub fn finish(self) -> Result<()> {
         if self.failed {
             return Err(Error::file(
@@ -185,7 +190,7 @@ impl NrtWriter {
             return Err(Error::file(
                 self.out.target(),
                 format!(
-                    "a table of {} rows without columns or axes cannot be written: the file would not record the number of rows{hint}",
+                    "the table has {} rows but no columns or axes, so the file would not record the number of rows{hint}",
                     self.rows
                 ),
             ));
@@ -200,20 +205,20 @@ fn unsupported_type(column: &str, found: &DataType) -> Error {
             "; encode it to integers with a vocabulary"
         }
         DataType::Timestamp(_, _) | DataType::Date32 | DataType::Date64 => {
-            "; cast it to Int64 (its unit and zone are lost) or to days as Float64, or leave it out"
+            "; cast it to Int64 (its unit and zone are lost) or to days as Float64, or omit it"
         }
         DataType::Time32(_) | DataType::Time64(_) | DataType::Duration(_) => {
-            "; cast it to Int64 (its unit is lost) or leave it out"
+            "; cast it to Int64 (its unit is lost) or omit it"
         }
         DataType::Decimal32(_, _)
         | DataType::Decimal64(_, _)
         | DataType::Decimal128(_, _)
         | DataType::Decimal256(_, _) => "; cast it to Float64",
-        DataType::Null => "; cast it to the type it should have",
+        DataType::Null => "; cast it to a supported type",
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _) => {
-            "; write its lists as axes of the table, not as values"
+            "; convert its lists to axes of the table"
         }
-        _ => "; cast it or leave it out",
+        _ => "; cast it or omit it",
     };
     Error::type_of(
         format!("column {column:?} in an .nrt file"),
@@ -276,7 +281,7 @@ impl TargetColumn {
                 Err(Error::file(
                     path,
                     format!(
-                        "column {:?} of type {found} has {} null value(s), the first in row {row}; an .nrt file has no nulls: fill them, or cast the column to a float type (null becomes NaN)",
+                        "column {:?} of type {found} has {} null value(s), the first in row {row}, but an .nrt file has no nulls; fill them, or cast the column to a float type (null becomes NaN)",
                         self.name,
                         values.null_count()
                     ),
@@ -302,8 +307,8 @@ fn fill_nulls<T: ArrowPrimitiveType>(values: &ArrayRef, nan: T::Native) -> Array
     Arc::new(PrimitiveArray::<T>::from_iter_values(filled))
 }
 
-/// Returns the little-endian bytes of values without nulls; BOOL takes one byte per value, all
-/// others are not copied.
+/// Returns the little-endian bytes of values without nulls. BOOL takes one byte per value; other
+/// types are not copied.
 fn value_bytes(values: &ArrayRef) -> Buffer {
     if let Some(bits) = values.as_boolean_opt() {
         return bits.values().iter().map(u8::from).collect::<Vec<u8>>().into();

@@ -11,10 +11,10 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::io::safetensors::read_exact_at;
 
-/// Page headers are rarely longer than this many bytes.
+/// Page headers are rarely longer than this number of bytes.
 const HEADER: usize = 256;
 
-/// A file for the `parquet` crate whose readers have independent positions, unlike those of a
+/// A file for the `parquet` crate whose readers have independent offsets, unlike readers of a
 /// [`File`], because several threads read columns.
 #[derive(Clone, Debug)]
 pub struct LocalFile {
@@ -51,11 +51,11 @@ impl ChunkReader for LocalFile {
         let rest = self.length.saturating_sub(start);
         if length as u64 > rest {
             return Err(ParquetError::EOF(format!(
-                "{length} bytes at {start} are outside the file of {} bytes",
+                "{length} bytes at offset {start} are outside the file of {} bytes",
                 self.length
             )));
         }
-        // A file may be larger than the memory.
+        // The file may be larger than the memory.
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length).map_err(|e| ParquetError::External(Box::new(e)))?;
         bytes.resize(length, 0);
@@ -64,7 +64,7 @@ impl ChunkReader for LocalFile {
     }
 }
 
-/// A reader of a local file from a position on.
+/// A reader of a local file that starts at an offset.
 #[derive(Debug)]
 pub struct FromPlace {
     file: LocalFile,

@@ -1,8 +1,5 @@
-//! Ragged tables as Parquet files: one column of nested lists per table column, as deep as its
-//! axis.
-//!
-//! [`ParquetTableWriter`] and [`ParquetTableReader`] stream chunks of rows; [`write()`] and
-//! [`read`] handle a whole table at once.
+//! Ragged tables as Parquet files: one column of nested lists per table column, with one list level
+//! per axis.
 
 pub mod lists;
 mod local;
@@ -43,7 +40,7 @@ pub fn write(
     writer.finish()
 }
 
-/// Reads a Parquet file, or the rows and columns that the options select, as one table.
+/// Reads a Parquet file, or selected rows and columns, as one table.
 ///
 /// # Errors
 /// If the file cannot be read, or its columns differ in their lists.

@@ -22,9 +22,11 @@ use crate::table::RaggedTable;
 /// Options of [`ParquetTableReader`].
 #[derive(Clone, Debug)]
 pub struct ParquetReadOptions {
-    /// Names of the columns to read, in any order; `None` for all. They are returned in file order.
+    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file
+    /// order.
     pub columns: Option<Vec<String>>,
-    /// Rows to read, counted over the whole file; `None` for all. Other row groups are not read.
+    /// Rows to read, counted over the whole file; `None` for all. Row groups without requested rows
+    /// are not read.
     pub rows: Option<Range<usize>>,
     /// Average number of leaves per chunk of the column with the most leaves.
     pub chunk_leaves: usize,
@@ -47,8 +49,8 @@ impl ParquetReadOptions {
 /// Reads a Parquet file as chunks of a ragged table, in row order.
 ///
 /// List columns of any depth become columns on axes; for lists of structs see
-/// [`RaggedTable::try_from_batch`]. Columns supported by [`lists`](super::lists) are read by it,
-/// with one thread each; the others by the reader of the `parquet` crate.
+/// [`RaggedTable::try_from_batch`]. The [`lists`](super::lists) module reads the columns that it
+/// supports, with one thread each; the `parquet` crate reads the others.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -79,7 +81,7 @@ pub struct ParquetTableReader {
     others: Option<ParquetRecordBatchReader>,
     /// For every column of the schema, whether `others` reads it.
     is_other: Vec<bool>,
-    /// Rows of a chunk, and rows not read yet.
+    /// Number of rows of a chunk, and of unread rows.
     batch: usize,
     left: usize,
     schema: SchemaRef,
@@ -121,7 +123,10 @@ impl ParquetTableReader {
         if rows.start > rows.end || rows.end > file_rows {
             return Err(Error::file(
                 &path,
-                format!("rows {}..{} of {file_rows} were requested", rows.start, rows.end),
+                format!(
+                    "rows {}..{} were requested, but the file has {file_rows} rows",
+                    rows.start, rows.end
+                ),
             ));
         }
         let roots = select_columns(&path, &metadata, options.columns.as_deref())?;
@@ -190,7 +195,7 @@ impl ParquetTableReader {
         self.file_rows
     }
 
-    /// Returns the schema of the batches, which have the requested columns.
+    /// Returns the schema of the batches, which has the requested columns.
     pub fn schema(&self) -> SchemaRef {
         SchemaRef::clone(&self.schema)
     }
@@ -218,7 +223,7 @@ impl ParquetTableReader {
                 None => {
                     return Err(Error::file(
                         &self.path,
-                        format!("{} row(s) counted by the footer are missing", self.left),
+                        format!("the footer counts {} row(s) more than the pages have", self.left),
                     ));
                 }
                 Some(batch) => Some(batch.map_err(|e| Error::file(&self.path, e.to_string()))?),
@@ -250,7 +255,7 @@ impl Iterator for ParquetTableReader {
     }
 }
 
-/// Returns the positions in the file of the columns to read.
+/// Returns the indices in the file of the columns to read.
 fn select_columns(
     path: &Path,
     metadata: &ArrowReaderMetadata,
@@ -270,7 +275,6 @@ fn select_columns(
             })
         })
         .collect::<Result<Vec<_>>>()?;
-    // Sorted in file order, without duplicates.
     roots.sort_unstable();
     roots.dedup();
     Ok(roots)

@@ -1,5 +1,4 @@
-//! Streaming writer with row groups of similar numbers of leaves; the file appears whole or not at
-//! all.
+//! Streaming writer with row groups of similar numbers of leaves.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,9 +16,9 @@ use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
 
-/// Largest dictionary of a column in a row group, in bytes; the rest of the column is then written
-/// plainly. It holds half a million 32-bit numbers; if all values differ, this much is written in
-/// vain.
+/// Maximum size in bytes of the dictionary of a column in a row group; later values of the column
+/// are written plainly. It holds half a million 32-bit numbers. If all values differ, this
+/// dictionary is written in vain.
 const DICTIONARY_BYTES: usize = 2 << 20;
 
 /// Options of [`ParquetTableWriter`].
@@ -27,8 +26,8 @@ const DICTIONARY_BYTES: usize = 2 << 20;
 pub struct ParquetWriteOptions {
     /// Whether to replace an existing file, which is otherwise an error.
     pub overwrite: bool,
-    /// Most leaves of the longest column in a row group, by default 2^24; a row with more gets a
-    /// row group of its own. Each row group repeats the dictionaries of its columns, so small
+    /// Maximum number of leaves of the longest column in a row group, by default 2^24; a larger row
+    /// gets a separate row group. Each row group repeats the dictionaries of its columns, so small
     /// groups make larger files, but they let several threads read one file.
     pub row_group_leaves: usize,
     /// Compression level of zstd, 1 to 22.
@@ -46,21 +45,21 @@ impl Default for ParquetWriteOptions {
 /// Compression is zstd. Strings, floats and integers of up to 32 bits are dictionary-encoded;
 /// 64-bit integers and times are delta-packed. The file has statistics, a page index, and the Arrow
 /// schema with the axis names in its metadata. Elements of `arrow.fixed_shape_tensor` columns are
-/// declared nullable, which pyarrow requires. Only the encoded row group in progress is kept in
-/// memory. The file appears when [`finish`](Self::finish) returns; if dropped before, it is
-/// removed.
+/// declared nullable, which pyarrow requires. Memory holds only the encoded current row group. The
+/// file appears when [`finish`](Self::finish) returns; if the writer is dropped earlier, the file
+/// is removed.
 #[derive(Debug)]
 pub struct ParquetTableWriter {
     writer: ArrowWriter<AtomicFile>,
     schema: SchemaRef,
     row_group_leaves: usize,
-    /// Leaves in the row group in progress.
+    /// Number of leaves in the current row group.
     leaves: usize,
     rows: u64,
 }
 
 impl ParquetTableWriter {
-    /// Starts a file. The schema is that of [`RaggedTable::arrow_schema`] or one to which its
+    /// Starts a file with the schema of [`RaggedTable::arrow_schema`], or a schema to which its
     /// batches can be converted, for example with `LargeList`.
     ///
     /// # Errors
@@ -83,8 +82,8 @@ impl ParquetTableWriter {
         for column in ArrowSchemaConverter::new().convert(schema)?.columns() {
             let narrow = column.converted_type() != ConvertedType::DATE;
             properties = match column.physical_type() {
-                // Measurements have few digits, so a dictionary of floats is smaller; otherwise the
-                // writer gives it up.
+                // Measurements have few digits, so a dictionary of floats is smaller; if not, the
+                // writer abandons it.
                 Type::BYTE_ARRAY | Type::FLOAT | Type::DOUBLE => {
                     properties.set_column_dictionary_enabled(column.path().clone(), true)
                 }
@@ -119,7 +118,7 @@ impl ParquetTableWriter {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
 
-    /// Appends the rows of a batch of the schema; its list columns may differ in their lengths.
+    /// Appends the rows of a batch with the schema; its list columns may differ in their lengths.
     ///
     /// # Errors
     /// If the schema differs, or the file cannot be written.
@@ -134,7 +133,7 @@ impl ParquetTableWriter {
                 self.flush()?;
                 continue;
             }
-            // A row that is too large gets a row group of its own.
+            // A row that is too large gets a separate row group.
             let next = row + fits.max(1);
             self.writer.write(&batch.slice(row, next - row))?;
             self.leaves += ends[next - 1] - before;
@@ -196,7 +195,7 @@ impl ParquetTableWriter {
     /// Completes the file, syncs it to disk and renames it to its target.
     ///
     /// # Errors
-    /// If the disk is full, or the target appeared meanwhile and may not be replaced.
+    /// If the disk is full, or the target appeared in the meantime and may not be replaced.
     pub fn finish(self) -> Result<()> {
         self.writer.into_inner()?.commit()
     }
@@ -207,8 +206,8 @@ fn is_tensor(field: &Field) -> bool {
     name.is_some_and(|n| n == "arrow.fixed_shape_tensor")
 }
 
-/// Makes the elements of tensors nullable: pyarrow reads other fixed-size lists in Parquet as plain
-/// lists.
+/// Makes the elements of tensors nullable, because pyarrow reads other fixed-size lists in Parquet
+/// as plain lists.
 fn with_nullable_tensors(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<FieldRef> = schema
         .fields()
@@ -224,8 +223,8 @@ fn with_nullable_tensors(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// Returns, for every row, the number of leaves up to its end in the column with the most; a row
-/// counts as at least one leaf. Lists in structs and maps are included.
+/// Returns, for every row, the total number of leaves up to its end in the column with the most
+/// leaves; a row counts as at least one leaf. Lists in structs and maps are included.
 fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     let rows: Vec<usize> = (1..=batch.num_rows()).collect();
     let mut out = rows.clone();
@@ -235,7 +234,7 @@ fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     out
 }
 
-/// Raises `most` to the number of leaves of an array; row `i` ends before element `ends[i]` of it.
+/// Raises `most` to the number of leaves of an array; row `i` ends before element `ends[i]`.
 fn count_leaves(array: &ArrayRef, ends: Vec<usize>, most: &mut [usize]) {
     match array.data_type() {
         DataType::List(_) => {

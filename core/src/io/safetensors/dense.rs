@@ -11,10 +11,10 @@ use super::{Encoded, SafetensorsFile, SaveOptions, TensorEntry, encode_tensors, 
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Writes named tensors as one file, given in any order.
+/// Writes named tensors as one file, in any order.
 ///
 /// Python's `safetensors.torch.load_file` and `safetensors.numpy.load_file` return the same names,
-/// types and shapes. The file appears whole or not at all.
+/// types and shapes. The file appears only when it is complete.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -59,8 +59,8 @@ pub fn encode<'a>(
     encode_tensors(path, tensors, metadata)
 }
 
-/// Reads all tensors of a file, in the order of their data. With `mmap`, aligned tensors are used
-/// in place in the mapped file.
+/// Reads all tensors of a file, in the order of their data. With `mmap`, aligned tensors stay in
+/// place in the mapped file.
 ///
 /// # Errors
 /// If the file is not a safetensors file, a tensor has a type that [`DType`] lacks (F8, F4,
@@ -75,8 +75,9 @@ pub fn read_one(file: &SafetensorsFile, tensor: &TensorEntry) -> Result<DenseTen
     let wrong = |message: String| {
         Error::file(file.path(), format!("tensor {:?}: {message}", tensor.name()))
     };
-    let dtype = from_dtype(tensor.dtype())
-        .ok_or_else(|| wrong(format!("type {} cannot be read", tensor.dtype())))?;
+    let dtype = from_dtype(tensor.dtype()).ok_or_else(|| {
+        wrong(format!("the type {} has no counterpart in dense tensors", tensor.dtype()))
+    })?;
     DenseTensor::try_new(dtype, tensor.shape(), file.read(tensor)?)
         .map_err(|e| wrong(e.to_string()))
 }
@@ -100,7 +101,7 @@ pub fn dtype(dtype: DType) -> Dtype {
     }
 }
 
-/// Converts a safetensors type to that of dense tensors; `None` if there is no counterpart.
+/// Converts a safetensors type to a type of dense tensors; `None` if there is no counterpart.
 pub fn from_dtype(of: Dtype) -> Option<DType> {
     DType::ALL.into_iter().find(|d| dtype(*d) == of)
 }

@@ -44,12 +44,12 @@ impl SafetensorsFile {
         Self::new(Source::open(path, mmap)?)
     }
 
-    /// Opens a file like [`open`](Self::open) from an open handle; `path` names it in errors.
+    /// Opens a file like [`open`](Self::open) from an open handle; `path` is used in errors.
     pub fn from_file(path: impl AsRef<Path>, file: File, mmap: bool) -> Result<Self> {
         Self::new(Source::from_file(path, file, mmap)?)
     }
 
-    /// Opens a file whose bytes are in memory; `path` names it in errors.
+    /// Opens a file whose bytes are in memory; `path` is used in errors.
     pub fn from_bytes(path: impl AsRef<Path>, bytes: Bytes) -> Result<Self> {
         Self::new(Source::from_bytes(path, bytes))
     }
@@ -62,7 +62,6 @@ impl SafetensorsFile {
         Ok(Self { source, header: Arc::new(header) })
     }
 
-    /// Creates a file from a parsed header and whichever bytes are available.
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn from_header(source: Source, header: Arc<Header>) -> Self {
         Self { source, header }
@@ -91,7 +90,7 @@ impl SafetensorsFile {
     /// Returns a tensor by name.
     ///
     /// # Errors
-    /// If there is no tensor of that name; the message lists the names.
+    /// If there is no tensor with this name; the message lists the names.
     pub fn tensor(&self, name: &str) -> Result<&TensorEntry> {
         self.header.get(name).ok_or_else(|| {
             let names: Vec<_> = self.tensors().iter().map(TensorEntry::name).collect();
@@ -102,7 +101,7 @@ impl SafetensorsFile {
         })
     }
 
-    /// Reads all bytes of a tensor, in place where possible (see
+    /// Reads all bytes of a tensor, in place if possible (see
     /// [`read_elements`](Self::read_elements)).
     pub fn read(&self, tensor: &TensorEntry) -> Result<Buffer> {
         match tensor.element_size() {
@@ -114,7 +113,7 @@ impl SafetensorsFile {
     /// Reads the bytes of a range of elements (in flattened order), aligned to the element size: a
     /// view of the map if the data is aligned there, otherwise a copy.
     ///
-    /// Does not check that BOOL bytes are 0 or 1.
+    /// BOOL bytes are not checked.
     ///
     /// # Errors
     /// If the range is not within the tensor.

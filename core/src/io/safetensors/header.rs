@@ -12,19 +12,19 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 
 use crate::error::{Error, Result};
 
-/// Longest header accepted, in bytes (its JSON takes several times that in memory).
+/// Maximum accepted size of a header in bytes; its JSON takes several times that in memory.
 pub const MAX_HEADER_BYTES: u64 = 25_000_000;
 
-/// Largest number of dimensions of a tensor.
+/// Maximum number of dimensions of a tensor.
 pub const MAX_RANK: usize = 32;
 
-/// Largest file accepted, in bytes.
+/// Maximum accepted size of a file in bytes.
 pub const MAX_FILE_BYTES: u64 = 1 << 47;
 
-/// Length in bytes of the prefix, which holds the length of the JSON, little-endian.
+/// Size in bytes of the prefix, which holds the length of the JSON, little-endian.
 pub const PREFIX_BYTES: u64 = 8;
 
-/// Name, type, shape and position of one tensor in a file. All numbers have been checked.
+/// Name, type, shape and byte range of a tensor in a file. All numbers have been checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TensorEntry {
     name: String,
@@ -129,17 +129,17 @@ impl Header {
     /// Returns the length of the JSON, given the first 8 bytes of a file of `file_len` bytes.
     ///
     /// # Errors
-    /// If the file is too short for it, or the length exceeds [`MAX_HEADER_BYTES`]. `path` names
-    /// the file in errors, here and below.
+    /// If the file is too short for this length, or the length exceeds [`MAX_HEADER_BYTES`]. `path`
+    /// is used in errors.
     pub fn json_len(path: &Path, prefix: &[u8], file_len: u64) -> Result<u64> {
         let prefix = prefix
             .first_chunk::<8>()
             .filter(|_| file_len >= PREFIX_BYTES)
-            .ok_or_else(|| Error::file(path, format!("{file_len} bytes are too few for a safetensors file, which starts with the 8-byte length of its header")))?;
+            .ok_or_else(|| Error::file(path, format!("the file has {file_len} bytes, too few for a safetensors file, which starts with the 8-byte length of its header")))?;
         if file_len > MAX_FILE_BYTES {
             return Err(Error::file(
                 path,
-                format!("the file has {file_len} bytes; at most {MAX_FILE_BYTES} are accepted"),
+                format!("the file has {file_len} bytes, but at most {MAX_FILE_BYTES} are accepted"),
             ));
         }
         let len = u64::from_le_bytes(*prefix);
@@ -147,7 +147,7 @@ impl Header {
             return Err(Error::file(
                 path,
                 format!(
-                    "its first 8 bytes announce a header of {len} bytes, more than the {MAX_HEADER_BYTES} that are accepted; is it a safetensors file?"
+                    "its first 8 bytes declare a header of {len} bytes, but at most {MAX_HEADER_BYTES} are accepted; check that it is a safetensors file"
                 ),
             ));
         }
@@ -156,7 +156,7 @@ impl Header {
             _ => Err(Error::file(
                 path,
                 format!(
-                    "its first 8 bytes announce a header of {len} bytes, but the file has only {file_len}; it is truncated or not a safetensors file"
+                    "its first 8 bytes declare a header of {len} bytes, but the file has only {file_len}; it is truncated or not a safetensors file"
                 ),
             )),
         }
@@ -174,14 +174,11 @@ impl Header {
             .and_then(|start| Some((start, file_len.checked_sub(start)?)))
             .ok_or_else(|| Error::file(path, "the header is longer than the file"))?;
         let text = std::str::from_utf8(json).map_err(|e| {
-            Error::file(
-                path,
-                format!("the header is not UTF-8 from its byte {} on", e.valid_up_to()),
-            )
+            Error::file(path, format!("the header is not UTF-8 at its byte {}", e.valid_up_to()))
         })?;
         let mut raw: RawHeader = serde_json::from_str(text)
             .map_err(|e| Error::file(path, format!("the header cannot be read: {e}")))?;
-        // Sorted by the order of the data, which may differ from that of the header.
+        // Sort by the order of the data, which may differ from the order in the header.
         raw.tensors.sort_by_key(|(_, info)| info.data_offsets);
 
         let mut header = Self { data_start, metadata: raw.metadata, ..Self::default() };
@@ -191,7 +188,7 @@ impl Header {
             let [from, to] = info.data_offsets;
             if from > to {
                 return Err(wrong(format!(
-                    "has data_offsets [{from}, {to}]; the second may not be smaller than the first"
+                    "has data_offsets [{from}, {to}]; the second must not be smaller than the first"
                 )));
             }
             if to > data_len {
@@ -205,7 +202,7 @@ impl Header {
                     |t| format!("tensor {:?} before it ends at byte {end}", t.name),
                 );
                 return Err(wrong(format!(
-                    "starts at byte {from} of the data, but {before}; tensors may neither overlap nor leave gaps"
+                    "starts at byte {from} of the data, but {before}; tensors must neither overlap nor leave gaps"
                 )));
             }
             let (elements, needed) = tensor_size(info.dtype, &info.shape.0).ok_or_else(|| {
@@ -225,7 +222,7 @@ impl Header {
                 .checked_add(from)
                 .zip(data_start.checked_add(to))
                 .map(|(from, to)| from..to)
-                .ok_or_else(|| wrong("ends past the largest possible file".to_owned()))?;
+                .ok_or_else(|| wrong("ends past the maximum file size".to_owned()))?;
             if header.by_name.insert(name.clone(), header.tensors.len()).is_some() {
                 return Err(wrong("occurs twice in the header".to_owned()));
             }
@@ -237,7 +234,7 @@ impl Header {
             return Err(Error::file(
                 path,
                 format!(
-                    "its tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the rest does not belong to a tensor"
+                    "its tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the bytes after it belong to no tensor"
                 ),
             ));
         }
@@ -268,13 +265,13 @@ impl Header {
 /// Returns the number of elements and bytes of a tensor; `None` if they overflow or are not a whole
 /// number of bytes.
 pub(super) fn tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)> {
-    // A zero size makes the product 0, but the other sizes may still overflow.
+    // A size of 0 makes the product 0, but the other sizes may still overflow.
     let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;
     let bits = u64::try_from(elements).ok()?.checked_mul(u64::try_from(dtype.bitsize()).ok()?)?;
     bits.is_multiple_of(8).then(|| (elements, bits.div_euclid(8)))
 }
 
-/// The JSON as written, names in order.
+/// The parsed JSON, names in file order.
 #[derive(Default)]
 struct RawHeader {
     metadata: BTreeMap<String, String>,

@@ -1,5 +1,5 @@
 //! Reads parts of an object in a store: counts and coalesces requests, and checks that all parts
-//! are of one version.
+//! come from one version.
 
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
@@ -16,7 +16,6 @@ use object_store::{GetOptions, GetRange, GetResult, ObjectStore};
 use super::header::{Header, PREFIX_BYTES};
 use crate::error::{Error, Result};
 
-/// A part of an object: its start and its bytes.
 pub(crate) type Part = (u64, Bytes);
 
 /// Options for reading objects.
@@ -25,15 +24,15 @@ pub struct ObjectOptions {
     /// Gives every axis 64-bit offsets; see
     /// [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
     pub large_lists: bool,
-    /// Bytes requested first. A smaller object is read with this one request; of a larger object
-    /// this part holds the header, or at least its length.
+    /// Size in bytes of the first request. It fetches a small object completely, and of a larger
+    /// object the header, or at least its length.
     pub head: u64,
     /// Ranges at most this many bytes apart are fetched with one request. A request takes tens of
-    /// milliseconds in the cloud, the bytes between two ranges usually less.
+    /// milliseconds in the cloud, usually more than the bytes between two ranges.
     pub gap: u64,
-    /// Most bytes of one request; longer ranges are split.
+    /// Maximum number of bytes per request; longer ranges are split.
     pub largest: u64,
-    /// Largest number of concurrent requests.
+    /// Maximum number of concurrent requests.
     pub parallel: usize,
 }
 
@@ -60,8 +59,8 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// Creates an object from the answer to a request for the bytes `0..head`, and returns it with
-    /// those bytes. `expected` is the object's size when it was listed.
+    /// Creates an object from the response to a request for the bytes `0..head`; also returns these
+    /// bytes. `expected` is the object's size in the listing.
     pub(crate) async fn from_first(
         store: Arc<dyn ObjectStore>,
         location: Location,
@@ -75,7 +74,7 @@ impl Object {
             return Err(Error::file(
                 name,
                 format!(
-                    "the object has {len} bytes, but had {expected} when it was listed: it was replaced; list it again"
+                    "the object has {len} bytes, but had {expected} when it was listed, so it was replaced; list it again"
                 ),
             ));
         }
@@ -84,7 +83,7 @@ impl Object {
             location,
             name,
             len,
-            // A weak ETag does not identify bytes, and no request that names one is answered.
+            // A weak ETag does not identify bytes, so a request cannot require it.
             e_tag: first.meta.e_tag.clone().filter(|tag| !tag.starts_with("W/")),
             options,
             requests: AtomicU64::new(0),
@@ -110,14 +109,14 @@ impl Object {
         }
     }
 
-    /// Whether the object is in this very store and has this ETag, if both are known.
+    /// Whether the object is in this store and has this ETag, if both are known.
     #[cfg(feature = "sql")]
     pub(crate) fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
         let known = self.e_tag.as_deref().zip(e_tag.filter(|tag| !tag.starts_with("W/")));
         Arc::ptr_eq(&self.store, store) && known.is_none_or(|(a, b)| a == b)
     }
 
-    /// Opens an object by making the first request.
+    /// Opens an object; also returns its first bytes, which the first request reads.
     pub(crate) async fn open(
         store: Arc<dyn ObjectStore>,
         location: Location,
@@ -189,7 +188,7 @@ impl Object {
         for range in ranges {
             let size = usize::try_from(range.end.saturating_sub(range.start));
             let size = size.map_err(|_| {
-                Error::file(&self.name, "a range is too large for the memory of this machine")
+                Error::file(&self.name, "a range is too large to address; read less at a time")
             })?;
             let Some((_, first)) = answers.try_next().await? else { break };
             if first.len() == size {
@@ -222,13 +221,13 @@ impl Object {
         Ok((range.start, self.checked_bytes(range, answer).await?))
     }
 
-    /// Returns the bytes of an answer after checking that they are the requested ones.
+    /// Returns the bytes of a response after a check that they are the requested ones.
     async fn checked_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(
                 &self.name,
                 format!(
-                    "the object had {} bytes when it was opened and has {} now: it was replaced meanwhile",
+                    "the object had {} bytes when it was opened and has {} now, so it was replaced; open it again",
                     self.len, answer.meta.size
                 ),
             ));
@@ -259,10 +258,10 @@ pub fn first_request(options: &ObjectOptions) -> GetOptions {
     }
 }
 
-/// Converts an error of a store to one that names the object and a remedy.
+/// Converts an error of a store to an error that names the object and a remedy.
 pub fn explain(name: &Path, error: object_store::Error) -> Error {
     match error {
-        object_store::Error::NotFound { .. } => Error::file(name, "there is no such object"),
+        object_store::Error::NotFound { .. } => Error::file(name, "the object does not exist"),
         object_store::Error::Precondition { .. } => Error::file(
             name,
             "the object was replaced since it was opened; open it again (in SQL, create its table again)",
@@ -271,7 +270,7 @@ pub fn explain(name: &Path, error: object_store::Error) -> Error {
     }
 }
 
-/// Sorts ranges, drops empty ones and coalesces those at most `gap` apart.
+/// Sorts ranges, drops empty ones and coalesces ranges at most `gap` bytes apart.
 fn coalesce_ranges(mut ranges: Vec<Range<u64>>, gap: u64) -> Vec<Range<u64>> {
     ranges.retain(|r| r.start < r.end);
     ranges.sort_by_key(|r| r.start);

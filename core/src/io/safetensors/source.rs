@@ -1,5 +1,5 @@
-//! Sources of a file's bytes: a memory map, positioned reads, memory, or parts of a remote file
-//! that were fetched before.
+//! Sources of a file's bytes: a memory map, positioned reads, memory, or fetched parts of a remote
+//! file.
 
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 
 /// A file that is read in parts.
 ///
-/// A memory map returns parts without a copy and reads only the pages touched. If the file is
-/// truncated meanwhile, access to a missing page kills the process (`SIGBUS`); where that may
-/// happen, use positioned reads, which return an error instead.
+/// A memory map returns parts without a copy and reads only the touched pages. If the file is
+/// truncated in the meantime, access to a missing page kills the process (`SIGBUS`). Use positioned
+/// reads if this can happen; they return an error instead.
 #[derive(Debug)]
 pub struct Source {
     path: PathBuf,
@@ -50,18 +50,18 @@ impl Source {
         Self::from_file(path, file, mmap)
     }
 
-    /// Creates a source from an open file; `path` names it in errors.
+    /// Creates a source from an open file; `path` is used in errors.
     pub fn from_file(path: impl AsRef<Path>, file: File, mmap: bool) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let metadata = file.metadata().map_err(|e| Error::io(&path, e))?;
         if !metadata.is_file() {
-            return Err(Error::file(path, "it is not a regular file"));
+            return Err(Error::file(path, "the path is not a regular file"));
         }
         let len = metadata.len();
         let bytes = if mmap && len > 0 {
-            // SAFETY: the map is read-only. Whether somebody writes to or truncates the file while
-            // it is mapped cannot be checked; the type's documentation states the consequence and
-            // the alternative.
+            // SAFETY: the map is read-only. Whether another process writes to or truncates the file
+            // while it is mapped cannot be checked; the type's documentation states the consequence
+            // and the alternative.
             let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|e| Error::io(&path, e))?;
             Backing::View(Bytes::from_owner(map))
         } else {
@@ -73,7 +73,7 @@ impl Source {
         Ok(Self { path, bytes, len, asked: AtomicU64::new(0) })
     }
 
-    /// Creates a source from memory; `path` names it in errors.
+    /// Creates a source from memory; `path` is used in errors.
     pub fn from_bytes(path: impl AsRef<Path>, bytes: Bytes) -> Self {
         Self {
             path: path.as_ref().to_path_buf(),
@@ -83,7 +83,7 @@ impl Source {
         }
     }
 
-    /// Creates a source from parts of a file of `len` bytes, each with its start. Reading a range
+    /// Creates a source from parts of a file of `len` bytes, each with its start. A read of a range
     /// that no part contains is an error; [`missing`](Self::missing) then returns the range.
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn from_parts(path: PathBuf, len: u64, mut parts: Vec<(u64, Bytes)>) -> Self {
@@ -92,7 +92,7 @@ impl Source {
         Self { path, len, bytes, asked: AtomicU64::new(0) }
     }
 
-    /// Returns the parts; empty unless the source was made from parts.
+    /// Returns the parts; empty unless the source was created from parts.
     #[cfg_attr(not(feature = "object_store"), expect(dead_code, reason = "stores fetch parts"))]
     pub(crate) fn parts(&self) -> &[(u64, Bytes)] {
         match &self.bytes {
@@ -130,8 +130,9 @@ impl Source {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Reads a part of the file. The buffer covers exactly the part, so memory accounting charges
-    /// only the part. It is aligned to 64 bytes if it was copied, as in the file if mapped.
+    /// Reads a part of the file. The buffer covers exactly the part, so memory accounting counts
+    /// only the part. It is aligned to 64 bytes if it was copied, or as in the file if it is
+    /// mapped.
     ///
     /// # Errors
     /// If the range is not within the file, or the file has been truncated.
@@ -163,7 +164,7 @@ impl Source {
                         Error::file(
                             &self.path,
                             format!(
-                                "the file ended while bytes {}..{} were read; it had {} bytes when it was opened",
+                                "the file ended while bytes {}..{} were read, so it was truncated; it had {} bytes when it was opened",
                                 range.start, range.end, self.len
                             ),
                         )
@@ -184,8 +185,8 @@ impl Source {
     }
 }
 
-/// Whether one of `parts`, sorted by start, contains `range`. It only looks at the first part, with
-/// which the file was opened, and at the last few that start before the range.
+/// Whether one of `parts`, sorted by start, contains `range`. Checks only the first part, which was
+/// fetched on opening, and the last few parts that start before the range.
 #[cfg(feature = "object_store")]
 pub(crate) fn is_covered(parts: &[(u64, Bytes)], range: &Range<u64>) -> bool {
     let before = parts.partition_point(|(start, _)| *start <= range.start);
@@ -202,7 +203,7 @@ fn read_part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
         return Some(Buffer::default());
     }
     let candidates = parts.get(..parts.partition_point(|(start, _)| *start <= range.start))?;
-    // Usually the last part that starts before the range; parts may overlap.
+    // Usually the last part that starts before the range contains it; parts may overlap.
     candidates.iter().rev().find_map(|(start, bytes)| {
         let from = usize::try_from(range.start.checked_sub(*start)?).ok()?;
         let to = usize::try_from(range.end.checked_sub(*start)?).ok()?;
@@ -210,7 +211,7 @@ fn read_part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
     })
 }
 
-/// Fills a buffer from a position in a file; on Unix the file's cursor stays where it is.
+/// Fills a buffer from an offset in a file. On Unix the cursor of the file does not move.
 #[cfg(unix)]
 pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)

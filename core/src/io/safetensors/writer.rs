@@ -17,19 +17,19 @@ use super::header::{
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Bytes of one tensor that are buffered before they are written to its spool file.
+/// Bytes of a tensor that are buffered before they are written to its spool file.
 const SPOOL_BUFFER: usize = 1 << 20;
 
 /// Options for writing a file.
 #[derive(Clone, Debug, Default)]
 pub struct SaveOptions {
-    /// Replaces an existing file; otherwise it is an error.
+    /// Whether to replace an existing file, which is otherwise an error.
     pub overwrite: bool,
     /// Strings for `__metadata__`, which is omitted if there are none.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Handle of a tensor being written by a [`SafetensorsWriter`].
+/// Handle of a tensor that a [`SafetensorsWriter`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TensorId(usize);
 
@@ -38,7 +38,7 @@ pub struct TensorId(usize);
 /// The header, which comes first in a file, contains the length of every tensor. Each tensor is
 /// therefore collected in an unnamed temporary file on the target's disk, and
 /// [`finish`](Self::finish) concatenates these after the header. Memory is at most 1 MiB per tensor
-/// regardless of size. The file appears whole and synced to disk, or not at all.
+/// regardless of size. The file appears only when it is complete and synced to disk.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -79,7 +79,7 @@ impl SafetensorsWriter {
     /// Adds a tensor without rows; `row_shape` is the shape of one row, empty for flat values.
     ///
     /// # Errors
-    /// If the name is taken or reserved, or a row does not have a size in whole bytes.
+    /// If the name is in use or reserved, or a row does not have a size in whole bytes.
     pub fn add(
         &mut self,
         name: impl Into<String>,
@@ -89,7 +89,10 @@ impl SafetensorsWriter {
         let name = name.into();
         let path = self.out.target();
         if self.spools.iter().any(|s| s.name == name) {
-            return Err(Error::file(path, format!("two tensors are named {name:?}")));
+            return Err(Error::file(
+                path,
+                format!("two tensors are named {name:?}; tensor names must be unique"),
+            ));
         }
         check_name(path, &name)?;
         let row_bytes = element_size(dtype)
@@ -101,7 +104,7 @@ impl SafetensorsWriter {
                 Error::file(
                     path,
                     format!(
-                        "tensor {name:?}: rows of type {dtype} and shape {row_shape:?} cannot be written one by one, because their size is not a positive number of whole bytes"
+                        "tensor {name:?}: the size of rows of type {dtype} and shape {row_shape:?} is not a positive number of whole bytes"
                     ),
                 )
             })?;
@@ -117,14 +120,14 @@ impl SafetensorsWriter {
         Ok(TensorId(self.spools.len().saturating_sub(1)))
     }
 
-    /// Appends little-endian bytes to a tensor; they need not end with a whole row.
+    /// Appends little-endian bytes to a tensor; they may end within a row.
     ///
     /// # Errors
-    /// If the disk is full; the file cannot be finished then.
+    /// If the disk is full; the file then cannot be finished.
     pub fn write(&mut self, tensor: TensorId, bytes: &[u8]) -> Result<()> {
         let path = self.out.target();
         let spool = self.spools.get_mut(tensor.0).ok_or_else(|| {
-            Error::file(path, format!("tensor number {} belongs to another file", tensor.0))
+            Error::file(path, format!("the handle of tensor {} belongs to another file", tensor.0))
         })?;
         let written = spool.write(path, bytes);
         self.failed |= written.is_err();
@@ -140,7 +143,7 @@ impl SafetensorsWriter {
     ///
     /// # Errors
     /// If an earlier write failed, a tensor does not end with a whole row, the disk is full, or the
-    /// target appeared meanwhile and may not be replaced. Nothing is left behind then.
+    /// target appeared in the meantime and may not be replaced. No file is left behind.
     pub fn finish(self) -> Result<()> {
         let Self { mut out, metadata, mut spools, failed } = self;
         let path = out.target().to_path_buf();
@@ -177,7 +180,6 @@ struct Spool {
     /// Bytes that are not in the file yet.
     buffer: Vec<u8>,
     file: Option<File>,
-    /// Number of bytes in file and buffer.
     len: u64,
 }
 
@@ -185,7 +187,13 @@ impl Spool {
     fn write(&mut self, target: &Path, bytes: &[u8]) -> Result<()> {
         let len = u64::try_from(bytes.len()).ok().and_then(|n| self.len.checked_add(n));
         let len = len.filter(|len| *len <= MAX_FILE_BYTES).ok_or_else(|| {
-            Error::file(target, format!("tensor {:?} grows past {MAX_FILE_BYTES} bytes", self.name))
+            Error::file(
+                target,
+                format!(
+                    "tensor {:?} exceeds {MAX_FILE_BYTES} bytes, the maximum file size",
+                    self.name
+                ),
+            )
         })?;
         if self.buffer.len().saturating_add(bytes.len()) > SPOOL_BUFFER {
             if self.file.is_none() {
@@ -239,8 +247,8 @@ impl Spool {
     }
 }
 
-/// Creates an unnamed file on the target's disk; the system's temporary folder may be small or in
-/// memory.
+/// Creates an unnamed file on the target's disk, because the system's temporary folder may be small
+/// or in memory.
 fn create_spool_file(target: &Path) -> Result<File> {
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
@@ -254,7 +262,7 @@ fn create_spool_file(target: &Path) -> Result<File> {
 ///
 /// # Errors
 /// If the bytes of a tensor do not match its type and shape, two tensors have the same name, or the
-/// file cannot be written; nothing is left behind then.
+/// file cannot be written. No file is left behind.
 pub fn write_tensors<'a>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (&'a str, Dtype, &'a [usize], &'a [u8])>,
@@ -313,7 +321,7 @@ pub fn encode_tensors<'a>(
             return Err(Error::file(
                 path,
                 format!(
-                    "tensor {name:?} of type {dtype} and shape {shape:?} cannot hold {nbytes} bytes"
+                    "tensor {name:?} of type {dtype} and shape {shape:?} does not take the given {nbytes} bytes"
                 ),
             ));
         }
@@ -324,7 +332,10 @@ pub fn encode_tensors<'a>(
     names.sort_unstable();
     if let Some(name) = names.windows(2).find_map(|w| (w.first() == w.last()).then(|| w.first())) {
         let name = name.copied().unwrap_or_default();
-        return Err(Error::file(path, format!("two tensors are named {name:?}")));
+        return Err(Error::file(
+            path,
+            format!("two tensors are named {name:?}; tensor names must be unique"),
+        ));
     }
     let header = encode_header(path, metadata, &items)?;
     Ok(Encoded { header, data: tensors.into_iter().map(|(_, _, _, data)| data).collect() })
@@ -385,7 +396,14 @@ fn encode_header(
     for item in items {
         let start = end;
         end = start.checked_add(item.nbytes).filter(|end| *end <= MAX_FILE_BYTES).ok_or_else(
-            || Error::file(path, format!("the tensors take more than {MAX_FILE_BYTES} bytes")),
+            || {
+                Error::file(
+                    path,
+                    format!(
+                        "the tensors take more than {MAX_FILE_BYTES} bytes, the maximum file size"
+                    ),
+                )
+            },
         )?;
         let info = TensorInfo { dtype: item.dtype, shape: &item.shape, data_offsets: [start, end] };
         tensors.push((item.name, info));
@@ -398,7 +416,7 @@ fn encode_header(
         return Err(Error::file(
             path,
             format!(
-                "the header would take {len} bytes, more than the {MAX_HEADER_BYTES} that are accepted; write fewer tensors or less metadata"
+                "the header takes {len} bytes, but at most {MAX_HEADER_BYTES} are accepted; write fewer tensors or less metadata"
             ),
         ));
     }

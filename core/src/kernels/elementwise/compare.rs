@@ -37,7 +37,7 @@ integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 macro_rules! floats {
     ($($t:ty => $key:ty),*) => {$(
-        /// The total order of IEEE 754, with equal zeros and with all NaN equal and largest.
+        /// The total order of IEEE 754, with equal zeros, and with all NaN equal and largest.
         impl Comparable for $t {
             type Key = $key;
 
@@ -46,7 +46,7 @@ macro_rules! floats {
                 let bits = self.to_bits().cast_signed();
                 let below = (bits >> (<$key>::BITS - 1)) & <$key>::MAX;
                 let key = bits ^ below;
-                // -0.0 has the key right below that of 0.0.
+                // -0.0 has the key just below the key of 0.0.
                 let key = if key == -1 { 0 } else { key };
                 if self.is_nan() { <$key>::MAX } else { key }
             }
@@ -104,7 +104,7 @@ impl<'a, N: Comparable + ArrowNativeType> WordOperand<'a, N> {
         }
     }
 
-    /// Returns the word of values from `at`, padded arbitrarily.
+    /// Returns the word of values that starts at `at`; padding is unspecified.
     #[inline(always)]
     fn padded_word(&self, at: usize) -> [N; WORD] {
         match self {
@@ -240,7 +240,7 @@ unsafe fn collect_word<T: Comparable + ArrowNativeType, const LESS: bool, const 
     b: &[T; WORD],
 ) -> u64 {
     let mut flags = [0u8; WORD];
-    // An index loop: closures of a zip may stay a call per value.
+    // An index loop, because the closures of a zip may not be inlined.
     for i in 0..WORD {
         let (a, b) = (a[i].key(), b[i].key());
         flags[i] = u8::from(if LESS { a < b } else { a == b });

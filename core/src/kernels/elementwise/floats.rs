@@ -1,4 +1,4 @@
-//! Arithmetic on floats, in one pass into a new allocation or in place.
+//! Arithmetic on floats, in one pass, into a new allocation or in place.
 
 use std::ops::{Add, Div, Mul, Sub};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ macro_rules! with_function {
     };
 }
 
-/// Computes `left op right` for two sides of the same type; `None` for cases left to Arrow.
+/// Computes `left op right` for two sides of the same type; `None` for cases that Arrow computes.
 pub(super) fn compute_floats(op: Op, left: &SideValues, right: &SideValues) -> Option<ArrayRef> {
     fn compute_typed<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
         op: Op,
@@ -119,9 +119,6 @@ fn valid_scalar<T: ArrowPrimitiveType>(one: &PrimitiveArray<T>) -> Option<T::Nat
 /// assert_eq!(values.as_ptr(), before);
 /// # Ok::<(), serrate::Error>(())
 /// ```
-///
-/// # Errors
-/// Same as [`binary`].
 pub fn binary_owned(op: Op, left: RaggedArray, right: Operand<'_>) -> Result<RaggedArray> {
     let Operand::Scalar(value) = right else {
         return binary(op, Operand::Array(&left), right);
@@ -150,7 +147,7 @@ fn compute_in_place<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
     let Some(one) = one else { return binary(op, Operand::Array(&left), right) };
     let (rows, axes, leaves) = left.into_parts();
     let own = leaves.as_primitive::<T>().clone();
-    // Drop the last other reference, so that the buffer may be unique.
+    // Drop the other reference, so that the buffer may be unique.
     drop(leaves);
     let found = with_function!(op, compute_owned(own, one));
     let leaves = found.ok_or_else(|| {

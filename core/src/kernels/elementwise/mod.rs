@@ -41,9 +41,9 @@ pub enum Op {
     Rem,
     /// `**`: numbers only. Integers give an integer; a negative power of an integer is an error.
     Pow,
-    /// The smaller of two values, NaN if either is NaN (numpy's `minimum`); any comparable type.
+    /// The smaller of two values, NaN if either is NaN (NumPy's `minimum`); any comparable type.
     Minimum,
-    /// The larger of two values, NaN if either is NaN (numpy's `maximum`); any comparable type.
+    /// The larger of two values, NaN if either is NaN (NumPy's `maximum`); any comparable type.
     Maximum,
     /// `=`
     Eq,
@@ -108,9 +108,9 @@ impl Op {
 /// One operand of a [`binary`] operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
-    /// An array with the same lists as the other side, or with only its outer levels (no levels:
-    /// one value per row); each value then applies to everything below its element. A list of one
-    /// element applies to a list of any length.
+    /// An array with the same lists as the other side, or with only its outer levels (without
+    /// levels: one value per row); each value then applies to everything below its element. A list
+    /// of one element applies to a list of any length.
     Array(&'a RaggedArray),
     /// A scalar that applies to all leaves, such as a literal in a query: an array of length 1. A
     /// number takes the type of the leaves if it fits.
@@ -118,7 +118,7 @@ pub enum Operand<'a> {
 }
 
 impl<'a> Operand<'a> {
-    /// Returns what is known of the operand at planning time.
+    /// Returns the operand as known at planning time.
     pub fn operand_type(&self) -> OperandType<'a> {
         match self {
             Self::Array(a) => OperandType::Leaves(a.leaf_type()),
@@ -129,20 +129,20 @@ impl<'a> Operand<'a> {
 
 /// Computes `left op right` for every leaf.
 ///
-/// The lists of the result are those of the operands; the axes of a single array, or of two arrays
-/// with the same lists, are shared. A list that is null on either side is null. A null leaf gives
-/// null (except where `AND` and `OR` have a result regardless).
+/// The result has the lists of the operands; the axes of a single array, or of two arrays with the
+/// same lists, are shared. A list that is null on either side is null. A null leaf gives null
+/// (except where `AND` and `OR` have a result regardless).
 ///
 /// If two lists differ in length and one has a single element, this element, with everything below
 /// it, is repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to
 /// `[[11, 12, 13], [24, 35]]`. Each pair of lists is treated separately, so a row gives the same
-/// result in any batch; if all lists of an axis have one element, this is numpy's broadcasting of
+/// result in any batch; if all lists of an axis have one element, this is NumPy's broadcasting of
 /// an axis of size 1.
 ///
 /// Types: a literal number takes the type of the leaves if its value fits, otherwise both widen;
-/// two arrays always widen, as in numpy (see [`Types`]). Floats follow IEEE 754 in arithmetic.
-/// Comparisons use one total order, as in SQL here: all NaN are equal and greater than any number,
-/// and 0.0 equals -0.0. Integer overflow is an error.
+/// two arrays always widen, as in NumPy (see [`Types`]). Floats follow IEEE 754 in arithmetic.
+/// Comparisons use one total order, as SQL does in this crate: all NaN are equal and greater than
+/// any number, and 0.0 equals -0.0. Integer overflow is an error.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -158,10 +158,8 @@ impl<'a> Operand<'a> {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
-/// # Errors
-/// When two lists that are not null differ in length and neither has one element, when the types
-/// are incompatible, on integer overflow, on division by an integer zero, and for negative powers
-/// of integers.
+/// When two valid lists differ in length and neither has one element, the types are incompatible,
+/// on integer overflow, on division by an integer zero, and for negative powers of integers.
 pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArray> {
     let types = Types::new(op, left.operand_type(), right.operand_type())?;
     let (shape, left, right) = match (left, right) {
@@ -177,7 +175,7 @@ pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArr
         }
         (Operand::Scalar(_), Operand::Scalar(_)) => {
             return Err(Error::invalid(format!(
-                "{} of two scalars: one side must be an array",
+                "{} has two scalars as operands; one side must be an array",
                 op.symbol()
             )));
         }
@@ -237,7 +235,6 @@ pub fn neg(array: &RaggedArray) -> Result<RaggedArray> {
     array.with_leaves(numeric::neg(array.leaves()).map_err(|e| with_hint("-", e))?)
 }
 
-/// A flat array or a scalar.
 enum SideValues {
     Each(ArrayRef),
     One(ArrayRef),
@@ -254,7 +251,8 @@ impl SideValues {
         self.values().data_type().is_floating()
     }
 
-    /// Replaces -0.0 with 0.0 and unifies NaN: Arrow's total order distinguishes them.
+    /// Replaces -0.0 with 0.0 and every NaN with the canonical NaN, because Arrow's total order
+    /// distinguishes them.
     fn canonicalize_floats(&self) -> Self {
         fn canonicalize_floats<T: ArrowPrimitiveType>(
             values: &ArrayRef,

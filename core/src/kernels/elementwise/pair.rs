@@ -28,32 +28,28 @@ pub(crate) struct Pair {
 }
 
 /// Broadcasts two arrays to common lists, and returns the leaves of each side for every leaf of the
-/// result. An array with fewer levels is broadcast over the deeper one. If two lists differ in
-/// length and one has a single element, it is repeated; each pair of lists is treated separately,
-/// so a row gives the same result in any batch.
+/// result. An array with fewer levels is broadcast over the deeper array. If two lists differ in
+/// length and one has a single element, the element is repeated. Each pair of lists is treated
+/// separately, so a row gives the same result in any batch.
 ///
-/// Equal lists are shared, and their leaves are those of the arrays.
-///
-/// # Errors
-/// When rows differ in number, or lists (not null) in length and neither has one element.
+/// Equal lists are shared, and their leaves are the leaves of the arrays. Returns an error if the
+/// numbers of rows differ, or two valid lists differ in length and neither has one element.
 pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Lists)
 }
 
-/// Like [`pair_arrays`], but repeats lists only if all lists of the axis have one element: arrays
-/// with named dims have a size per dim, not per list.
-///
-/// # Errors
-/// Same as [`pair_arrays`], and for lists of one element among longer ones.
+/// Broadcasts like [`pair_arrays`], but repeats lists only if all lists of the axis have one
+/// element, because arrays with named dims have a size per dim instead of per list. Errors are the
+/// same as for [`pair_arrays`]; also for lists of one element among longer lists.
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Axes)
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Repeat {
-    /// The list has one element.
+    /// A list is repeated if it has one element.
     Lists,
-    /// All lists of the axis have one element.
+    /// Lists are repeated if all lists of the axis have one element.
     Axes,
 }
 
@@ -85,7 +81,7 @@ fn broadcast_pair(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Re
     Ok(Pair { shape, left: a, right: b })
 }
 
-/// One side while levels are combined: `at` maps each element of the result to one of `array`.
+/// A side while levels are combined: `at` maps each element of the result to an element of `array`.
 struct SideElements<'a> {
     array: &'a RaggedArray,
     at: Option<Vec<u64>>,
@@ -93,7 +89,7 @@ struct SideElements<'a> {
 
 impl SideElements<'_> {
     fn position(&self, element: usize) -> usize {
-        // Positions come from usizes.
+        // The indices were `usize` before.
         self.at.as_ref().map_or(element, |at| usize::try_from(at[element]).unwrap_or(usize::MAX))
     }
 
@@ -104,14 +100,14 @@ impl SideElements<'_> {
         }
     }
 
-    /// Stores positions, unless they are the identity.
+    /// Stores the indices, unless they are the identity.
     fn set_positions(&mut self, at: Vec<u64>, len: usize) {
         let same = at.len() == len && at.iter().enumerate().all(|(i, p)| *p == i as u64);
         self.at = (!same).then_some(at);
     }
 }
 
-/// Whether all lists of an axis that are not null have one element.
+/// Whether all valid lists of an axis have one element.
 fn has_size_one(axis: &ListAxis) -> bool {
     let layout = axis.layout();
     match layout {
@@ -126,7 +122,7 @@ fn has_size_one(axis: &ListAxis) -> bool {
 fn repeat_lists(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Result<Pair> {
     if left.len() != right.len() {
         return Err(Error::invalid(format!(
-            "{} rows on the left and {} on the right; both sides must have the same number",
+            "there are {} rows on the left and {} on the right; both sides must have the same number of rows",
             left.len(),
             right.len()
         )));
@@ -202,7 +198,7 @@ fn combine_level(
     a.set_positions(next_a, x.layout().children());
     b.set_positions(next_b, y.layout().children());
     let nulls = valid.contains(&false).then(|| NullBuffer::from(valid));
-    // Lists that are unchanged on one side are shared with it.
+    // A side shares its unchanged lists with the result.
     let layout = match (&a.at, &b.at) {
         (None, _) if still.0 => x.layout().clone(),
         (_, None) if still.1 => y.layout().clone(),
@@ -242,7 +238,7 @@ fn add_level(
     Ok(new)
 }
 
-/// Repeats the `i`-th value once per element of list `i`.
+/// Repeats value `i` once per element of list `i`.
 pub(crate) fn repeat_values(values: &ArrayRef, lists: &Layout) -> Result<ArrayRef> {
     fn repeat_primitive<T: ArrowPrimitiveType>(
         values: &PrimitiveArray<T>,

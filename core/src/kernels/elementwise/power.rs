@@ -1,5 +1,3 @@
-//! Powers of numbers.
-
 use std::sync::Arc;
 
 use arrow::array::ArrowNativeTypeOp;

@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 use crate::kernels::times::{EXACT_SECONDS, INTERVAL_NANOSECONDS, in_unit};
 use crate::table::promote_types;
 
-/// One operand of an operation, as known at planning time.
+/// An operand as known at planning time.
 #[derive(Clone, Copy, Debug)]
 pub enum OperandType<'a> {
-    /// The leaves of an array, of any value.
+    /// The leaves of an array, with any values.
     Leaves(&'a DataType),
     /// A literal, as an array of length 1; the types depend on its value.
     Literal(&'a ArrayRef),
@@ -21,7 +21,7 @@ pub enum OperandType<'a> {
 
 /// The types that the operands of an operation are cast to, and the type of its result.
 ///
-/// * Two arrays: both widen to a type that holds both, as numpy promotes arrays (`uint8` and `int8`
+/// * Two arrays: both widen to a type that holds both, as NumPy promotes arrays (`uint8` and `int8`
 ///   to `int16`, `uint64` and `int64` to `float64`, `int32` and `float32` to `float64`). `uint64`
 ///   and `int64` compare exactly.
 /// * A literal integer takes the type of the leaves if its value fits (any float type holds it);
@@ -84,7 +84,7 @@ impl Types {
             if op == Op::Pow && !numbers && !(a.is_null() || b.is_null()) {
                 return Err(incompatible());
             }
-            // Other types than numbers only have to compare.
+            // Types other than numbers only have to be comparable.
             let op = if chooses && !numbers { Op::Lt } else { op };
             let (x, y) = match (left, right) {
                 (OperandType::Leaves(a), OperandType::Literal(v)) => {
@@ -97,12 +97,12 @@ impl Types {
                 _ => combine_types(op, a, b).ok_or_else(incompatible)?,
             };
             match (&x, chooses) {
-                // The type in which they compare cannot represent a result.
+                // The type of the comparison cannot represent a result.
                 (t, true) if is_time(value_type(a)) && t.is_decimal() => {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
                         | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
-                        // Fields of intervals do not determine which one is smaller.
+                        // The fields of two intervals do not determine which interval is smaller.
                         (DataType::Interval(_), DataType::Interval(_)) => None,
                         (a, b) => promote_types(a, b),
                     };
@@ -140,7 +140,7 @@ impl<'a> OperandType<'a> {
             Self::Leaves(t) => Ok(t),
             Self::Literal(v) if v.len() == 1 => Ok(v.data_type()),
             Self::Literal(v) => Err(Error::invalid(format!(
-                "a scalar operand must be a single value, not {}",
+                "a scalar operand has {} values; it must have one",
                 v.len()
             ))),
         }
@@ -293,11 +293,11 @@ fn combine_with_literal(
         }
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
-        // A dictionary compares through its values, without being unpacked.
+        // A dictionary compares by its values, without being decoded.
         return Ok(Some((leaf.clone(), values.clone())));
     }
     if is_time(values) && is_time(given) && op.is_comparison() && values != given {
-        // Uses the unit of the leaves if it represents the literal exactly.
+        // Use the unit of the leaves if it represents the literal exactly.
         let literal = cast(literal, given)?;
         if let (DataType::Duration(_), DataType::Interval(_)) = (values, given) {
             return match in_unit(&literal, values)? {
@@ -371,7 +371,7 @@ impl LiteralNumber {
         }))
     }
 
-    /// Whether the value is finite in a float type (or was not finite before).
+    /// Whether the value stays finite in a float type, or was not finite before.
     fn is_finite_in(self, t: &DataType) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "only the magnitude matters")]
         let x = match self {

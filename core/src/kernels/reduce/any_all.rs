@@ -15,7 +15,6 @@ use crate::array::nulls::true_bits;
 use crate::error::Result;
 use crate::kernels::bits::Rank;
 
-/// [`Reduction::Any`] and [`Reduction::All`]; null leaves do not count.
 pub(super) fn reduce_any_all(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let flags = to_booleans(leaves)?;
     let any = task.how == Reduction::Any;
@@ -53,7 +52,7 @@ fn reduce_stacked(flags: &BooleanArray, task: &ReduceTask, any: bool) -> Result<
     Ok(Arc::new(BooleanArray::from_iter(found.into_iter().map(|v| Some(v > 0)))))
 }
 
-/// Converts leaves to booleans: nonzero numbers are true, NaN included.
+/// Converts leaves to booleans: nonzero numbers are true, and so is NaN.
 fn to_booleans(leaves: &ArrayRef) -> Result<BooleanArray> {
     if let Some(flags) = leaves.as_boolean_opt() {
         return Ok(flags.clone());

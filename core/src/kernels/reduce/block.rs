@@ -1,8 +1,8 @@
 //! SIMD accumulators for 64 values, in AVX-512 registers.
 //!
-//! Compilers vectorize loops over arrays only sometimes, so the folds of floats are written with
-//! intrinsics. Each register is masked by the validity bits of its values: a list of any length is
-//! folded without an inner loop, whose end branch prediction would miss.
+//! Compilers do not vectorize every loop over arrays, so the folds of floats use intrinsics. Each
+//! register is masked by the validity bits of its values: a list of any length is folded without an
+//! inner loop, whose end would be mispredicted.
 
 // Other targets only use the names.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
@@ -18,16 +18,14 @@ pub(super) const BLOCK: usize = 64;
 pub(super) trait Block<F: Fold>: Copy {
     /// Whether this block is implemented; if not, its functions are never called.
     const AVAILABLE: bool;
-    /// Accumulators of a block folded down to one register.
+    /// Accumulators of a block, folded down to one register.
     type Part: Copy;
 
     fn empty(token: Avx512) -> Self;
     fn load_full(token: Avx512, values: &[F::In; BLOCK], bits: u64) -> Self;
-    /// Like [`load_full`](Self::load_full) for shorter slices; ignores bits past the end.
+    /// Loads a shorter slice like [`load_full`](Self::load_full); ignores bits past the end.
     fn load_tail(token: Avx512, values: &[F::In], bits: u64) -> Self;
-    /// Combines two blocks lane by lane.
     fn combine(self, other: Self) -> Self;
-    /// Folds the block down to one register.
     fn to_register(self) -> Self::Part;
     /// Combines `part` with `before` if `more` is set, without a branch.
     fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;

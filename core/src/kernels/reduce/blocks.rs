@@ -9,7 +9,7 @@ pub(super) struct Blocks<'a, F: Fold, T: Validity> {
     pub(super) token: Avx512,
     flat: &'a [F::In],
     validity: T,
-    /// Positions below this allow reading a full block and its validity bits.
+    /// Below this index, a full block and its validity bits can be read.
     whole: usize,
 }
 
@@ -21,7 +21,7 @@ impl<'a, F: Fold, T: Validity> Blocks<'a, F, T> {
     }
 
     /// Returns the accumulators and validity bits of the leaves `at..end`, at most one block. Calls
-    /// no function: a call, however rare, spills all registers of the surrounding loop.
+    /// no function: a call, even a rare one, spills all registers of the surrounding loop.
     #[inline(always)]
     pub(super) fn fold_block(&self, at: usize, end: usize) -> (F::Block, u64) {
         prefetch_block::<F::In, BLOCK>(self.flat, at);

@@ -21,7 +21,6 @@ use crate::kernels::bits::Rank;
 use crate::kernels::native::{native_int, reinterpret_values};
 use crate::kernels::sort::unpack_float_dictionary;
 
-/// [`Reduction::Nunique`](super::Reduction::Nunique).
 pub(super) fn reduce_nunique(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     if let Some(leaves) = unpack_float_dictionary(leaves)? {
         return reduce_nunique(&leaves, task);
@@ -64,7 +63,7 @@ fn count_distinct(lists: &GroupLists) -> Result<Vec<i64>> {
     })
 }
 
-/// Counts small integers, with a table of the last list that each value was seen in.
+/// Counts small integers, with a table of the last list in which each value occurred.
 fn count_by_table<T>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64>
 where
     T: ArrowPrimitiveType<Native: Into<usize>>,
@@ -82,7 +81,7 @@ where
     })
 }
 
-/// Counts other numbers by sorting each list. All NaN are one value, and so are both zeros.
+/// Counts other numbers by sorting each list. All NaN count as one value, and so do both zeros.
 fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64> {
     let flat = leaves.as_primitive::<T>().values();
     let mut scratch: Vec<T::Native> = Vec::new();
@@ -104,7 +103,7 @@ fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists
     })
 }
 
-/// Numbers strings and dictionary entries: equal values get equal numbers.
+/// Numbers strings and dictionary entries; equal values get equal numbers.
 fn number_values(leaves: &ArrayRef) -> Result<ArrayRef> {
     if let Some(dictionary) = leaves.as_any_dictionary_opt() {
         // Dictionary values may repeat or be null.
@@ -139,7 +138,7 @@ fn number_strings(values: &ArrayRef) -> Result<ArrayRef> {
     ))
 }
 
-/// Counts values of types that only compare.
+/// Counts values of types that support only comparison.
 fn count_by_comparison(lists: &GroupLists) -> Result<Vec<i64>> {
     let leaves = &lists.leaves;
     let compare = make_comparator(leaves, leaves, SortOptions::default())?;

@@ -1,11 +1,11 @@
 //! Sums that are exact until they are read: the result does not depend on the order and grouping of
-//! additions, and only the final sum decides whether it fits its type.
+//! additions, and only the final sum must fit its type.
 //!
 //! [`ExactSums`] holds the sums of groups. An intermediate sum is serialized as a list of 64-bit
 //! words: an empty list for 0, one word for a number (the bits of a float, or an integer), and
-//! otherwise the index of the lowest limb, then the limbs from the lowest to the highest, which has
-//! the sign. The unit of floats is the smallest subnormal, 2^-1074. Most sums have few limbs: 3 to
-//! 4 words, where a table of all limbs would take 34.
+//! otherwise the index of the lowest limb, followed by the limbs from the lowest to the highest,
+//! which has the sign. The unit of floats is the smallest subnormal, 2^-1074. Most sums have few
+//! limbs and take 3 to 4 words, whereas a table of all limbs takes 34.
 
 mod real;
 mod sums;
@@ -58,7 +58,7 @@ impl Exact {
         sums
     }
 
-    /// Returns every leaf as a sum of its own, as one more level of words. A null leaf is 0.
+    /// Converts every leaf to a sum, as one more level of words. A null leaf is 0.
     pub fn begin(self, array: &RaggedArray) -> Result<RaggedArray> {
         let leaves = array.leaves();
         let words: Vec<i64> = match self {
@@ -83,11 +83,11 @@ impl Exact {
         RaggedArray::try_new(array.len(), axes, Arc::new(Int64Array::from(words)))
     }
 
-    /// Adds stacked sums along axis 1; the innermost lists, the words of a sum, remain.
+    /// Adds stacked sums along axis 1; the innermost lists, which are the words of a sum, remain.
     pub fn lay_over(self, sums: &RaggedArray) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(
-                "an exact sum must be a list of words, found a plain value",
+                "an exact sum must be a list of words; found a plain value",
             ));
         };
         let layout = words.layout();
@@ -120,7 +120,7 @@ impl Exact {
         target.result_in(level, Arc::new(Int64Array::from(out)))
     }
 
-    /// Returns the sums as numbers of type `Float64`, `Int64` or `UInt64`, without the level of
+    /// Converts the sums to numbers of type `Float64`, `Int64` or `UInt64`, without the level of
     /// words.
     ///
     /// # Errors
@@ -132,7 +132,7 @@ impl Exact {
         })
     }
 
-    /// Returns the sums divided by counts, one per sum, rounded once; null where the count is 0.
+    /// Returns the sums divided by counts, one per sum, rounded once; null if the count is 0.
     pub fn means(self, sums: &RaggedArray, counts: &ArrayRef) -> Result<RaggedArray> {
         let counts = counts.as_primitive::<UInt64Type>().values();
         let mut next = counts.iter();
@@ -151,7 +151,7 @@ impl Exact {
     ) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(
-                "an exact sum must be a list of words, found a plain value",
+                "an exact sum must be a list of words; found a plain value",
             ));
         };
         let flat = sums.leaves().as_primitive::<Int64Type>().values();
@@ -243,7 +243,6 @@ mod tests {
                 .map(|v| if v.is_finite() { v } else { 1.5 })
                 .collect();
             if rng.random_range(0..3) == 0 {
-                // Cancels to almost nothing.
                 let more: Vec<f64> = values.iter().map(|v| -v).collect();
                 values.extend(more);
                 values.push(rng.random_range(-1.0..1.0));
@@ -277,7 +276,7 @@ mod tests {
             let whole: i128 = values.iter().map(|v| i128::from(*v)).sum();
             let found = read(Exact::Signed, &words(Exact::Signed, &values)).integer(0);
             assert_eq!(found, whole);
-            // Each is exact as a float, and so is the sum, rounded once.
+            // Each value is exact as a float, and the sum is rounded once.
             let floats: Vec<f64> = values.iter().map(|v| (*v >> 12) as f64).collect();
             let exact: i128 = values.iter().map(|v| i128::from(*v >> 12)).sum();
             assert_eq!(sum(&floats), exact as f64, "{values:?}");

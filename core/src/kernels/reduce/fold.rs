@@ -1,7 +1,7 @@
-//! Folds: the accumulator of a reduction and how a value enters it.
+//! Folds: the accumulator of a reduction, and how to add a value to it.
 //!
-//! A [`Fold`] knows nothing about lists: [`segments`](super::segments) applies it to contiguous
-//! lists, [`outer`](super::outer) to stacked ones. Both keep several accumulators (lanes) to
+//! A [`Fold`] is independent of lists: [`segments`](super::segments) applies it to contiguous
+//! lists, [`outer`](super::outer) to stacked lists. Both keep several accumulators (lanes) to
 //! shorten the dependency chain, and both replace nulls with [`NEUTRAL`](Fold::NEUTRAL), so that a
 //! null costs no branch.
 
@@ -13,7 +13,6 @@ use super::registers::{Doubles, Singles, Sums};
 #[cfg(not(target_arch = "x86_64"))]
 use Absent as Sums;
 
-/// A reduction of many values to one accumulator.
 pub(super) trait Fold: Sized {
     type In: Copy;
     type Acc: Copy + Default;
@@ -29,7 +28,7 @@ pub(super) trait Fold: Sized {
     fn combine(a: Self::Acc, b: Self::Acc) -> Self::Acc;
 }
 
-/// A number and the type that sums of it are accumulated in.
+/// A number, and the type that accumulates its sums.
 pub(super) trait FoldNumber: Copy {
     type Wide: Copy + Default + std::ops::Add<Output = Self::Wide>;
     const ZERO: Self;
@@ -57,8 +56,8 @@ macro_rules! number {
     )*};
 }
 
-// 2^31 values of 32 bits fit 64 bits; longer inputs are widened to 64 bits first. 2^64 values of 64
-// bits would be needed to overflow 128 bits.
+// 2^31 values of 32 bits fit 64 bits; longer inputs are widened to 64 bits first. Overflowing 128
+// bits takes 2^64 values of 64 bits.
 number!(
     i8 => i64, 0, true, Absent; i16 => i64, 0, true, Absent; i32 => i64, 0, true, Absent;
     u8 => u64, 0, true, Absent; u16 => u64, 0, true, Absent; u32 => u64, 0, true, Absent;
@@ -158,15 +157,14 @@ impl MinOrMax for Largest {
     const MAX: bool = true;
 }
 
-/// A value with a least and a greatest value of its type.
 pub(super) trait Ordered: Copy + Default {
     const LEAST: Self;
     const GREATEST: Self;
     type Extremes<W: MinOrMax>: Block<Extreme<Self, W>>;
 
-    /// Returns the wanted one of two values; NaN if either is NaN.
+    /// Returns the smaller or larger value, as `W` says; NaN if either is NaN.
     fn best<W: MinOrMax>(value: Self, current: Self) -> Self;
-    /// Maps either zero to 0.0: which zero wins depends on the evaluation order.
+    /// Replaces either zero with 0.0, because which zero wins depends on the evaluation order.
     fn one_zero(self) -> Self;
 }
 

@@ -14,9 +14,9 @@ use crate::kernels::flags::{Predicate, collect_flags};
 use crate::with_offsets;
 
 pub(super) enum LeafGroups {
-    /// Leaves of one list of the innermost axis.
+    /// Leaves of each list of the innermost axis.
     Lists(ListAxis),
-    /// Leaves at one position of stacked lists.
+    /// Leaves at the same index of stacked lists.
     Stacked(StackedLists),
 }
 
@@ -37,7 +37,7 @@ impl LeafGroups {
         self.fold_to::<F, _>(flat, valid, std::convert::identity)
     }
 
-    /// Like [`fold`](Self::fold), and applies `finish` to every accumulator.
+    /// Folds like [`fold`](Self::fold), and applies `finish` to every accumulator.
     pub(super) fn fold_to<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::In],
@@ -54,8 +54,8 @@ impl LeafGroups {
         }
     }
 
-    /// Like [`fold_to`](Self::fold_to), and also passes the number of valid leaves to `finish`.
-    /// Groups without a valid leaf are null, whatever `finish` returns for them.
+    /// Folds like [`fold_to`](Self::fold_to), and passes the number of valid leaves to `finish`.
+    /// Groups without a valid leaf are null, regardless of the result of `finish`.
     pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::In],
@@ -84,7 +84,7 @@ impl LeafGroups {
         }
     }
 
-    /// Validity of the results: results of null lists are null.
+    /// Returns the validity of the results: results of null lists are null.
     pub(super) fn nulls(&self) -> Option<&NullBuffer> {
         match self {
             Self::Lists(level) => level.nulls(),
@@ -92,7 +92,7 @@ impl LeafGroups {
         }
     }
 
-    /// Validity of the results when groups for which `found` is false are null too.
+    /// Returns the validity of the results if groups for which `found` is false are null, too.
     pub(super) fn nulls_where(&self, found: impl Fn(usize) -> bool) -> Option<NullBuffer> {
         let found = NullBuffer::new(BooleanBuffer::collect_bool(self.len(), found));
         let found = if found.null_count() > 0 { Some(found) } else { None };
@@ -136,7 +136,7 @@ pub(super) struct GroupLists {
     pub(super) lists: ListAxis,
     /// The original index of each leaf; `None` if the leaves were not reordered.
     order: Option<UInt64Array>,
-    /// The position of each leaf along the reduced axis; `None` if it is the position in its list.
+    /// The index of each leaf along the reduced axis; `None` if it is the index in its list.
     along: Option<Vec<usize>>,
 }
 
@@ -145,12 +145,11 @@ impl GroupLists {
         self.order.as_ref().map_or(leaf as u64, |order| order.value(leaf))
     }
 
-    /// Returns the position along the reduced axis of a leaf in the list that begins at `start`.
+    /// Returns the index along the reduced axis of a leaf in the list that begins at `start`.
     pub(super) fn position(&self, start: usize, leaf: usize) -> usize {
         self.along.as_ref().map_or(leaf - start, |along| along[leaf])
     }
 
-    /// Validity of the leaves; `None` if no leaf is null.
     pub(super) fn valid(&self) -> Option<NullBuffer> {
         self.leaves.logical_nulls().filter(|n| n.null_count() > 0)
     }

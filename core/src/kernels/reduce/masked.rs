@@ -15,14 +15,13 @@ use crate::kernels::align::aligned;
 use crate::kernels::elementwise::repeat_values;
 use crate::kernels::levels::leaf_lists;
 
-/// Reduces the leaves for which `mask` is true, as [`reduce`] of
-/// [`filter`](super::super::filter::filter)`(array, mask)` does for whole rows and along the
-/// innermost axis.
+/// Reduces the leaves for which `mask` is true. For whole rows and along the innermost axis, this
+/// equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)`.
 ///
 /// Copies nothing: leaves that the mask excludes count as null. The mask has the lists of the array
 /// or only its outer levels; a null in the mask is false. Two results differ from filtering first:
-/// along an outer axis leaves keep their position, and [`ArgMin`](Reduction::ArgMin) and
-/// [`ArgMax`](Reduction::ArgMax) count excluded leaves as positions.
+/// along an outer axis leaves keep their index, and [`ArgMin`](Reduction::ArgMin) and
+/// [`ArgMax`](Reduction::ArgMax) also count excluded leaves.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -53,7 +52,7 @@ pub fn reduce_where(
     let levels = mask.axes().len();
     if levels == 0 || levels > array.axes().len() {
         return Err(Error::invalid(format!(
-            "a mask with {levels} level(s) of lists for an array with {}; it needs at least one and no more than the array",
+            "the mask has {levels} level(s) of lists, but the array has {}; the mask needs at least one level, and no more than the array",
             array.axes().len()
         )));
     }
@@ -64,14 +63,13 @@ pub fn reduce_where(
         keep = repeat_values(&flags, below.layout())?.as_boolean().values().clone();
     }
     if how == Reduction::Size {
-        // Nulls that the mask selects count too.
+        // Nulls that the mask selects count, too.
         let ones = array.with_leaves(Arc::new(BooleanArray::new(keep, None)))?;
         return reduce(&ones, Reduction::Sum, axis);
     }
     reduce(&array.with_leaves(mask_leaves(array.leaves(), keep)?)?, how, axis)
 }
 
-/// Returns the same values, null where `keep` is not set.
 fn mask_leaves(leaves: &ArrayRef, keep: BooleanBuffer) -> Result<ArrayRef> {
     if leaves.data_type().is_null() {
         return Ok(leaves.clone());

@@ -19,8 +19,8 @@
 //! | count, size, number of distinct values | any type | Int64 | 0 |
 //! | any, all | Boolean; numbers are true unless zero | Boolean | false, true |
 //!
-//! Dictionaries reduce as their values; first and last stay dictionaries. Integer results that do
-//! not fit 64 bits are an error.
+//! Dictionaries are reduced like their values; first and last stay dictionaries. An integer result
+//! that does not fit 64 bits is an error.
 
 mod block;
 #[cfg(target_arch = "x86_64")]
@@ -59,7 +59,7 @@ use groups::LeafGroups;
 pub use masked::reduce_where;
 pub use quantile::{quantile, quantiles};
 
-/// How to reduce many values to one.
+/// Reduction of many values to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduction {
     /// Sum; 0 for an empty input. NaN propagates.
@@ -72,7 +72,7 @@ pub enum Reduction {
     Min,
     /// Largest value; NaN if any value is NaN, 0.0 for either zero, null for an empty input.
     Max,
-    /// Number of leaves that are not null.
+    /// Number of valid leaves.
     Count,
     /// Number of leaves, including nulls.
     Size,
@@ -82,8 +82,8 @@ pub enum Reduction {
     All,
     /// Variance: the sum of the squared distances from the mean, divided by `n - ddof`.
     ///
-    /// `ddof` is 0 for a whole population (the default of numpy) and 1 for a sample (`stddev` and
-    /// `var` in SQL). Null for `ddof` values or fewer. NaN propagates.
+    /// `ddof` is 0 for a whole population (the default of NumPy) and 1 for a sample (`stddev` and
+    /// `var` in SQL). Null if there are at most `ddof` values. NaN propagates.
     Var {
         /// Delta degrees of freedom: the divisor is `n - ddof`.
         ddof: u32,
@@ -93,19 +93,18 @@ pub enum Reduction {
         /// Delta degrees of freedom: the divisor is `n - ddof`.
         ddof: u32,
     },
-    /// Middle value, or the mean of the two middle ones; null for an empty input. NaN propagates.
+    /// Middle value, or the mean of the two middle values; null for an empty input. NaN propagates.
     Median,
-    /// Position of the smallest value, counted from 0 along the axis (null elements count as
-    /// positions) or among all leaves of a row. Ties give the first; a NaN wins over all numbers.
-    /// Null for an empty input.
+    /// Index of the smallest value along the axis (null elements are counted) or among all leaves
+    /// of a row. Ties give the first; a NaN wins over all numbers. Null for an empty input.
     ArgMin,
-    /// Position of the largest value; otherwise as [`ArgMin`](Self::ArgMin).
+    /// Index of the largest value; otherwise like [`ArgMin`](Self::ArgMin).
     ArgMax,
-    /// First value that is not null; null if there is none.
+    /// First valid value; null if there is none.
     First,
-    /// Last value that is not null; null if there is none.
+    /// Last valid value; null if there is none.
     Last,
-    /// Number of distinct values that are not null. All NaN are one value, and so are both zeros.
+    /// Number of distinct valid values. All NaN count as one value, and so do both zeros.
     Nunique,
 }
 
@@ -137,7 +136,7 @@ impl Reduction {
     /// [module](self)).
     ///
     /// # Errors
-    /// When leaves of this type cannot be reduced this way.
+    /// When leaves of this type do not support the reduction.
     pub fn output_type(self, leaf: &DataType) -> Result<DataType> {
         use DataType::{Boolean, Duration, Float16, Float32, Float64, Int64, Null, UInt64};
         if let (Self::First | Self::Last, _) = (self, leaf) {
@@ -176,16 +175,16 @@ impl Reduction {
     }
 }
 
-/// Reduces along axis `axis` (negative axes count from the innermost), or each row to one value
-/// when `axis` is `None`.
+/// Reduces along axis `axis` (negative axes count from the innermost), or each row to one value if
+/// `axis` is `None`.
 ///
 /// * `None`: a flat array, one value per row over all its leaves; null for a null row.
-/// * The innermost axis: every innermost list becomes one value, null where the list is null. Outer
+/// * The innermost axis: every innermost list becomes one value, null if the list is null. Outer
 ///   levels are shared with the input.
-/// * An outer axis: the elements of each list on it are lists themselves. They are stacked, and the
-///   values at the same position are reduced together. A shorter element does not count at the
-///   positions it lacks, so each resulting list is as long as the longest of its elements, on every
-///   deeper axis. A null list gives a null list, an empty list an empty one.
+/// * An outer axis: the elements of each list on it are themselves lists. They are stacked, and the
+///   values at the same index are reduced together. A shorter element does not count at the indices
+///   it lacks, so each resulting list is as long as the longest of its elements, on every deeper
+///   axis. A null list gives a null list, an empty list an empty list.
 /// * Axis 0: the rows are stacked in the same way. The rows of the result are the elements of axis
 ///   1; a flat array gives one row with one value.
 ///
@@ -210,8 +209,8 @@ impl Reduction {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, when its leaves cannot be reduced this way, and when an integer
-/// result does not fit 64 bits.
+/// When the array has no such axis, its leaves do not support the reduction, or an integer result
+/// does not fit 64 bits.
 pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<RaggedArray> {
     let out = how.output_type(array.leaf_type())?;
     let target = ReduceTarget::new(array, how, axis)?;
@@ -273,16 +272,16 @@ shortcuts! {
     mean: Mean, "the [mean](Reduction::Mean)";
     min: Min, "the [minimum](Reduction::Min)";
     max: Max, "the [maximum](Reduction::Max)";
-    count: Count, "the [number of leaves that are not null](Reduction::Count)";
+    count: Count, "the [number of valid leaves](Reduction::Count)";
     size: Size, "the [number of leaves](Reduction::Size)";
     any: Any, "whether [any](Reduction::Any) is true";
     all: All, "whether [all](Reduction::All) are true";
     median: Median, "the [median](Reduction::Median)";
-    argmin: ArgMin, "the [position of the minimum](Reduction::ArgMin)";
-    argmax: ArgMax, "the [position of the maximum](Reduction::ArgMax)";
+    argmin: ArgMin, "the [index of the minimum](Reduction::ArgMin)";
+    argmax: ArgMax, "the [index of the maximum](Reduction::ArgMax)";
     first: First, "the [first](Reduction::First) value";
     last: Last, "the [last](Reduction::Last) value";
-    nunique: Nunique, "the [number of different values](Reduction::Nunique)";
+    nunique: Nunique, "the [number of distinct values](Reduction::Nunique)";
 }
 
 /// Reduces to the [variance](Reduction::Var).
@@ -345,10 +344,9 @@ impl ReduceTask {
     }
 }
 
-/// An array, resolved to the axis that is reduced.
+/// An array, resolved to the reduced axis.
 struct ReduceTarget<'a> {
     array: Cow<'a, RaggedArray>,
-    /// The levels above the results.
     axes: Vec<ListAxis>,
     /// Whether a level was added around the rows, to reduce axis 0.
     wrapped: bool,
@@ -420,7 +418,7 @@ impl<'a> ReduceTarget<'a> {
 pub(in crate::kernels) enum AxisGroups {
     /// Leaves of each list follow each other.
     Lists(Layout),
-    /// Leaves at the same position of stacked lists follow each other.
+    /// Leaves at the same index of stacked lists follow each other.
     Stacked(outer::StackedLists),
 }
 
@@ -432,13 +430,12 @@ pub(in crate::kernels) fn group_along_axis(array: &RaggedArray, axis: i64) -> Re
     })
 }
 
-/// Whether dictionaries are reduced as their values.
+/// Whether dictionaries are reduced like their values.
 fn reduces_dictionary_values(how: Reduction) -> bool {
     use Reduction::{Count, First, Last, Nunique, Size};
     !matches!(how, Count | First | Last | Nunique | Size)
 }
 
-/// [`Reduction::Count`] and [`Reduction::Size`].
 fn count_leaves(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let nulls = leaves.logical_nulls().filter(|n| n.null_count() > 0);
     let valid = match task.how {

@@ -37,7 +37,6 @@ macro_rules! by_type {
     };
 }
 
-/// [`Reduction::Sum`].
 pub(super) fn reduce_sum(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     if let Some(flags) = leaves.as_boolean_opt() {
         return sum_booleans(flags, task);
@@ -46,7 +45,6 @@ pub(super) fn reduce_sum(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRe
     by_type!(leaves, task, integer_sum, float_sum)
 }
 
-/// [`Reduction::Prod`].
 pub(super) fn compute_product(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let leaves = &to_summable(leaves)?;
     macro_rules! integers {
@@ -78,13 +76,11 @@ pub(super) fn compute_product(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
     }
 }
 
-/// [`Reduction::Mean`].
 pub(super) fn reduce_mean(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let leaves = &to_summable(leaves)?;
     by_type!(leaves, task, integer_mean, float_mean)
 }
 
-/// [`Reduction::Min`] and [`Reduction::Max`].
 pub(super) fn min_max(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     match task.how {
         Reduction::Max => fold_extremes::<Largest>(leaves, task),
@@ -134,7 +130,7 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
             let widened = cast(leaves, &DataType::UInt8)?;
             cast(&fold_native::<W, UInt8Type>(&widened, task)?, given)?
         }
-        // Dates, times and decimals order as their integers.
+        // Dates, times and decimals have the order of their integers.
         t if native_int(t) == Some(DataType::Int32) => reinterpret_values(
             &fold_native::<W, Int32Type>(&same(&DataType::Int32)?, task)?,
             given,
@@ -149,7 +145,7 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
 
 /// Converts leaves to a type that can be summed: booleans to 0 and 1, untyped nulls to Int64,
 /// durations to integers, half floats to Float32. Integers are widened to 64 bits if their sum
-/// might overflow otherwise.
+/// might otherwise overflow.
 pub(super) fn to_summable(leaves: &ArrayRef) -> Result<ArrayRef> {
     let t = leaves.data_type();
     let many = leaves.len() > 1 << 31;
@@ -220,8 +216,8 @@ fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     integer_sum::<Int8Type>(&cast(&leaves, &DataType::Int8)?, task)
 }
 
-/// Rounds a result computed in 64 bits to the leaf type. NaN is canonical: which NaN a sum yields
-/// depends on the order in which the processor takes its operands.
+/// Rounds a result computed in 64 bits to the leaf type, with every NaN canonical, because the NaN
+/// of a sum depends on the order in which the processor takes its operands.
 trait Round: FoldNumber {
     fn round_to(value: f64) -> Self;
 }

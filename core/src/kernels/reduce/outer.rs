@@ -37,7 +37,8 @@ pub(in crate::kernels) struct StackedLists {
     slots: Layout,
 }
 
-/// Returns the levels of the result of reducing along an outer axis, and the leaves' slots.
+/// Returns the levels of the result of a reduction along an outer axis, and the slots of the
+/// leaves.
 pub(super) fn stack_lists(
     array: &RaggedArray,
     axis: usize,
@@ -80,7 +81,6 @@ pub(super) fn stack_lists(
     Ok((axes, stacked(starts, new)))
 }
 
-/// Repeats `value(list)` once per child of the list.
 fn repeat_per_child(layout: &Layout, of: impl Fn(usize) -> usize) -> Vec<usize> {
     let mut out = Vec::with_capacity(layout.children());
     for list in 0..layout.lists() {
@@ -125,7 +125,7 @@ impl StackedLists {
         }
     }
 
-    /// Returns, for each list of leaves, its element's position along the reduced axis.
+    /// Returns, for each list of leaves, the index of its element along the reduced axis.
     fn list_positions(&self) -> Vec<usize> {
         let mut along = Vec::new();
         for (depth, level) in self.levels.iter().enumerate() {
@@ -143,7 +143,6 @@ impl StackedLists {
         self.slots.children()
     }
 
-    /// Folds the valid leaves of every slot and applies `finish`.
     pub(super) fn fold<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::In],
@@ -170,7 +169,6 @@ impl StackedLists {
         Ok(Folded { values, present: counts.iter().map(|n| u8::from(*n > 0)).collect() })
     }
 
-    /// Returns the slot of the first leaf of each list of leaves.
     fn starts(&self) -> Cow<'_, [usize]> {
         match (&self.starts, self.levels.first()) {
             (Some(starts), _) => Cow::Borrowed(starts),
@@ -203,7 +201,7 @@ impl StackedLists {
         Ok(Some(Runs { offsets: self.inner().to_offsets()?, ends }))
     }
 
-    /// Folds the leaves of every slot, with 256-bit registers if the CPU has them.
+    /// Folds the leaves of every slot, with 256-bit registers if the CPU supports them.
     fn fold_stacked<F: Fold>(&self, flat: &[F::In], valid: Option<&Rank>) -> Vec<F::Acc> {
         let mut states = vec![F::START; self.len() + LANES];
         self.dispatch_stacked::<F>(flat, valid, &mut states);
@@ -243,7 +241,7 @@ impl StackedLists {
             }
             return counts;
         }
-        // A list counts at its last slot only; a reverse running sum adds it to the slots before.
+        // Count a list only at its last slot; a reverse running sum adds it to the slots before.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
@@ -347,7 +345,7 @@ fn fold_lists_into_avx2<F: Fold>(
 }
 
 /// Folds lists into `states`, which has [`LANES`] more elements than there are slots: the last
-/// values of a list are read together with those after it, which are masked.
+/// values of a list are read together with the values after it, which are masked.
 #[inline(always)]
 fn fold_lists_into<F: Fold>(
     inner: &Layout,
@@ -392,7 +390,6 @@ fn fold_lists_into<F: Fold>(
     }
 }
 
-/// Pushes up to [`LANES`] values at the end of a buffer.
 #[cold]
 #[inline(never)]
 fn push_tail<F: Fold>(states: &mut [F::Acc], values: &[F::In], bits: u64) {

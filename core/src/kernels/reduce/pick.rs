@@ -1,4 +1,4 @@
-//! Reductions that choose one of the leaves: first, last, minimum, maximum and their positions.
+//! Reductions that choose one of the leaves: first, last, minimum, maximum and their indices.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -24,10 +24,9 @@ use crate::error::Result;
 use crate::kernels::bits::{BitWords, Rank};
 use crate::kernels::native::{native_int, reinterpret_values};
 
-/// The leaf chosen for each list, as an index into all leaves.
+/// The chosen leaf of each list, as an index into all leaves.
 type Chosen = Vec<Option<usize>>;
 
-/// [`Reduction::First`] and [`Reduction::Last`].
 pub(super) fn pick_first_last(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
     let valid = lists.valid().map(|n| Rank::new(n.inner()));
@@ -43,7 +42,6 @@ pub(super) fn pick_first_last(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
     take_chosen(leaves, &lists, &chosen)
 }
 
-/// [`Reduction::ArgMin`] and [`Reduction::ArgMax`].
 pub(super) fn find_extremes(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
     let chosen = match task.how {
@@ -58,7 +56,7 @@ pub(super) fn find_extremes(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arra
     Ok(Arc::new(positions.collect::<Int64Array>()))
 }
 
-/// [`Reduction::Min`] and [`Reduction::Max`] of types without a native fold.
+/// Computes [`Reduction::Min`] and [`Reduction::Max`] of types without a native fold.
 pub(super) fn extreme_by_comparison<W: MinOrMax>(
     leaves: &ArrayRef,
     task: &ReduceTask,
@@ -135,7 +133,7 @@ fn choose_extremes<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
     }
 }
 
-/// Finds the extreme value of each list with SIMD first, then its first position.
+/// Finds the extreme value of each list with SIMD, then its first index.
 fn choose_typed_extremes<T, W: MinOrMax>(leaves: &ArrayRef, level: &ListAxis) -> Result<Chosen>
 where
     T: ArrowPrimitiveType<Native: Ordered>,
@@ -152,7 +150,7 @@ where
     let (mut found, valid) = (found.into_iter(), valid.as_ref().map(Rank::bits));
     Ok(choose_in_lists(level, |list| {
         let best = found.next()?;
-        // Only NaN differs from itself: if the extreme is NaN, look for a NaN.
+        // Only NaN differs from itself: if the extreme is NaN, search for a NaN.
         let unlike = |v: T::Native| v.partial_cmp(&v).is_none();
         let mut at = list.start;
         while at < list.end {
@@ -170,7 +168,7 @@ where
     }))
 }
 
-/// Finds the first value for which `is` holds, testing eight at a time.
+/// Finds the first value for which `is` holds. Tests eight values at a time.
 #[inline(always)]
 fn find_first<T: Copy>(values: &[T], is: impl Fn(T) -> bool) -> Option<usize> {
     let (eights, rest) = values.as_chunks::<8>();

@@ -14,9 +14,9 @@ use super::{ReduceTarget, ReduceTask, Reduction};
 use crate::array::{ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Returns the `q`-th quantile along axis `axis`, or over all leaves of each row: the value that a
-/// share `q` of the values does not exceed, interpolated linearly between two neighbours as by
-/// numpy's `quantile`.
+/// Returns the `q` quantile along axis `axis`, or over all leaves of each row: the value that a
+/// share `q` of the values does not exceed, interpolated linearly between its two neighbors, as in
+/// NumPy's `quantile`.
 ///
 /// The result has the shape and type of a [`mean`](super::mean). Null leaves do not count, NaN
 /// propagates, and an empty input gives null. `q = 0.5` is the median.
@@ -45,7 +45,7 @@ pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<Ragged
     target.with_result(cast(&found, &out)?)
 }
 
-/// Returns several quantiles at once, as one more innermost axis with one value for each of `qs`.
+/// Returns several quantiles at once, as one more innermost axis with one value per entry of `qs`.
 ///
 /// The list of quantiles is null for a null list; an empty list gives a list of nulls.
 ///
@@ -95,11 +95,13 @@ pub fn quantiles(array: &RaggedArray, qs: &[f64], axis: Option<i64>) -> Result<R
 fn check_quantile(q: f64) -> Result<()> {
     match (0.0..=1.0).contains(&q) {
         true => Ok(()),
-        false => Err(Error::invalid(format!("a quantile must be between 0 and 1, not {q}"))),
+        false => Err(Error::invalid(format!(
+            "the quantile {q} is out of range; it must be between 0 and 1"
+        ))),
     }
 }
 
-/// [`Reduction::Median`] and [`quantile`], as `Float64`.
+/// Computes [`Reduction::Median`] and [`quantile`], as `Float64`.
 pub(super) fn compute_quantile(leaves: &ArrayRef, task: &ReduceTask, q: f64) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
     let mut found: Vec<Option<f64>> = Vec::with_capacity(task.groups.len());
@@ -146,7 +148,7 @@ fn for_each_typed_list<T>(
     }
 }
 
-/// Returns the index below a quantile and the fraction of the step to the next.
+/// Returns the index below a quantile and the fraction of the step to the next index.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -164,7 +166,7 @@ fn interpolate_linear(low: f64, high: f64, share: f64) -> f64 {
     if share == 0.0 || low == high {
         return low;
     }
-    // Starts from the nearer neighbour, as numpy does, so that both ends are exact.
+    // Start from the nearer neighbor, as NumPy does, so that both ends are exact.
     let step = high - low;
     if step.is_infinite() {
         return low * (1.0 - share) + high * share;

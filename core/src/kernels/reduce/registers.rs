@@ -19,11 +19,11 @@ use super::fold::{Extreme, Fold, MinOrMax, Total};
 use super::segments::LANES;
 use crate::kernels::bits::Avx512;
 
-// Every block is made with an `Avx512` token, which only exists on CPUs with AVX-512 F/VL/DQ/BW.
-// Loads stay within the given array, or are masked where they would not.
+// Every block is created with an `Avx512` token, which exists only on CPUs with AVX-512 F/VL/DQ/BW.
+// Loads stay within the given array, or are masked outside it.
 
-/// Builds an array of `$made` for 0, 1, 2 and so on. (A loop over registers may spill them to
-/// memory, and a closure stays a call.)
+/// Builds an array of `$made` for 0, 1, 2, .. (A loop over registers may spill them to memory, and
+/// a closure may not be inlined.)
 macro_rules! each {
     (2, $i:ident => $made:expr) => {
         [each!(@ 0, $i => $made), each!(@ 1, $i => $made)]
@@ -43,7 +43,7 @@ macro_rules! each {
     }};
 }
 
-/// Extracts the bits of register `$i` from those of a block.
+/// Extracts the bits of register `$i` from the bits of a block.
 macro_rules! register_bits {
     ($mask:ty, $bits:expr, $i:expr) => {{
         #[expect(clippy::cast_possible_truncation, reason = "the bits of one register are wanted")]
@@ -141,9 +141,9 @@ macro_rules! sums {
 
             #[inline(always)]
             fn reduce_lists(parts: [__m512d; LANES]) -> [f64; LANES] {
-                // SAFETY: the registers come from a block, which only exists with an `Avx512`
+                // SAFETY: the registers come from a block, which exists only with an `Avx512`
                 // token; a register and an array of its lanes have the same bits. Adding 0 turns a
-                // sum of negative zeros into 0, as any fold that starts at 0.
+                // sum of negative zeros into 0, as in a fold that starts at 0.
                 unsafe {
                     let sums = fold_doubles!(parts, _mm512_add_pd);
                     transmute(_mm512_add_pd(sums, _mm512_setzero_pd()))
@@ -161,8 +161,8 @@ macro_rules! sums {
 sums!(f32, load_8_singles, load_masked_8_singles);
 sums!(f64, load_8_doubles, _mm512_maskz_loadu_pd);
 
-/// Converts those of eight values whose bit is set, and 0 elsewhere. The mask belongs to the
-/// conversion, which reads memory itself; a masked load would be a separate instruction.
+/// Converts the values whose bit is set, out of eight; the other lanes are 0. The mask belongs to
+/// the conversion, which reads memory itself; a masked load would be a separate instruction.
 #[inline(always)]
 unsafe fn load_8_singles(mask: u8, values: *const f32) -> __m512d {
     // SAFETY: the caller passes 8 readable values on a CPU with AVX-512.
@@ -181,7 +181,7 @@ unsafe fn load_8_doubles(mask: u8, values: *const f64) -> __m512d {
     unsafe { _mm512_maskz_mov_pd(mask, _mm512_loadu_pd(values)) }
 }
 
-/// Per-lane value counts as `u8`; flushed after 255 lists.
+/// Value counts per lane as `u8`; flushed after 255 lists.
 #[derive(Clone, Copy)]
 pub(super) struct LaneCounts(__m512i);
 
@@ -299,11 +299,11 @@ impl<W: MinOrMax> Singles<W> {
         unsafe { best_singles::<W>(best_singles::<W>(a, b), best_singles::<W>(c, d)) }
     }
 
-    /// Folds each of eight registers down to one value: 128-bit quarters of neighbouring registers
-    /// are combined until each register has one quarter left, then the lanes of the quarters.
+    /// Folds each of eight registers down to one value: combines 128-bit quarters of neighboring
+    /// registers until each register has one quarter left, then the lanes of the quarters.
     #[inline(always)]
     unsafe fn fold_lists(p: [__m512; LANES]) -> [f32; LANES] {
-        // SAFETY: the caller ensures AVX-512; half of the register is eight `f32`.
+        // SAFETY: the caller guarantees AVX-512; half of the register is eight `f32`.
         unsafe {
             let pairs = each!(4, I => combine_quarters::<W>(p[2 * I], p[2 * I + 1]));
             let [a, e] = each!(2, I => combine_quarters::<W>(pairs[2 * I], pairs[2 * I + 1]));
@@ -344,8 +344,8 @@ impl<W: MinOrMax> Doubles<W> {
     }
 }
 
-/// Takes the minimum or maximum of two registers lane by lane. Where either is NaN, takes their
-/// sum, which is NaN. (The instructions alone would return their second operand.)
+/// Takes the minimum or maximum of two registers lane by lane. If either is NaN, takes their sum,
+/// which is NaN. (The instructions alone would return their second operand.)
 macro_rules! best {
     ($name:ident, $r:ty, $max:ident, $min:ident, $compare:ident, $add:ident) => {
         #[inline(always)]

@@ -1,8 +1,8 @@
 //! Folds of stacked lists whose runs are contiguous in memory.
 //!
 //! The lists of a run are read once per [`WIDTH`](StackFold::WIDTH) slots, whose accumulators stay
-//! in registers meanwhile. Most lists have no more leaves than that; the others are recorded on the
-//! way and continued in the next pass:
+//! in registers. Most lists have no more leaves than that; longer lists are recorded and continued
+//! in the next pass:
 //!
 //! ```text
 //! run         list 0   a b c d|e f      pass 1 folds a+g+i, b+h+j, c+k, d
@@ -86,7 +86,7 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
             valid: Option<&Rank>,
             finish: impl Fn(F::Acc, usize) -> R,
         ) -> Folded<R> {
-            // Each arm compiles to its own loop.
+            // Each arm compiles to a separate loop.
             match valid {
                 None => {
                     let leaves = Blocks::<F, _>::new(token, flat, AllValid);
@@ -129,8 +129,8 @@ pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, cons
     }
 }
 
-/// A way to fold stacked lists. A trait instead of a closure: a closure compiles to a separate
-/// function without the target features of its caller.
+/// A method to fold stacked lists. It is a trait because a closure compiles to a separate function
+/// without the target features of its caller.
 trait StackFold<const COUNTED: bool> {
     type State: Copy;
     /// Accumulators of [`WIDTH`](Self::WIDTH) slots.
@@ -140,7 +140,6 @@ trait StackFold<const COUNTED: bool> {
     type Counts: AsRef<[Self::Count]>;
     const WIDTH: usize;
 
-    /// Returns the accumulators of empty slots.
     fn empty(&self) -> Self::Slots;
     /// Folds the leaves `at..end`, at most `WIDTH` of them, into the slots.
     fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
@@ -149,16 +148,15 @@ trait StackFold<const COUNTED: bool> {
     fn counts(&self, slots: &mut Self::Slots) -> Self::Counts;
 }
 
-/// Number of lists after which counts are flushed: a `u8` count overflows with more.
+/// Number of lists after which counts are flushed, because a `u8` count overflows with more.
 const COUNTABLE: usize = u8::MAX as usize;
 
 /// Number of slots whose accumulators the portable loops keep in registers.
 const PORTABLE_WIDTH: usize = 4 * LANES;
 
-/// Increments the counts where a bit is set.
 #[inline(always)]
 fn count_set_lanes(mut counts: [u32; PORTABLE_WIDTH], bits: u64) -> [u32; PORTABLE_WIDTH] {
-    #[expect(clippy::cast_possible_truncation, reason = "as many bits as there are slots")]
+    #[expect(clippy::cast_possible_truncation, reason = "there are as many bits as slots")]
     let bits = bits as u32;
     for (i, count) in counts.iter_mut().enumerate() {
         *count += bits >> i & 1;
@@ -308,7 +306,7 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
 ) -> Folded<R> {
     let slots = runs.last().map_or(0, |run| run.slots);
     let mut out = Folded::new_zeroed(slots, if COUNTED { slots } else { 0 });
-    // Lists longer than the slots of this pass: where they continue and where they end.
+    // Lists longer than the slots of this pass: their continuation and their end.
     let mut longer: Vec<(usize, usize)> = Vec::new();
     let base = offsets[0].as_usize();
     let mut ends = &offsets[1..];
@@ -376,7 +374,7 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
     out
 }
 
-/// Largest number of slots of one pass.
+/// Maximum number of slots of one pass.
 const MAX_WIDTH: usize = 64;
 
 #[inline(always)]

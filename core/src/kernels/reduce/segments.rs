@@ -1,8 +1,8 @@
 //! Folds of contiguous leaves: one accumulator per list.
 //!
 //! A list is folded in chunks of at most [`STRIDE`] leaves. Lanes past the end of the list are
-//! masked to the neutral value, so that each chunk costs the same and the loop has no branch on
-//! lengths:
+//! masked to the neutral value, so that each chunk takes the same time and the loop has no branch
+//! on lengths:
 //!
 //! ```text
 //! offsets   0         5     8                    list 0 = a b c d e, list 1 = f g h
@@ -44,7 +44,6 @@ impl<R: Copy + Default> Folded<R> {
 /// Number of accumulators per list.
 pub(super) const LANES: usize = 8;
 
-/// Bytes of a cache line.
 const LINE: usize = 64;
 
 /// Folds the valid leaves of every list of `layout` and applies `finish` to the accumulator and,
@@ -84,7 +83,7 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
             offsets: &[O],
             finish: impl Fn(F::Acc, usize) -> R,
         ) -> Folded<R> {
-            // Each arm compiles to its own loop, here and below.
+            // Each arm compiles to a separate loop, here and below.
             match valid {
                 None => {
                     let leaves = Blocks::<F, _>::new(token, flat, AllValid);
@@ -128,8 +127,8 @@ fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     }
 }
 
-/// A way to fold the leaves of a list. A trait instead of a closure: a closure compiles to a
-/// separate function without the target features of its caller.
+/// A method to fold the leaves of a list. It is a trait because a closure compiles to a separate
+/// function without the target features of its caller.
 trait ListFold {
     type Fold: Fold;
     /// Per-lane accumulators.
@@ -137,7 +136,7 @@ trait ListFold {
     const ALL: bool;
 
     fn empty(&self) -> Self::Part;
-    /// Folds the leaves `at..end`, at most one chunk of them.
+    /// Folds the leaves `at..end`, at most one chunk.
     fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<Self::Part>;
     /// Combines `part` with `before` if `more` is set, without a branch.
     fn combine_if(part: Self::Part, before: Self::Part, more: bool) -> Self::Part;
@@ -153,14 +152,15 @@ struct FoldedChunk<P> {
     upto: usize,
 }
 
-/// Lists finished together: extracting single lanes stays out of the loop over leaves.
+/// Number of lists finished together, so that single lanes are extracted outside the loop over
+/// leaves.
 const BATCH: usize = 8 * LANES;
 
 /// Folds lists chunk by chunk.
 ///
-/// The loop does not branch on the length of a list, which branch prediction would miss: the next
-/// position, the next list and the carried accumulators are selected by conditional moves, and the
-/// result of a list is overwritten by each of its chunks.
+/// The loop does not branch on the length of a list, which would often be mispredicted: conditional
+/// moves select the next index, the next list and the carried accumulators, and each chunk of a
+/// list overwrites the result of the list.
 #[inline(always)]
 fn fold_lists<L: ListFold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
     leaves: &L,
@@ -259,19 +259,20 @@ fn fold_list_scalar<F: Fold>(
     acc
 }
 
-/// Validity of the leaves. Not an `Option`, so that each case compiles to its own loop.
+/// Validity of the leaves. It is a trait instead of an `Option`, so that each case compiles to a
+/// separate loop.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(super) trait Validity: Copy {
     const ALL: bool;
 
     /// Returns the validity bits of the values `at..end`, at most 64.
     fn word(self, at: usize, end: usize) -> u64;
-    /// Positions below this may be passed to [`word_within`](Self::word_within).
+    /// Returns the exclusive upper bound of the arguments of [`word_within`](Self::word_within).
     fn reach(self) -> usize;
-    /// Like [`word`](Self::word), without bounds checks.
+    /// Returns bits like [`word`](Self::word), without bounds checks.
     ///
     /// # Safety
-    /// `at` is less than [`reach`](Self::reach).
+    /// `at` must be less than [`reach`](Self::reach).
     unsafe fn word_within(self, at: usize, end: usize) -> u64;
 }
 
@@ -298,7 +299,6 @@ impl Validity for AllValid {
     }
 }
 
-/// Values are valid where a bit is set.
 impl Validity for BitWords<'_> {
     const ALL: bool = false;
 
@@ -314,13 +314,13 @@ impl Validity for BitWords<'_> {
 
     #[inline(always)]
     unsafe fn word_within(self, at: usize, end: usize) -> u64 {
-        // SAFETY: the caller ensures that `at` is less than `reach`.
+        // SAFETY: the caller guarantees that `at` is less than `reach`.
         AllValid.word(at, end) & unsafe { self.at_within(at) }
     }
 }
 
 /// Prefetches every cache line that a block read at `at` touches. One line per list is not enough
-/// when all lists have the same length.
+/// if all lists have the same length.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
@@ -333,8 +333,8 @@ struct ChunkLanes<'a, F: Fold, T: Validity> {
     validity: T,
 }
 
-/// Number of values per chunk: the size of an AVX-512 block, combined in the same order, so that
-/// sums of floats have the same bits on every CPU.
+/// Number of values per chunk. It is the size of an AVX-512 block, combined in the same order, so
+/// that sums of floats have the same bits on every CPU.
 const STRIDE: usize = 64;
 
 /// Most lists are no longer than half a chunk.
@@ -359,7 +359,7 @@ impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
     fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<[F::Acc; LANES]> {
         let (flat, mut at) = (self.flat, at);
         let mut before = None;
-        // Long lists without nulls get a loop of their own; its exit is mispredicted once per list.
+        // Long lists without nulls get a separate loop; its exit is mispredicted once per list.
         while T::ALL && end - at > STRIDE {
             let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
             prefetch_block::<F::In, STRIDE>(flat, at);
@@ -494,7 +494,7 @@ fn combine_chunk<F: Fold>(
     a
 }
 
-/// Pushes those of eight values whose bit is set.
+/// Pushes the values whose bit is set, out of eight.
 ///
 /// Code that runs per leaf only calls functions marked `inline(always)`: closures and adapters of
 /// the standard library stay separate functions in builds without cross-crate optimization.
@@ -507,7 +507,7 @@ pub(super) fn push_masked<F: Fold>(
     // The bits are as wide as most values, so that the lane comparison has the same width. All
     // comparisons precede the selects and compare with the bit itself, so that both compile to
     // vector instructions.
-    #[expect(clippy::cast_possible_truncation, reason = "eight bits are looked at")]
+    #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
     let there = [
         bits & 1,
@@ -519,7 +519,7 @@ pub(super) fn push_masked<F: Fold>(
         bits & 1 << 6,
         bits & 1 << 7,
     ];
-    // Reads all values, then selects: a select of two values needs no branch.
+    // Read all values, then select: a select of two values needs no branch.
     let chunk: [F::In; LANES] = *chunk;
     let values = [
         if there[0] == 1 { chunk[0] } else { F::NEUTRAL },
@@ -547,7 +547,6 @@ fn combine_lists<F: Fold>(lists: &[[F::Acc; LANES]; LANES]) -> [F::Acc; LANES] {
     combine_pairs::<F>(&abcd, &efgh)
 }
 
-/// Combines adjacent lanes of `a`, then of `b`.
 #[inline(always)]
 fn combine_pairs<F: Fold>(a: &[F::Acc; LANES], b: &[F::Acc; LANES]) -> [F::Acc; LANES] {
     let ([a, b, c, d, e, f, g, h], [p, q, r, s, t, u, v, w]) = (*a, *b);
@@ -563,7 +562,7 @@ fn combine_pairs<F: Fold>(a: &[F::Acc; LANES], b: &[F::Acc; LANES]) -> [F::Acc; 
     ]
 }
 
-/// Calls `each` for every valid position in `start..end`.
+/// Calls `each` for every valid index in `start..end`.
 #[inline(always)]
 pub(super) fn for_each_valid(valid: &Rank, start: usize, end: usize, mut each: impl FnMut(usize)) {
     let (valid, mut at) = (valid.bits(), start);
@@ -595,7 +594,6 @@ mod tests {
     fn shapes(rng: &mut ChaCha8Rng) -> (Vec<i32>, Vec<ListRun>) {
         let (mut offsets, mut runs) = (vec![rng.random_range(0..5)], Vec::new());
         let (mut lists, mut slots) = (0, 0);
-        // Sometimes more lists than one batch.
         let many = if rng.random_range(0..10) == 0 { 600 } else { 20 };
         for _ in 0..rng.random_range(0..6) {
             let mut longest = 0;
@@ -623,7 +621,7 @@ mod tests {
         for _ in 0..60 {
             let (offsets, ends) = shapes(rng);
             let leaves = usize::try_from(offsets[offsets.len() - 1] - offsets[0]).unwrap();
-            // Sometimes one value everywhere, which covers lists of negative zeros only.
+            // Sometimes use one value everywhere, to cover lists with only negative zeros.
             let one = value(rng);
             let same = rng.random_range(0..4) == 0;
             let flat: Vec<F::In> =

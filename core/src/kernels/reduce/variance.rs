@@ -16,14 +16,14 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::bits::{Rank, for_avx2};
 
-/// [`Reduction::Var`] and [`Reduction::Std`], in two passes over each list.
+/// Computes [`Reduction::Var`] and [`Reduction::Std`], in two passes over each list.
 pub(super) fn reduce_variance(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let (ddof, root) = match task.how {
         Reduction::Var { ddof } => (ddof, false),
         Reduction::Std { ddof } => (ddof, true),
         _ => {
             return Err(Error::invalid(format!(
-                "{} is not a variance or standard deviation",
+                "internal error: {} is not a variance or standard deviation",
                 task.how.name()
             )));
         }

@@ -1,4 +1,4 @@
-//! Labels: rows, with the prediction times at which their windows end.
+//! Labels: rows, each with a prediction time at which its windows end.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,6 @@ use crate::dense::DType;
 use crate::error::{Error, Result};
 use crate::table::Column;
 
-/// Labels of the subjects of a loader.
 pub(super) struct LabelCuts {
     pub(super) cuts: Cuts,
     pub(super) targets: Vec<LoaderTarget>,
@@ -29,7 +28,7 @@ pub(super) struct LabelCuts {
 }
 
 impl LabelCuts {
-    /// Looks up labels; `times` are those of the shards of `source`.
+    /// Looks up the subjects of the labels in `times`, which has an entry per shard of `source`.
     pub(super) fn new(
         labels: &RecordBatch,
         times: &[&SubjectTimes],
@@ -52,7 +51,7 @@ impl LabelCuts {
             };
             cuts.rows.push(*row);
             cuts.ends.push(u32::try_from(seen).map_err(|_| {
-                Error::invalid(format!("subject {subject} has 2^32 measurements or more"))
+                Error::invalid(format!("subject {subject} has 2^32 measurements or more; a loader supports at most 2^32 - 1"))
             })?);
         }
         let known = BooleanArray::from(known);
@@ -69,18 +68,17 @@ impl LabelCuts {
                 && let Some(row) = first_null(&values)
             {
                 return Err(Error::invalid(format!(
-                    "label {row} (counting labels of known subjects only) has no {name}"
+                    "label {row} (counting only labels of known subjects) has no {name}; every label needs one"
                 )));
             }
             if let Some(row) = find_non_finite(&values) {
                 let subject = cuts.rows.get(row).map(|row| source.locate_row(*row as usize));
                 let subject = subject.map_or(0, |(shard, row)| times[shard].subjects.value(row));
                 return Err(Error::invalid(format!(
-                    "label {row} (counting labels of known subjects only), of subject {subject}: \
-                     {name} is not a finite float32, so it cannot be a target"
+                    "label {row} (counting only labels of known subjects) of subject {subject}: {name} must be a finite float32 to be a target; correct or remove the label"
                 )));
             }
-            // MEDS files have a column for every kind of value, most of them empty.
+            // MEDS files have a column for every kind of value; most of the columns are empty.
             if values.is_empty() || values.null_count() < values.len() {
                 targets.push(LoaderTarget::new(name, values)?);
             }
@@ -92,16 +90,15 @@ impl LabelCuts {
     }
 }
 
-/// Refuses labels whose values are all of kinds that meds-torch-data does not read; labels without
-/// any values pass.
+/// Returns an error if all label values are of kinds that meds-torch-data does not read. Labels
+/// without any values are accepted.
 fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> {
     for name in TARGETS.into_iter().filter(|name| *name != "prediction_time") {
         let Some(values) = labels.column_by_name(name) else { continue };
         let values = filter(values, known)?;
         if values.logical_null_count() < values.len() {
             return Err(Error::invalid(format!(
-                "the labels have {name} but no boolean_value, the only kind that meds-torch-data \
-                 reads; omit the labels, or do not set compat"
+                "the labels have {name} but no boolean_value, the only kind that meds-torch-data reads; omit the labels, or remove compat"
             )));
         }
     }
@@ -117,7 +114,6 @@ impl LoaderTarget {
     }
 }
 
-/// Reads subjects and prediction times.
 fn read_keys(labels: &RecordBatch) -> Result<(Int64Array, TimestampMicrosecondArray)> {
     let column = |name: &str| {
         labels.column_by_name(name).ok_or_else(|| {
@@ -135,13 +131,15 @@ fn read_keys(labels: &RecordBatch) -> Result<(Int64Array, TimestampMicrosecondAr
         [("subject_id", &subjects as &dyn Array), ("prediction_time", &moments as &dyn Array)]
     {
         if let Some(row) = first_null(values) {
-            return Err(Error::invalid(format!("label {row} has no {name}")));
+            return Err(Error::invalid(format!(
+                "label {row} has no {name}; every label needs one"
+            )));
         }
     }
     Ok((subjects, moments))
 }
 
-/// Maps each subject to its row, over all shards.
+/// Returns the row of each subject, counted over all shards.
 fn index_subjects(times: &[&SubjectTimes]) -> Result<HashMap<i64, u32>> {
     let mut rows = HashMap::with_capacity(times.iter().map(|t| t.subjects.len()).sum());
     let all = times.iter().flat_map(|t| t.subjects.values().iter());

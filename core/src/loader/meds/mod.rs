@@ -1,10 +1,10 @@
 //! Loader of batches of health records.
 //!
 //! A [`MedsLoader`] is a [`Loader`] over subjects, their events and the measurements of those
-//! events. An **item** is a window of one subject's sequence or, with labels, of the part of it up
-//! to a prediction time. A sequence consists of [measurements](Unit::Measurement) or of
-//! [events](Unit::Event); [`Window`] selects the part of a long one, and [`Statics`] the treatment
-//! of facts without a time.
+//! events. An **item** is a window of one subject's sequence or, with labels, of its part up to a
+//! prediction time. A sequence consists of [measurements](Unit::Measurement) or of
+//! [events](Unit::Event); [`Window`] selects a part of a long sequence, and [`Statics`] the
+//! treatment of facts without a time.
 //!
 //! # Tensors
 //!
@@ -32,18 +32,17 @@
 //! events also `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), and `static/cu_seqlens` for
 //! included facts; they have no `event_mask`.
 //!
-//! Tensors without a source are left out: numeric values if no shard has any, labels if none are
-//! given, and kinds of labels that no label has. [`MedsOptions::compat`] makes exactly the tensors
-//! of meds-torch-data.
+//! Tensors without a source are omitted: numeric values if no shard has any, labels if none are
+//! given, and kinds of label values that no label has. [`MedsOptions::compat`] builds exactly the
+//! tensors of meds-torch-data.
 //!
 //! # Guarantees
 //!
 //! * A batch with labels contains nothing after the prediction time of its label.
-//! * Every item occurs once in every epoch; subjects without events and labels without a past are
-//!   rows of padding.
+//! * Every item occurs once in every epoch; subjects without events and labels without earlier
+//!   events are rows of padding.
 //! * The batches depend on the seed, not on threads, memory or earlier batches.
-//! * Sequences of measurements are windows of the flat columns: only what goes into a batch is
-//!   read.
+//! * Sequences of measurements are windows of the flat columns: only values in the batch are read.
 //!
 //! ```
 //! # use serrate_core as serrate;
@@ -93,9 +92,7 @@ use super::{Batch, Epoch, EpochPlan, Loader, LoaderOptions};
 use crate::error::Result;
 use crate::table::RaggedTable;
 
-/// Makes epochs of batches of health records; see the [module](self).
-///
-/// Clones share data, threads and memory.
+/// Builds epochs of batches of health records; see the [module](self).
 #[derive(Clone, Debug)]
 pub struct MedsLoader {
     loader: Loader,
@@ -108,11 +105,11 @@ impl MedsLoader {
     /// Builds a loader over the subjects of some shards, in order.
     ///
     /// `labels` has one row per item: `subject_id`, `prediction_time` and any of `boolean_value`,
-    /// `integer_value`, `float_value` and `categorical_value`. Their order is kept. Labels of other
-    /// subjects are left out and [counted](Self::unknown_labels). Without labels every subject is
-    /// an item.
+    /// `integer_value`, `float_value` and `categorical_value`. Their order is kept. Labels of
+    /// unknown subjects are omitted and [counted](Self::unknown_labels). Without labels every
+    /// subject is an item.
     ///
-    /// Columns are not copied, except those that are not int64 or float32.
+    /// Only columns that are not int64 or float32 are copied.
     ///
     /// # Errors
     /// When there are no shards; columns are missing or of another type; static facts are requested
@@ -195,32 +192,32 @@ impl MedsLoader {
         self.loader.num_items()
     }
 
-    /// Returns the number of labels left out because their subjects are unknown.
+    /// Returns the number of labels that were omitted because their subjects are unknown.
     pub fn unknown_labels(&self) -> usize {
         self.unknown
     }
 
-    /// Returns the number of measurements left out because their codes are not in the vocabulary,
-    /// which happens only with [`compat`](MedsOptions::compat) and a MEDS data set. For a shard
-    /// with several splits, it covers all of them.
+    /// Returns the number of measurements that were omitted because their codes are not in the
+    /// vocabulary, which happens only with [`compat`](MedsOptions::compat) and a MEDS data set. In
+    /// a shard with several splits, all splits count.
     pub fn dropped_measurements(&self) -> u64 {
         self.dropped
     }
 
-    /// Returns the categories that `categorical_value` refers to, sorted by bytes. They include
-    /// those of labels that were left out, so that loaders of several splits with the same labels
-    /// agree on the numbers.
+    /// Returns the categories that `categorical_value` refers to, sorted by bytes. They include the
+    /// categories of omitted labels, so that loaders of several splits with the same labels number
+    /// them equally.
     pub fn categories(&self) -> &[String] {
         &self.categories
     }
 
-    /// Returns the plan of epoch number `epoch`.
+    /// Returns the plan of epoch `epoch`.
     pub fn plan(&self, epoch: u64) -> EpochPlan {
         self.loader.plan(epoch)
     }
 
-    /// Iterates over the batches of epoch number `epoch`. The same number gives the same batches,
-    /// bit for bit.
+    /// Iterates over the batches of epoch `epoch`. The same epoch gives the same batches, bit for
+    /// bit.
     ///
     /// # Errors
     /// When the threads cannot be started.
@@ -228,25 +225,19 @@ impl MedsLoader {
         self.loader.epoch(epoch)
     }
 
-    /// Iterates over an epoch like [`epoch`](Self::epoch), from batch number `batch` on; earlier
-    /// batches are not made.
-    ///
-    /// # Errors
-    /// Same as [`epoch`](Self::epoch).
+    /// Iterates over an epoch like [`epoch`](Self::epoch), starting at batch `batch`; earlier
+    /// batches are not built.
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         self.loader.epoch_from(epoch, batch)
     }
 
-    /// Makes one batch of the given items, like [`Loader::batch_of`].
-    ///
-    /// # Errors
-    /// Same as [`Loader::batch_of`].
+    /// Builds one batch of the given items, like [`Loader::batch_of`].
     pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
         self.loader.batch_of(epoch, items)
     }
 }
 
-/// Collects the facts of all shards, and where they go.
+/// Collects the facts of all shards, and determines their place in batches.
 fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<Facts> {
     let mut source = LoaderSource::new(tables, &LoaderOptions::new(1).tokens_as_i64(true))?;
     make_finite(&mut source, &["static_numeric_value"]);

@@ -14,21 +14,21 @@ use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, ten
 use crate::io::order::textual;
 
 impl MedsLoader {
-    /// Opens a folder: a [tensorized cohort](TensorizedCohort), of this crate or of
+    /// Opens a folder: a [tensorized cohort](TensorizedCohort), written by this crate or by
     /// meds-torch-data, or a [MEDS data set](MedsDataset), whose measurements are read into memory
     /// now.
     ///
     /// `split` selects the subjects: `train`, `tuning`, `held_out` or any other split; `None` for
-    /// all. Shards of a cohort are in the folder of their split; for a MEDS data set,
-    /// `metadata/subject_splits.parquet` may assign them, too.
+    /// all. The shards of a cohort are in the folder of their split; for a MEDS data set,
+    /// `metadata/subject_splits.parquet` can assign the subjects, too.
     ///
-    /// The tensors of a cohort are mapped: pages that no window touches are not read.
+    /// The tensors of a cohort are mapped: pages outside all windows are not read.
     ///
-    /// If [`compat`](MedsOptions::compat) is set, a MEDS data set is read exactly as the cohort
-    /// that [`tensorize`](crate::io::meds_torch::tensorize) makes of it with default options:
-    /// measurements whose code is not in the vocabulary are left out and
-    /// [counted](Self::dropped_measurements), as are subjects without any other measurements, and
-    /// without `code/vocab_index` the vocabulary is that of the train split. Without `compat`,
+    /// If [`compat`](MedsOptions::compat) is set, a MEDS data set is read like the cohort that
+    /// [`tensorize`](crate::io::meds_torch::tensorize) writes for it with default options:
+    /// measurements whose code is not in the vocabulary are omitted and
+    /// [counted](Self::dropped_measurements), subjects without other measurements are omitted, and
+    /// without `code/vocab_index` the vocabulary comes from the train split. Without `compat`,
     /// codes outside the vocabulary have the token 0.
     ///
     /// # Errors
@@ -103,8 +103,7 @@ fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects
                 return Err(Error::file(
                     shard.path(),
                     format!(
-                        "neither its folder nor metadata/subject_splits.parquet tells whether it belongs to \
-                         the split {split:?}"
+                        "neither its folder nor metadata/subject_splits.parquet assigns it to a split, so it may or may not belong to {split:?}; add the assignment"
                     ),
                 ));
             }

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 /// Elements of a sequence, along the second axis of the tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// Measurements: tensors have two axes, `[items, measurements]`. The time since the event
-    /// before is at the first measurement of an event, with 0 at the others.
+    /// Measurements: tensors have two axes, `[items, measurements]`. The first measurement of an
+    /// event has the time since the previous event; the others have 0.
     #[default]
     Measurement,
     /// Events with their measurements: tensors have three axes, `[items, events, measurements]`.
@@ -29,38 +29,37 @@ impl FromStr for Unit {
             "measurement" | "SM" => Ok(Self::Measurement),
             "event" | "SEM" => Ok(Self::Event),
             _ => Err(Error::invalid(format!(
-                "the unit must be 'measurement' (SM) or 'event' (SEM), not {s:?}"
+                "the unit is {s:?}; use 'measurement' (SM) or 'event' (SEM)"
             ))),
         }
     }
 }
 
-/// Choice of the window in a sequence longer than the limit of [`MedsOptions::new`], in the
-/// [unit](Unit) of the sequence.
+/// Choice of the window in a sequence longer than the limit of [`MedsOptions::new`]. Lengths are in
+/// the [unit](Unit) of the sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Window {
-    /// A window at a random start, uniformly distributed and drawn anew in every epoch.
+    /// A window with a uniformly distributed start, drawn anew in every epoch.
     #[default]
     Random,
     /// A window whose start is uniformly distributed from before the sequence to its last element,
-    /// clipped to the sequence and drawn anew in every epoch. Every element is in the window with
-    /// the same probability, `len / (n + len - 1)` for a sequence of `n`, whereas
-    /// [`Random`](Self::Random) prefers those in the middle. Windows at the ends are shorter.
+    /// clipped to the sequence and drawn anew in every epoch. Every element has the same
+    /// probability `len / (n + len - 1)` in a sequence of `n`, whereas [`Random`](Self::Random)
+    /// favors the elements in the middle. Windows at the ends are shorter.
     BalancedRandom,
     /// The last part.
     ToEnd,
     /// The first part.
     FromStart,
-    /// Consecutive windows, each an item, whose starts are a stride apart. The last one may be
-    /// shorter.
+    /// Consecutive windows, each an item, whose starts are a stride apart. The last may be shorter.
     Step {
-        /// Measurements or events from the start of one window to the start of the next, at least
+        /// Distance between the starts of consecutive windows, in measurements or events; at least
         /// 1.
         stride: usize,
     },
-    /// Consecutive windows, each sharing an overlap with the one before.
+    /// Consecutive windows, each of which overlaps the previous one.
     Overlap {
-        /// Shared measurements or events; less than the length of the window without prepended
+        /// Number of shared measurements or events; less than the window length without prepended
         /// static facts.
         overlap: usize,
     },
@@ -69,7 +68,7 @@ pub enum Window {
 impl Window {
     /// Returns the window of a name: `random`, `balanced` (or `balanced_random`), `end` (or
     /// `to_end`), `start` (or `from_start`), `step` (or `step_through`). `step` takes a stride or
-    /// an overlap; without either, windows of `len` adjoin.
+    /// an overlap; the default is a stride of `len`, so that windows adjoin.
     ///
     /// # Errors
     /// For other names, for a stride or overlap with another name than `step`, or for both.
@@ -81,12 +80,13 @@ impl Window {
     ) -> Result<Self> {
         let window = match (name, stride, overlap) {
             ("step" | "step_through", Some(_), Some(_)) => {
-                return Err(Error::invalid("windows have either a stride or an overlap, not both"));
+                return Err(Error::invalid(
+                    "windows have both a stride and an overlap; set only one of them",
+                ));
             }
             ("step" | "step_through", _, Some(overlap)) if overlap >= len => {
                 return Err(Error::invalid(format!(
-                    "windows of {len} with an overlap of {overlap} would not advance; \
-                     the overlap may be at most {}",
+                    "windows of {len} with an overlap of {overlap} do not advance; use an overlap of at most {}",
                     len.saturating_sub(1)
                 )));
             }
@@ -100,13 +100,13 @@ impl Window {
             ("start" | "from_start", ..) => Self::FromStart,
             _ => {
                 return Err(Error::invalid(format!(
-                    "the window must be 'random', 'balanced', 'end', 'start' or 'step', not {name:?}"
+                    "the window is {name:?}; use 'random', 'balanced', 'end', 'start' or 'step'"
                 )));
             }
         };
         match stride.or(overlap) {
             Some(_) => Err(Error::invalid(format!(
-                "the window {name:?} has no stride or overlap; only 'step' has them"
+                "the window {name:?} takes no stride or overlap; use 'step', or remove the option"
             ))),
             None => Ok(window),
         }
@@ -116,12 +116,12 @@ impl Window {
 /// Treatment of the facts about a subject that have no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Statics {
-    /// In tensors of their own.
+    /// In separate tensors.
     #[default]
     Include,
-    /// In front of the sequence, counting towards its length: as measurements, or as one event.
+    /// Before the sequence, counted in its length: as measurements, or as one event.
     Prepend,
-    /// Left out.
+    /// Omitted.
     Omit,
 }
 
@@ -134,9 +134,9 @@ impl FromStr for Statics {
             "include" => Ok(Self::Include),
             "prepend" => Ok(Self::Prepend),
             "omit" => Ok(Self::Omit),
-            _ => Err(Error::invalid(format!(
-                "static facts must be 'include', 'prepend' or 'omit', not {s:?}"
-            ))),
+            _ => {
+                Err(Error::invalid(format!("statics is {s:?}; use 'include', 'prepend' or 'omit'")))
+            }
         }
     }
 }
@@ -170,14 +170,13 @@ pub struct MedsOptions {
     pub(super) numeric_value: bool,
     pub(super) time_delta: bool,
     pub(super) window_counts: bool,
-    /// Options passed to the underlying loader.
     loader: LoaderOptions,
 }
 
 impl MedsOptions {
     /// Returns the defaults for batches of `batch_size` items of at most `len` measurements: random
-    /// windows in source order, padded on the right, static facts in tensors of their own, made by
-    /// the calling thread.
+    /// windows in source order, padded on the right, static facts in separate tensors, built by the
+    /// calling thread.
     pub fn new(batch_size: usize, len: usize) -> Self {
         Self {
             len,
@@ -194,13 +193,13 @@ impl MedsOptions {
         }
     }
 
-    /// Sets the largest length of sequences, in measurements or events, including prepended facts.
+    /// Sets the maximum length of sequences, in measurements or events, including prepended facts.
     pub fn with_len(mut self, len: usize) -> Self {
         self.len = len;
         self
     }
 
-    /// Sets the elements of sequences, in which lengths are counted, too.
+    /// Sets the elements of sequences, which is also the unit of lengths.
     pub fn unit(mut self, unit: Unit) -> Self {
         self.unit = unit;
         self
@@ -218,49 +217,51 @@ impl MedsOptions {
         self
     }
 
-    /// Limits the measurements of each event in padded batches of events. The first ones are kept
-    /// (with padding on the left, the last ones).
+    /// Limits the measurements of each event in padded batches of events. Keeps the first ones, or
+    /// the last ones with padding on the left.
     pub fn measurements_per_event(mut self, most: usize) -> Self {
         self.cap = Some(most);
         self
     }
 
-    /// Sets whether padded sequences have the largest length in every batch, instead of the length
-    /// of the longest sequence in the batch; the same for events if
-    /// [`measurements_per_event`](Self::measurements_per_event) is set.
+    /// Sets whether all padded sequences have the maximum length, instead of the longest length in
+    /// the batch. With [`measurements_per_event`](Self::measurements_per_event), this also applies
+    /// to events.
     pub fn fixed_shape(mut self, fixed: bool) -> Self {
         self.fixed = fixed;
         self
     }
 
-    /// Makes exactly the tensors that `MEDSPytorchDataset` of meds-torch-data 0.9.0 collates for
-    /// the same items: the same names, types, shapes and values, and no other tensors. In this form
+    /// Builds exactly the tensors that `MEDSPytorchDataset` of meds-torch-data 0.9.0 collates for
+    /// the same items: the same names, types, shapes and values, and no other tensors. In this mode
     ///
     /// * masks of numeric values are true on padding;
     /// * the last of stepped windows ends with the sequence and has full length;
-    /// * all static facts are put in front of a sequence, even if it is shorter;
-    /// * `static_mask` marks the first slots of a row, with padding on the left as well;
+    /// * all static facts are prepended to a sequence, even if it is shorter;
+    /// * `static_mask` marks the first slots of a row, also with padding on the left;
     /// * shards, and so items, are ordered by name as strings (`train/10` before `train/2`);
-    /// * a label without a `boolean_value` is an error, and so are labels of other kinds only;
-    /// * without [numbers](Self::numeric_value), included static facts still have theirs;
-    /// * a MEDS data set is read as the cohort that it converts to: codes outside the vocabulary
-    ///   are left out.
+    /// * a label without a `boolean_value` is an error, and so are labels with only values of other
+    ///   kinds;
+    /// * without [numbers](Self::numeric_value), included static facts keep their numbers;
+    /// * a MEDS data set is read like the cohort it converts to: codes outside the vocabulary are
+    ///   omitted.
     ///
     /// Labels keep their order;
-    /// [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order) reads those of a
-    /// folder in the order of meds-torch-data. Random windows are drawn from a generator of this
-    /// library (see [`crate::loader::Sampling`]) instead of numpy's: the distribution is the same,
-    /// the windows are not.
+    /// [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order) reads the labels
+    /// of a folder in the order of meds-torch-data. Random windows come from a generator of this
+    /// library (see [`crate::loader::Sampling`]) instead of NumPy's: the distribution is the same,
+    /// the windows differ.
     ///
-    /// Input at which meds-torch-data fails gives the same result as without `compat`: a subject
+    /// Input on which meds-torch-data fails gives the same result as without `compat`: a subject
     /// without events is a row of padding. One wrong result is not reproduced: without
-    /// [times](Self::time_delta), meds-torch-data takes other subjects' events.
+    /// [times](Self::time_delta), meds-torch-data takes events of other subjects.
     pub fn compat(mut self, compat: bool) -> Self {
         self.compat = compat;
         self
     }
 
-    /// Sets whether there are numeric values with their mask (the default), also of static facts.
+    /// Sets whether there are numeric values with their mask (the default), including values of
+    /// static facts.
     pub fn numeric_value(mut self, numeric_value: bool) -> Self {
         self.numeric_value = numeric_value;
         self
@@ -272,14 +273,14 @@ impl MedsOptions {
         self
     }
 
-    /// Sets whether there is `n_subject_windows`, the number of windows of each item's subject (or
-    /// label), for weighting stepped windows.
+    /// Sets whether there is a tensor `n_subject_windows`, the number of windows of each item's
+    /// subject (or label), for weighting stepped windows.
     pub fn window_counts(mut self, window_counts: bool) -> Self {
         self.window_counts = window_counts;
         self
     }
 
-    /// Sets the [order](LoaderOptions::shuffle) to a random one in every epoch, with this seed.
+    /// Shuffles the [order](LoaderOptions::shuffle) in every epoch with this seed.
     pub fn shuffle(self, seed: u64) -> Self {
         self.with_loader(|l| l.shuffle(seed))
     }
@@ -289,8 +290,9 @@ impl MedsOptions {
         self.with_loader(|l| l.seed(seed))
     }
 
-    /// Sets the number of batches per [pool](LoaderOptions::bucket) in which items of similar length
-    /// are grouped. Lengths are those of the windows, counted in the [unit](Self::unit) of sequences.
+    /// Sets the number of batches per [pool](LoaderOptions::bucket) in which items of similar
+    /// length are grouped. Length is the length of the window in the [unit](Self::unit) of
+    /// sequences.
     pub fn bucket(self, pool: usize) -> Self {
         self.with_loader(|l| l.bucket(pool))
     }
@@ -300,7 +302,7 @@ impl MedsOptions {
         self.with_loader(|l| l.drop_last(drop_last))
     }
 
-    /// Sets the [part](LoaderOptions::part) of the batches that this process makes.
+    /// Sets the [part](LoaderOptions::part) of the batches that this process builds.
     pub fn part(self, rank: usize, world: usize) -> Self {
         self.with_loader(|l| l.part(rank, world))
     }
@@ -310,8 +312,8 @@ impl MedsOptions {
         self.with_loader(|l| l.form(form))
     }
 
-    /// Sets the side of the padding of sequences and events; static facts in tensors of their own
-    /// are always padded on the right.
+    /// Sets the side of the padding of sequences and events; static facts in separate tensors are
+    /// always padded on the right.
     pub fn side(self, side: Side) -> Self {
         self.with_loader(|l| l.side(side))
     }
@@ -326,7 +328,7 @@ impl MedsOptions {
         self.with_loader(|l| l.threads(threads))
     }
 
-    /// Sets the number of batches made [ahead](LoaderOptions::prefetch).
+    /// Sets the number of batches to [prefetch](LoaderOptions::prefetch).
     pub fn prefetch(self, prefetch: usize) -> Self {
         self.with_loader(|l| l.prefetch(prefetch))
     }
@@ -336,7 +338,7 @@ impl MedsOptions {
         self.with_loader(|l| l.pool(pool))
     }
 
-    /// Sets the [largest size](LoaderOptions::limit) of a batch in bytes.
+    /// Sets the [maximum size](LoaderOptions::limit) of a batch in bytes.
     pub fn limit(self, bytes: impl Into<Option<u64>>) -> Self {
         self.with_loader(|l| l.limit(bytes))
     }
@@ -354,10 +356,8 @@ impl MedsOptions {
         self.loader.side
     }
 
-    /// Converts to the options of the underlying loader.
-    ///
-    /// # Errors
-    /// For options that are invalid for any data.
+    /// Converts to the options of the underlying loader. Returns an error for options that are
+    /// invalid for any data.
     pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
         let wrong = |message: &str| Err(Error::invalid(message));
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);
@@ -377,34 +377,32 @@ impl MedsOptions {
         options.check_valid()?;
         if self.statics == Statics::Prepend && self.len < 2 && !self.compat {
             return wrong(
-                "static facts in front of sequences of 1 leave nothing of the sequence; use longer \
-                 sequences, or include or omit the facts",
+                "prepended static facts leave no room in sequences of length 1; use longer sequences, or include or omit the facts",
             );
         }
         let packed = options.form == Form::Packed;
         if packed && self.compat {
             return wrong(
-                "meds-torch-data has no packed batches; use either packed batches or compat",
+                "compat is set for packed batches, which meds-torch-data does not have; use padded batches, or remove compat",
             );
         }
         if self.fixed && (packed || self.compat) {
             return wrong(
-                "packed batches and meds-torch-data have no fixed shape; remove the option",
+                "a fixed shape is set, which neither packed batches nor compat support; remove the option",
             );
         }
         match (self.unit, self.cap) {
             (_, Some(0)) => {
-                return wrong("the limit of measurements per event must be at least 1, not 0");
+                return wrong("the limit of measurements per event is 0; it must be at least 1");
             }
             (Unit::Measurement, Some(_)) => {
                 return wrong(
-                    "measurements per event can only be limited in sequences of events; \
-                     set unit = event, or remove the limit",
+                    "measurements per event are limited, but sequences consist of measurements; set unit = event, or remove the limit",
                 );
             }
             (_, Some(_)) if packed => {
                 return wrong(
-                    "packed batches hold all measurements of their events; remove the limit",
+                    "measurements per event are limited, but packed batches hold all measurements of their events; remove the limit",
                 );
             }
             _ => {}

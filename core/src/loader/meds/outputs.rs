@@ -1,4 +1,4 @@
-//! List of the tensors of batches of health records.
+//! The tensors in batches of health records.
 
 use super::super::options::{Form, LoaderOptions};
 use super::super::output::{Outputs, TensorContent, TensorOutput, push_lengths, push_position_ids};

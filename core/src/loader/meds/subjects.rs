@@ -28,16 +28,16 @@ use crate::table::{Column, History, RaggedTable};
 /// | `numeric_value` | 2 | number | NULL or NaN if missing; the column is optional |
 ///
 /// and optionally, on axis 0, any of `prediction_time`, `boolean_value`, `integer_value`,
-/// `float_value` and `categorical_value`, for rows that already end at their prediction time.
-/// `statics` has the same rows and on axis 1 `static_code` (or `static_code_id`) and
+/// `float_value` and `categorical_value`, if the rows already end at their prediction time.
+/// `statics` has the same rows, and on axis 1 the columns `static_code` (or `static_code_id`) and
 /// `static_numeric_value`. Other columns are ignored.
 #[derive(Clone, Debug)]
 pub struct Subjects {
-    /// Name of the shard, for messages.
+    /// Name of the shard in messages.
     pub name: String,
     /// Events, which have a time.
     pub events: RaggedTable,
-    /// Static facts, which have no time; optional if they are left out.
+    /// Static facts, which have no time. Not needed if they are omitted.
     pub statics: Option<RaggedTable>,
 }
 
@@ -55,23 +55,22 @@ impl From<crate::io::meds::MedsShard> for Subjects {
     }
 }
 
-/// Names of target columns on axis 0, in the order of their tensors.
+/// Names of the target columns on axis 0, in the order of their tensors.
 pub(super) const TARGETS: [&str; 5] =
     ["prediction_time", "boolean_value", "integer_value", "float_value", "categorical_value"];
 
-/// The tables of a shard in the form that a loader reads.
 pub(super) struct PreparedShard {
-    /// Subjects and measurements, or subjects, events and measurements.
+    /// Axes: subjects and measurements, or subjects, events and measurements.
     pub(super) events: RaggedTable,
-    /// Subjects and their static facts.
+    /// Axes: subjects and their static facts.
     pub(super) facts: Option<RaggedTable>,
-    /// The events of the measurements, for sequences of measurements.
+    /// The division of measurements into events, for sequences of measurements.
     pub(super) timeline: Option<Timeline>,
-    /// Subjects and event times, for labels.
+    /// Event times, for labels.
     pub(super) times: Option<SubjectTimes>,
 }
 
-/// The subjects of a shard's rows, and their event times.
+/// The subjects and the event times of a shard's rows.
 pub(super) struct SubjectTimes {
     pub(super) subjects: Int64Array,
     pub(super) history: History,
@@ -79,9 +78,9 @@ pub(super) struct SubjectTimes {
 
 pub(super) struct ShardRequirements<'a> {
     pub(super) options: &'a MedsOptions,
-    /// Whether labels are given, so that times are required.
+    /// Whether labels are given, which require times.
     pub(super) labels: bool,
-    /// Whether any shard has numbers.
+    /// Whether any shard has numeric values.
     pub(super) numbers: bool,
     /// The categories of `categorical_value`, in order.
     pub(super) categories: &'a [String],
@@ -100,7 +99,7 @@ impl PreparedShard {
         let (events, options) = (&subjects.events, wanted.options);
         if events.ndim() < 3 {
             return Err(Error::invalid(format!(
-                "the table has {} axes, but health records need three: subjects, events and measurements",
+                "the table has {} axes, but health records need three axes: subjects, events and measurements",
                 events.ndim()
             )));
         }
@@ -144,14 +143,15 @@ impl SubjectTimes {
         let times = column_at(events, "time", 1)?.values();
         let times = cast_microseconds(times).map_err(|e| describe_inexact("time", times, &e))?;
         if let Some(at) = first_null(&times) {
-            return Err(Error::invalid(format!("column \"time\", event {at} is NULL")));
+            return Err(Error::invalid(format!(
+                "column \"time\" is NULL at event {at}; every event needs a time"
+            )));
         }
         let subjects = read_subject_ids(events)?;
         let history = History::try_new(events.layout(1)?.clone(), times.values().clone());
         let history = history.map_err(|row| {
             Error::invalid(format!(
-                "the times of subject {} do not ascend, so the events before a prediction \
-                 time are unknown; sort its events first",
+                "the times of subject {} do not ascend, so the events before a prediction time are unknown; sort the events first",
                 subjects.value(row)
             ))
         })?;
@@ -159,7 +159,7 @@ impl SubjectTimes {
     }
 }
 
-/// Returns a column that must be on this axis.
+/// Returns a column, which must be on this axis.
 fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a Column> {
     let column = table.column(name)?;
     match column.axis() == axis {
@@ -171,8 +171,8 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
     }
 }
 
-/// Returns the tokens of a column, or of another one if that is a string column. NULL becomes the
-/// token 0.
+/// Returns the tokens of column `name`, or of `encoded` if `name` is a string column. NULL becomes
+/// the token 0.
 fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> Result<ArrayRef> {
     let column = table.column(name);
     let column = match column {
@@ -214,7 +214,9 @@ fn read_subject_ids(events: &RaggedTable) -> Result<Int64Array> {
     let column = column_at(events, "subject_id", 0)?.values();
     let ids = cast_integers(column).map_err(|e| describe_inexact("subject_id", column, &e))?;
     match first_null(&ids) {
-        Some(row) => Err(Error::invalid(format!("column \"subject_id\", row {row} is NULL"))),
+        Some(row) => Err(Error::invalid(format!(
+            "column \"subject_id\" is NULL in row {row}; every row needs a subject"
+        ))),
         None => Ok(ids),
     }
 }
@@ -232,7 +234,7 @@ fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Resu
             let values = read_target(name, column.values(), wanted.categories)?;
             if let Some(row) = find_non_finite(&values) {
                 return Err(Error::invalid(format!(
-                    "row {row}: {name} is not a finite float32, so it cannot be a target"
+                    "row {row}: {name} must be a finite float32 to be a target; correct or remove it"
                 )));
             }
             columns.push(Column::new(name, 0, values));
@@ -241,8 +243,8 @@ fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Resu
     Ok(columns)
 }
 
-/// Converts a column of [`TARGETS`] to the type of its tensor. Numbers may be NaN or infinite; see
-/// [`find_non_finite`].
+/// Converts a column of [`TARGETS`] to the type of its tensor. Numbers may be NaN or infinite;
+/// [`find_non_finite`] finds them.
 pub(super) fn read_target(
     name: &str,
     values: &ArrayRef,
@@ -274,13 +276,12 @@ pub(super) fn read_target(
     }
 }
 
-/// Returns the position of the first target that is NaN or infinite as float32.
+/// Returns the index of the first target that is NaN or infinite as float32.
 pub(super) fn find_non_finite(targets: &ArrayRef) -> Option<usize> {
     let numbers = targets.as_primitive_opt::<Float32Type>()?;
     numbers.iter().position(|v| v.is_some_and(|v| !v.is_finite()))
 }
 
-/// Describes why a column is not usable.
 pub(super) fn describe_inexact(name: &str, values: &ArrayRef, e: &Inexact) -> Error {
     match e {
         Inexact::Type(expected) => {
@@ -298,7 +299,7 @@ fn cast_to_strings(values: &ArrayRef) -> Result<StringArray> {
     Ok(values.as_string::<i32>().clone())
 }
 
-/// Collects the distinct strings of some arrays, sorted by bytes.
+/// Returns the distinct strings of the arrays, sorted by bytes.
 pub(super) fn collect_categories<'a>(
     arrays: impl IntoIterator<Item = &'a ArrayRef>,
 ) -> Result<Vec<String>> {
@@ -313,15 +314,14 @@ pub(super) fn collect_categories<'a>(
     Ok(all.into_iter().collect())
 }
 
-/// Reads codes and numbers of static facts.
 fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable> {
     let Some(statics) = &subjects.statics else {
-        return Err(Error::invalid("the shard has no static facts; use 'omit'"));
+        return Err(Error::invalid("the shard has no static facts; set statics to 'omit'"));
     };
     let rows = subjects.events.num_rows();
     if statics.num_rows() != rows || statics.ndim() < 2 {
         return Err(Error::invalid(format!(
-            "the static facts have {} rows and {} axes; expected the {rows} rows of the events, with lists",
+            "the static facts have {} rows and {} axes; expected the {rows} rows of the events, and 2 axes",
             statics.num_rows(),
             statics.ndim()
         )));
@@ -329,7 +329,7 @@ fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable>
     let code = find_tokens(statics, "static_code", "static_code_id", 1)?;
     let len = code.len();
     let mut columns = vec![Column::new("static_code", 1, code)];
-    // meds-torch-data leaves out only the numbers of events.
+    // meds-torch-data omits only the numbers of events, not of facts.
     if options.numeric_value || (options.compat && options.statics == Statics::Include) {
         let values = match statics.column("static_numeric_value") {
             Ok(_) => read_floats(statics, "static_numeric_value", 1)?,

@@ -8,20 +8,20 @@ use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
 
-/// Maps the rows of the current table to those of the original.
+/// Rows of the original table that the rows of the current table come from.
 #[derive(Debug)]
 enum Origin {
     Same,
     Span(Span),
     Picked(Vec<usize>),
-    /// Axis 0 is dropped: everything belongs to this row.
+    /// Axis 0 is dropped; all elements come from this row.
     One(usize),
 }
 
 /// A table during indexing, with the axis of the next item.
 pub(super) struct IndexCursor {
     pub(super) table: RaggedTable,
-    /// Axis of the original table that the next item applies to.
+    /// Axis of the original table for the next item.
     axis: usize,
     /// The same axis in `table`.
     at: usize,
@@ -33,7 +33,7 @@ impl IndexCursor {
         Self { table: table.clone(), axis: 0, at: 0, rows: Origin::Same }
     }
 
-    /// Applies all items; with `by_row`, arrays after the first run of arrays have one element per
+    /// Applies all items. With `by_row`, arrays after the first run of arrays have one element per
     /// row.
     pub(super) fn apply_items(&mut self, items: &[AxisItem], by_row: bool) -> Result<()> {
         let mut rest = items;
@@ -115,7 +115,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Takes elements by position along as many axes as there are picks.
+    /// Takes elements by index along as many axes as `run` has picks.
     fn take_elements(&mut self, run: &[&Pick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =
@@ -130,13 +130,12 @@ impl IndexCursor {
         let rows = self.table.num_rows();
         let lists = layouts[0].as_ref().map_or(1, Layout::lists);
         let all = match each {
-            // A run starts with an array; integers after it apply to each of its elements.
+            // A run starts with an array; the integers after it apply to each of its elements.
             PickMode::Element => 0..run.first().map_or(0, |p| p.positions.len()),
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // A mask that takes nothing must still be as long as the lists. Axes below are not
-            // reached.
+            // The length of a mask that selects nothing is checked, too. No list below is reached.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {
@@ -188,7 +187,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Resolves position `j` of a pick in a list of `size` elements, `depth` axes below the next
+    /// Resolves element `j` of a pick in a list of `size` elements, `depth` axes below the next
     /// one.
     fn resolve_position(
         &self,
@@ -199,7 +198,7 @@ impl IndexCursor {
         depth: usize,
     ) -> Result<Option<usize>> {
         self.check_length(pick, depth, size, &row)?;
-        // A single position applies to every element.
+        // A single index applies to every element.
         let Some(index) = pick.positions.get(j).or(pick.positions.first()).copied() else {
             return Ok(None);
         };
@@ -228,7 +227,7 @@ impl IndexCursor {
                     _ => format!(" in row {}", self.original_row(row())),
                 };
                 Err(Error::invalid(format!(
-                    "a mask of {length} values cannot select from axis {axis} of size {size}{place}"
+                    "a mask of {length} values cannot select from axis {axis}, which has the size {size}{place}; the lengths must be equal"
                 )))
             }
             _ => Ok(()),
@@ -250,7 +249,8 @@ impl IndexCursor {
         }
     }
 
-    /// Records the rows taken. That happens at most once, as the next item is for another axis.
+    /// Records the rows that were taken. It happens at most once, because the next item is for
+    /// another axis.
     fn set_origin(&mut self, rows: Origin) {
         if !matches!(self.rows, Origin::One(_)) {
             self.rows = rows;
@@ -258,14 +258,14 @@ impl IndexCursor {
     }
 }
 
-/// The positions of a pick that apply to a list.
+/// The elements of a pick that apply to a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
-    /// All of them, under a new list.
+    /// All of them, as a new list.
     Element,
-    /// The position chosen for the list's row; drops the axis.
+    /// The element for the row of the list; drops the axis.
     Row,
-    /// The only one; drops the axis.
+    /// The only element; drops the axis.
     Constant,
 }
 

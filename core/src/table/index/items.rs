@@ -1,14 +1,15 @@
-//! Preparation of index items: one per axis, arrays broadcast to one length, new axes apart.
+//! Preparation of index items: one item per axis, arrays broadcast to one length, new axes
+//! separated.
 
 use crate::error::{Error, Result};
 use crate::index::{Index, positions_of};
 
-/// Positions of arrays and new axes in the result.
+/// Places of the arrays and new axes in the result.
 #[derive(Debug)]
 pub(super) struct Arrangement {
-    /// Whether another item stands between the arrays, so that their axis comes first.
+    /// Whether another item separates the arrays, so that their axis comes first.
     pub(super) apart: bool,
-    /// Positions of new axes in the result, ascending.
+    /// Axes of the result that are new, ascending.
     pub(super) new_axes: Vec<i64>,
 }
 
@@ -42,7 +43,6 @@ impl Arrangement {
     }
 }
 
-/// An item for one axis, with arrays broadcast to one length.
 #[derive(Clone, Debug)]
 pub(super) enum AxisItem {
     /// A slice as start, stop and step; `None` for a whole axis.
@@ -52,11 +52,11 @@ pub(super) enum AxisItem {
     Picks(Pick),
 }
 
-/// Positions along one axis.
+/// Indices along one axis.
 #[derive(Clone, Debug)]
 pub(super) struct Pick {
     pub(super) positions: Vec<i64>,
-    /// Required length of the list: a mask must be as long as its list.
+    /// Required length of every list that a mask applies to.
     pub(super) length: Option<usize>,
 }
 
@@ -68,7 +68,7 @@ impl AxisItem {
         }
     }
 
-    /// Returns the item for element `j` of the arrays; arrays without elements pick a null.
+    /// Returns the item for element `j` of the arrays; an empty array picks a null.
     pub(super) fn at_element(&self, j: usize) -> Self {
         match self {
             Self::Picks(p) => {
@@ -104,7 +104,7 @@ pub(super) fn prepare_items(index: &[Index]) -> Result<Vec<AxisItem>> {
     if let Some(common) = common {
         if counts.iter().any(|n| *n != 1 && *n != common) {
             return Err(Error::invalid(format!(
-                "index arrays of lengths {counts:?} cannot be broadcast together; use arrays of one length"
+                "index arrays of lengths {counts:?} cannot be broadcast together; use arrays of equal length"
             )));
         }
         for item in &mut items {

@@ -1,4 +1,4 @@
-//! Indexing of tables in numpy's terms.
+//! Indexing of tables with NumPy's semantics.
 
 mod cursor;
 mod items;
@@ -12,9 +12,9 @@ use crate::error::Result;
 use crate::index::Index;
 
 impl RaggedTable {
-    /// Indexes all columns at once, as numpy does between brackets: the first item applies to axis
-    /// 0 (the rows), the next to axis 1, and so on. Axes without an item stay whole; a column takes
-    /// only the items for its axes.
+    /// Indexes all columns at once, like brackets in NumPy: the first item applies to axis 0 (the
+    /// rows), the next to axis 1, and so on. Axes without an item stay whole; a column takes only
+    /// the items for its axes.
     ///
     /// | item | result | copies |
     /// |---|---|---|
@@ -27,17 +27,16 @@ impl RaggedTable {
     /// | `...` | as many whole axes as the other items leave | nothing |
     /// | new axis | an axis of size 1, as [`unsqueeze`](Self::unsqueeze) adds it | nothing |
     ///
-    /// Negatives count from the end. Nothing is copied if every list stays whole. Several arrays,
-    /// and integers next to them, are combined element by element, and their single axis takes the
-    /// position of the first. With a slice, `...` or new axis between them it comes first, as in
-    /// numpy (columns that no array reaches are then repeated along it).
+    /// Negatives count from the end. If every list stays whole, nothing is copied. Several arrays,
+    /// and integers next to them, are paired element by element, and their common axis takes the
+    /// place of the first. If a slice, `...` or a new axis separates them, the common axis comes
+    /// first, as in NumPy; columns that no array applies to are repeated along it.
     ///
     /// A list that is null in every column that has it yields null where an item takes one element,
-    /// and stays null otherwise. Only lists reached by the items before are checked: a position
-    /// that is out of range only for lists not selected is not an error. So nothing is out of range
-    /// after an array that takes nothing: `[], 99` has no rows whose axis 1 could lack element 99
-    /// (numpy, where all lists have the same length, refuses that), while `99, []` is an error, and
-    /// so is a mask that takes nothing but has another length than one of its lists.
+    /// and stays null otherwise. Items are checked only against lists that the earlier items
+    /// select. So after an array that selects nothing, no index is out of range: `[], 99` is valid,
+    /// although NumPy, whose lists all have one length, reports 99. `99, []` is an error, and so is
+    /// a mask that selects nothing but differs in length from one of its lists.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -62,9 +61,9 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there are more items than axes, a position is out of range (with axis, index and size,
-    /// and the row if lists differ), arrays differ in length or have more than one dimension, or a
-    /// mask has another length than one of its lists.
+    /// When there are more items than axes; an index is out of range (the message names axis, index
+    /// and size, and the row if lists differ); arrays differ in length or have more than one
+    /// dimension; or the length of a mask differs from one of its lists.
     pub fn index(&self, index: &[Index]) -> Result<Self> {
         let what = format!("a table with {} axes (the first index is axis 0)", self.ndim());
         let expanded = Index::expand_axes(index, self.ndim(), &what)?;
@@ -80,8 +79,8 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// Indexes by arrays that are separated, after an axis without an array: one part of the result
-    /// per element of the arrays, as rows of a new axis 0.
+    /// Indexes by arrays with other items between them. Each element of the arrays gives one row of
+    /// a new axis 0.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
@@ -93,10 +92,10 @@ impl RaggedTable {
         };
         let mut out = match count {
             0 => {
-                // Items before the arrays are checked; items after them are not reached.
+                // Check the items up to the first array; later items apply to no list.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
-                // The result needs only axes and types: index zero rows, which have no lists.
+                // Only the axes and types are needed: index zero rows, which have no lists.
                 let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
                 let mut below = vec![AxisItem::Slice(None)];
                 below.extend(items.iter().map(|i| i.at_element(0)));
@@ -109,7 +108,7 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// For every list of axis `axis`, whether it is null in all columns that have it.
+    /// Returns for every list of axis `axis` whether it is null in all columns that have it.
     pub(super) fn find_common_nulls(&self, axis: usize) -> CommonNulls {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis).peekable();
         if below.peek().is_none() {
@@ -119,7 +118,7 @@ impl RaggedTable {
     }
 }
 
-/// Validity of the lists of one axis in every column; `None` if some column has no null there.
+/// Validity of the lists of one axis in every column; `None` if a column has no null there.
 pub(super) struct CommonNulls(Option<Vec<NullBuffer>>);
 
 impl CommonNulls {

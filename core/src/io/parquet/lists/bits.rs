@@ -18,7 +18,7 @@ pub(super) fn lowest_bit(word: u64) -> usize {
     word.trailing_zeros() as usize
 }
 
-/// Returns the position of set bit number `n`, which must exist.
+/// Returns the index of set bit `n`, which must exist.
 pub(super) fn nth_bit(mut word: u64, n: usize) -> usize {
     for _ in 0..n {
         word &= word.wrapping_sub(1);
@@ -26,7 +26,7 @@ pub(super) fn nth_bit(mut word: u64, n: usize) -> usize {
     lowest_bit(word)
 }
 
-/// Loads 8 bytes from a position, with zeros past the end.
+/// Loads 8 bytes at an offset; bytes past the end are zero.
 #[inline(always)]
 pub(super) fn load_u64(data: &[u8], at: usize) -> u64 {
     match data.get(at..).and_then(|rest| rest.first_chunk()) {
@@ -43,11 +43,11 @@ fn load_tail(data: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// Moves the bits of `word` selected by `mask` together (the portable form of `pext`).
+/// Packs the bits of `word` selected by `mask` into the lowest bits (the portable form of `pext`).
 pub(super) fn extract_bits(word: u64, mask: u64) -> u64 {
     let (mut word, mut mask) = (word & mask, mask);
     // Each bit moves down by the number of unset mask bits below it, one binary digit of that
-    // number per step. `parity` is that digit: whether the number of unset bits below is odd.
+    // number per step. `parity` is this digit: whether the number of unset bits below is odd.
     let mut below = !mask << 1;
     for step in 0..6 {
         let mut parity = below;
@@ -70,7 +70,7 @@ pub(super) struct BitmapBuilder {
 }
 
 impl BitmapBuilder {
-    /// Appends the lowest `n` bits of a word, whose higher bits are zero.
+    /// Appends the lowest `n` bits of a word, whose higher bits must be zero.
     #[inline(always)]
     pub(super) fn append(&mut self, word: u64, n: usize) {
         let shift = self.len % 64;
@@ -87,7 +87,7 @@ impl BitmapBuilder {
         self.len += n;
     }
 
-    /// Returns 64 bits from a position on, zeros past the end.
+    /// Returns 64 bits starting at an index; bits past the end are zero.
     #[inline(always)]
     pub(super) fn word(&self, at: usize) -> u64 {
         let (word, shift) = (at / 64, at % 64);

@@ -28,7 +28,7 @@ pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
 struct OpenColumn<R: ChunkReader> {
     data_type: DataType,
     reader: RowReader<R>,
-    /// The span in progress and the number of its rows read so far.
+    /// The current span and the number of its rows read so far.
     span: usize,
     rows: usize,
 }
@@ -40,7 +40,7 @@ impl<R: ChunkReader> fmt::Debug for Columns<R> {
 }
 
 impl<R: ChunkReader + 'static> Columns<R> {
-    /// Creates a reader of rows of row groups, without columns yet.
+    /// Creates a reader of rows of row groups, without columns.
     pub(in crate::io::parquet) fn new(
         reader: Arc<R>,
         metadata: Arc<ParquetMetaData>,
@@ -63,8 +63,8 @@ impl<R: ChunkReader + 'static> Columns<R> {
         true
     }
 
-    /// Reads the next rows of all columns, in the order in which they were added. The caller
-    /// ensures that this many rows are left.
+    /// Reads the next rows of all columns, in order of addition. The caller guarantees that this
+    /// many rows are left.
     pub(in crate::io::parquet) fn next(
         &mut self,
         file: &Path,

@@ -1,4 +1,4 @@
-//! A cursor over the rows of a column, which are skipped or appended, across pages and chunks.
+//! A cursor over the rows of a column, which skips or appends rows across pages and chunks.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,20 +18,20 @@ use super::{Parts, Source};
 use crate::error::Result;
 use crate::kernels::bits::for_avx2;
 
-/// Most entries per byte expected in a compressed chunk; if there are more, memory grows on demand.
+/// Maximum number of entries per byte that is expected of a compressed chunk; beyond it, memory
+/// grows on demand.
 const ENTRIES_PER_BYTE: u64 = 16;
 
-/// Most values for which memory is reserved before they are decoded.
+/// Maximum number of values for which memory is reserved before they are decoded.
 const MOST_EXPECTED: usize = 1 << 28;
 
 #[derive(Debug)]
 struct OpenPage {
-    /// The page without the entries that are in the window.
+    /// The page without the entries in the window.
     page: DataPage,
     values: EncodedValues,
 }
 
-/// A row group in progress.
 struct PageCursor<R: ChunkReader> {
     pages: Pages<R>,
     place: ErrorPlace,
@@ -42,12 +42,11 @@ struct PageCursor<R: ChunkReader> {
     /// Whether all pages of the chunk are read, so that its entries can be checked against the
     /// footer.
     whole: bool,
-    /// Rows begun so far, and rows in total.
+    /// Number of rows begun so far, and in total.
     rows: usize,
     all: usize,
 }
 
-/// Decodes rows of one column into arrays.
 pub(super) struct RowReader<R: ChunkReader> {
     shape: ColumnShape,
     parts: Parts,
@@ -73,7 +72,7 @@ impl<R: ChunkReader> RowReader<R> {
         }
     }
 
-    /// Moves to a row group, of which `rows` will be read.
+    /// Moves to a row group, from which `rows` will be read.
     pub(super) fn open(
         &mut self,
         source: &Source<'_, R>,
@@ -131,7 +130,6 @@ impl<R: ChunkReader> RowReader<R> {
         self.advance(rows, false)
     }
 
-    /// Returns the appended rows as an array of type `data_type`.
     pub(super) fn finish(&mut self, data_type: &DataType) -> Result<ArrayRef> {
         let lists = std::mem::replace(&mut self.lists, ListsBuilder::new(&self.shape));
         let slots = lists.slots();
@@ -147,7 +145,6 @@ impl<R: ChunkReader> RowReader<R> {
     }
 }
 
-/// Target of the entries that a cursor decodes.
 struct DecodeTarget<'a> {
     shape: &'a ColumnShape,
     values: bool,
@@ -156,7 +153,7 @@ struct DecodeTarget<'a> {
 }
 
 impl<R: ChunkReader> PageCursor<R> {
-    /// Advances by whole rows; a row ends where the next one begins.
+    /// Advances by whole rows; a row ends at the start of the next row.
     fn advance(&mut self, to: &mut DecodeTarget<'_>, mut rows: usize, keep: bool) -> Result<()> {
         if rows == 0 {
             return Ok(());
@@ -190,12 +187,11 @@ impl<R: ChunkReader> PageCursor<R> {
         }
     }
 
-    /// Checks the counts after the last page.
     fn check_ends(&self, rows: usize) -> Result<()> {
         if rows > 0 || self.rows != self.all {
             return Err(self
                 .place
-                .error(format!("the pages have {} row(s), expected {}", self.rows, self.all)));
+                .error(format!("the pages have {} row(s); expected {}", self.rows, self.all)));
         }
         if self.whole && self.entries > 0 {
             return Err(self.place.error(format!(
@@ -220,7 +216,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 Some(PageContent::Data(page)) => {
                     let Some(left) = self.entries.checked_sub(page.entries) else {
                         return Err(self.place.page(&Fault::new(format!(
-                            "the page has {} value(s), but the footer leaves only {}",
+                            "the page has {} value(s), but only {} are left by the count in the footer",
                             page.entries, self.entries
                         ))));
                     };
@@ -240,8 +236,8 @@ impl<R: ChunkReader> PageCursor<R> {
 }
 
 impl OpenPage {
-    /// Skips an unread page if all of it belongs to skipped rows; returns whether it did. Only the
-    /// repetition levels are examined.
+    /// Skips an unread page if all its rows are skipped, and returns whether it did. Reads only the
+    /// repetition levels.
     fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, Fault> {
         let zeros = |entries| self.page.rep.clone().count_zeros(entries);
         let starts = zeros(self.page.entries)?;
@@ -274,7 +270,7 @@ impl OpenPage {
                 self.page.entries -= n;
                 window.refill(&mut self.page.rep, &mut self.page.def, n, to.shape)?;
                 if *begun == 0 && window.rows[0] & 1 == 0 {
-                    return Err(Fault::new("the first entry continues a row that was never begun"));
+                    return Err(Fault::new("the first entry continues a row that has not begun"));
                 }
             }
             let left = *rows;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::bits::{load_u64, low_mask};
 use super::hybrid::Fault;
 
-/// Most integers that a block may declare.
+/// Maximum number of integers that a block may declare.
 const LARGEST_BLOCK: u64 = 1 << 24;
 
 /// The integers of a page. Sums wrap around in 64 bits; narrower integers are the lowest bits.
@@ -13,7 +13,7 @@ const LARGEST_BLOCK: u64 = 1 << 24;
 pub(super) struct Delta {
     data: Bytes,
     at: usize,
-    /// Integers left in the page.
+    /// Number of integers left in the page.
     left: u64,
     last: u64,
     /// Whether the first integer has not been returned yet.
@@ -21,11 +21,11 @@ pub(super) struct Delta {
     /// Number of miniblocks per block, and integers per miniblock.
     parts: usize,
     part: usize,
-    /// The smallest difference of the block, added to each stored one.
+    /// The smallest difference of the block, which is added to each stored difference.
     least: u64,
-    /// Positions of the bit widths of the remaining miniblocks.
+    /// Byte offsets of the bit widths of the remaining miniblocks.
     widths: std::ops::Range<usize>,
-    /// Current bit position, bit width and remaining integers of the current miniblock.
+    /// Current bit offset, bit width and remaining integers of the current miniblock.
     bit: usize,
     width: usize,
     here: usize,
@@ -77,7 +77,7 @@ impl Delta {
         Err(Fault::new("a varint has more than 64 bits"))
     }
 
-    /// Decodes zigzag: even numbers stand for zero and positive values, odd ones for negative
+    /// Decodes a zigzag number: even codes are zero and positive values, odd codes are negative
     /// values.
     fn read_zigzag(&mut self) -> Result<u64, Fault> {
         self.read_varint().map(|n| n >> 1 ^ (n & 1).wrapping_neg())
@@ -91,7 +91,6 @@ impl Delta {
         ))
     }
 
-    /// Starts the next miniblock, and the next block if needed.
     fn start_miniblock(&mut self) -> Result<(), Fault> {
         if self.widths.is_empty() {
             self.least = self.read_zigzag()?;
@@ -124,7 +123,7 @@ impl Delta {
     pub(super) fn read(&mut self, mut n: usize, mut take: impl FnMut(u64)) -> Result<(), Fault> {
         if n as u64 > self.left {
             return Err(Fault::new(format!(
-                "{n} integer(s) are expected, but the page has {} left",
+                "{n} integer(s) are expected, but the page has only {} left",
                 self.left
             )));
         }

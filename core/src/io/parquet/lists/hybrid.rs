@@ -1,5 +1,4 @@
-//! Decoder of Parquet's RLE/bit-packed hybrid encoding, used for levels, dictionary indices and
-//! booleans.
+//! Decoder of Parquet's RLE/bit-packed hybrid encoding for levels, dictionary indices and booleans.
 
 use std::fmt;
 
@@ -9,7 +8,6 @@ use super::bits::{count_ones, load_u64, low_mask};
 use super::window::Plane;
 use crate::kernels::bits::for_avx2;
 
-/// Describes damage in the bytes of a page.
 #[derive(Debug)]
 pub(super) struct Fault(pub(super) String);
 
@@ -22,7 +20,7 @@ impl Fault {
 #[derive(Clone, Copy, Debug)]
 enum EncodedRun {
     Repeated(u32),
-    /// Bit position of the next value in the data.
+    /// Bit offset of the next value in the data.
     Packed(usize),
 }
 
@@ -30,18 +28,18 @@ enum EncodedRun {
 #[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
-    /// Position of the next run.
+    /// Byte offset of the next run.
     at: usize,
     width: usize,
     run: EncodedRun,
-    /// Numbers left in the run.
+    /// Number of values left in the run.
     left: usize,
 }
 
 impl Hybrid {
     /// Decodes runs until the data ends; `width` is at most 32.
     pub(super) fn new(data: Bytes, width: usize) -> Self {
-        // Numbers of zero bits are zeros, without end.
+        // Numbers of zero bits are an endless run of zeros.
         let left = if width == 0 { usize::MAX } else { 0 };
         Self { data, at: 0, width, run: EncodedRun::Repeated(0), left }
     }
@@ -64,7 +62,7 @@ impl Hybrid {
                     self.left = count * 8;
                     self.at += bytes;
                 } else {
-                    // The last run may be truncated after its last meaningful number.
+                    // The last run may be truncated after its last significant number.
                     self.left = rest.saturating_mul(8) / self.width;
                     self.at = self.data.len();
                 }
@@ -79,7 +77,7 @@ impl Hybrid {
                 };
                 if value > low_mask(self.width) {
                     return Err(Fault::new(format!(
-                        "a run of the number {value}, which does not fit {} bit(s)",
+                        "a run repeats the number {value}, which does not fit {} bit(s)",
                         self.width
                     )));
                 }
@@ -249,7 +247,6 @@ impl Hybrid {
         Ok(())
     }
 
-    /// Decodes the next numbers until `out` is full.
     pub(super) fn read(&mut self, mut out: &mut [u32]) -> Result<(), Fault> {
         while !out.is_empty() {
             if self.left == 0 {
@@ -271,7 +268,7 @@ impl Hybrid {
     }
 }
 
-/// Sets bits from a position on. Always writes two words, which avoids a branch.
+/// Sets bits starting at an index. Always writes two words, to avoid a branch.
 #[inline(always)]
 fn set_bits(plane: &mut Plane, at: usize, bits: u64) {
     let (word, shift) = (at / 64, at % 64);
@@ -285,7 +282,6 @@ fn set_bits(plane: &mut Plane, at: usize, bits: u64) {
 const EVERY: [u64; 4] =
     [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
 
-/// A way to gather every `W`-th bit of a word.
 pub(super) trait GatherBits: Copy {
     /// Gathers every `W`-th bit; at least the first `57 / W` results are valid.
     fn gather_every<const W: usize>(self, word: u64) -> u64;
@@ -308,7 +304,7 @@ pub(super) struct Bmi2(());
 
 #[cfg(target_arch = "x86_64")]
 impl Bmi2 {
-    /// Proof token: can only be obtained on CPUs with BMI2.
+    /// Proof token: exists only on CPUs with BMI2.
     #[target_feature(enable = "bmi2")]
     pub(super) fn new() -> Self {
         Self(())
@@ -372,7 +368,7 @@ fn unpack_numbers(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
     widths!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20);
 }
 
-/// Unpacks one number at a time; returns the bit position after the last.
+/// Unpacks one number at a time; returns the bit index after the last.
 fn unpack_one_by_one(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) -> usize {
     for value in out {
         *value = to_u32(load_u64(data, bit / 8) >> (bit % 8) & low_mask(width));
@@ -444,7 +440,6 @@ mod tests {
         let mut state = 7u64;
         for width in 1..=4usize {
             for round in 0..20 {
-                // Runs of both kinds, with a mix of zeros and other numbers.
                 let mut bytes = Vec::new();
                 for run in 0..6 {
                     state = state.wrapping_mul(0xD129_42C2_97F6_8D53).wrapping_add(99);
@@ -471,7 +466,7 @@ mod tests {
                         expected,
                         "{width} bits, {skipped}, {n}"
                     );
-                    // `count_zeros` has advanced past the numbers that it counted.
+                    // `count_zeros` has advanced past the counted numbers.
                     let mut next = [9];
                     runs.read(&mut next).unwrap();
                     assert!(skipped + n >= 100 || next[0] == all[skipped + n]);
@@ -488,7 +483,7 @@ mod tests {
             let number = |i: usize| {
                 to_u32((i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20 & low_mask(width))
             };
-            // 3 equal numbers, then bit-packed ones.
+            // Three equal numbers, then bit-packed numbers.
             let mut bytes = vec![3 << 1];
             bytes.extend(&number(0).to_le_bytes()[..width.div_ceil(8)]);
             let groups = u8::try_from(n / 8 + 1).unwrap();

@@ -13,7 +13,6 @@ use super::window::LevelWindow;
 use crate::array::list_kind;
 use crate::error::{Error, Result};
 
-/// The lists of one level built so far.
 #[derive(Debug)]
 struct LevelBuilder {
     level: ListLevel,
@@ -46,11 +45,10 @@ impl ListStarts {
     }
 }
 
-/// Builder of nested lists, entry by entry.
 #[derive(Debug)]
 pub(super) struct ListsBuilder {
     levels: Vec<LevelBuilder>,
-    /// Validity of the values; unused if none may be null.
+    /// Validity of the values; unused if the column cannot have nulls.
     valid: BitmapBuilder,
     slots: usize,
     nullable: bool,
@@ -99,8 +97,8 @@ impl ListsBuilder {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
-            // Entries of one row are adjacent; a row cut by a window continues with the first
-            // entry.
+            // Entries of one row are adjacent. A row that spans two windows continues with the
+            // first entry.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
@@ -124,7 +122,7 @@ impl ListsBuilder {
         Ok(())
     }
 
-    /// Starts the lists of an entry, the outermost at level `rep`, before value number `slots`.
+    /// Starts the lists of an entry, the outermost at level `rep`, before value `slots`.
     #[inline(always)]
     fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), Fault> {
         let outer = usize::from(rep);

@@ -2,7 +2,7 @@
 //!
 //! The reader of the `parquet` crate supports every column, level by level and value by value.
 //! Ragged tables consist mostly of lists of numbers, whose levels follow a pattern: this module
-//! processes 64 of them at a time.
+//! processes 64 levels at a time.
 
 mod bits;
 mod columns;
@@ -39,7 +39,7 @@ pub use stream::{ColumnReader, indexed};
 pub struct Source<'a, R> {
     /// Name of the file in errors.
     pub name: &'a Path,
-    /// Bytes of the file: local, in memory, or ranges fetched before (see [`ranges`]).
+    /// Bytes of the file: local, in memory, or fetched ranges (see [`ranges`]).
     pub reader: &'a Arc<R>,
     /// Footer of the file. If it has an offset index, only pages with requested rows are read.
     pub metadata: &'a ParquetMetaData,
@@ -51,8 +51,8 @@ pub enum Parts {
     /// Lists and values.
     #[default]
     Values,
-    /// Lists, nulls of lists and nulls of values. The values are zeros, which are not decoded; the
-    /// array has the same type, for callers that only count.
+    /// Lists and their validity, and the validity of the values, for callers that only count. The
+    /// array has the same type, but the values are zeros and are not decoded.
     Lists,
 }
 
@@ -69,7 +69,7 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// Reads rows `rows` of row group `group`, column `root`, as one array of the type of `field`,
 /// equal to the result of the `parquet` crate's reader.
 ///
-/// Pages before the rows are skipped by their levels without decoding values, pages after them are
+/// Pages before the rows are skipped by their levels without decoding values; pages after them are
 /// not read. With an offset index in the footer, pages before them are not read either.
 ///
 /// ```
@@ -113,7 +113,7 @@ pub fn read_column<R: ChunkReader + 'static>(
 /// the column or, with an offset index in the footer, its dictionary and the pages with those rows.
 ///
 /// # Errors
-/// If the row group or column does not exist, or a position is outside any file.
+/// If the row group or column does not exist, or an offset in the footer is invalid.
 pub fn ranges(
     file: &Path,
     metadata: &ParquetMetaData,
@@ -132,7 +132,7 @@ fn unsupported_column<R>(source: &Source<'_, R>, field: &Field) -> Error {
     Error::file(
         source.name,
         format!(
-            "column {:?} of type {} is not a column of lists around values of fixed width; check `supported` first",
+            "column {:?} of type {} is not supported, because it does not consist of lists around values of fixed width; check `supported` first",
             field.name(),
             field.data_type()
         ),

@@ -17,7 +17,7 @@ use super::hybrid::{Fault, Hybrid};
 use super::shape::ColumnShape;
 use crate::error::{Error, Result};
 
-/// The position named in error messages: file, column, row group and page.
+/// The place that error messages name: file, column, row group and page.
 #[derive(Clone, Debug)]
 pub(super) struct ErrorPlace {
     file: PathBuf,
@@ -40,7 +40,6 @@ impl ErrorPlace {
         )
     }
 
-    /// Returns an error about the current data page.
     pub(super) fn page(&self, fault: &Fault) -> Error {
         self.error(format!("data page {}: {}", self.pages.saturating_sub(1), fault.0))
     }
@@ -73,7 +72,7 @@ impl<'a> ColumnChunk<'a> {
             return Err(Error::file(
                 file,
                 format!(
-                    "row group {group}, column {column} were requested; the file has {} row group(s) of {} column(s)",
+                    "row group {group}, column {column} were requested, but the file has {} row group(s) of {} column(s)",
                     groups.len(),
                     metadata.file_metadata().schema_descr().num_columns()
                 ),
@@ -115,7 +114,7 @@ impl<'a> ColumnChunk<'a> {
                 (Some(next), Some(first)) => (end, row) = (next, first),
                 _ => {
                     return Err(self.place.error(format!(
-                        "the offset index places {} byte(s) of data page {i} at {}, from row {} on; the chunk has bytes {:?} and {} row(s), and pages must follow each other",
+                        "the offset index places {} byte(s) of data page {i} at {}, starting with row {}, but the chunk has bytes {:?} and {} row(s), and pages must follow each other",
                         page.compressed_page_size, page.offset, page.first_row_index, self.bytes, self.rows
                     )));
                 }
@@ -127,15 +126,15 @@ impl<'a> ColumnChunk<'a> {
     pub(super) fn check_rows(&self, rows: &Range<usize>) -> Result<()> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(self.place.error(format!(
-                "rows {}..{} of {} were requested",
+                "rows {}..{} were requested, but the row group has {} rows",
                 rows.start, rows.end, self.rows
             )));
         }
         Ok(())
     }
 
-    /// Returns the data pages with these rows and the rows that those pages hold; `None` if all
-    /// pages have to be read.
+    /// Returns the data pages with these rows, and all rows of these pages; `None` if all pages
+    /// have to be read.
     pub(super) fn pages_of(&self, rows: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
         if self.pages.is_empty() || rows.is_empty() {
             return None;
@@ -150,7 +149,6 @@ impl<'a> ColumnChunk<'a> {
         Some((first..end, first_row(&self.pages[first])..to))
     }
 
-    /// Returns the byte ranges to read for these rows.
     pub(super) fn ranges_of(&self, rows: &Range<usize>) -> Vec<Range<u64>> {
         let Some((pages, _)) = self.pages_of(rows) else { return vec![self.bytes.clone()] };
         let at = |n: i64| u64::try_from(n).unwrap_or(0);
@@ -166,7 +164,6 @@ impl<'a> ColumnChunk<'a> {
     }
 }
 
-/// A data page, split into levels and values.
 #[derive(Debug)]
 pub(super) struct DataPage {
     pub(super) rep: Hybrid,
@@ -215,7 +212,7 @@ impl<R: ChunkReader> Pages<R> {
             locations,
         )
         .map_err(|e| chunk.place.error(e.to_string()))?;
-        // The offset index lists all data pages; bytes before the first are the dictionary.
+        // The offset index lists all data pages; bytes before the first one are the dictionary.
         let has_dictionary =
             chunk.pages.first().is_some_and(|p| u64::try_from(p.offset) != Ok(chunk.bytes.start));
         let bits = |max: u8| 8 - max.leading_zeros() as usize;
@@ -299,13 +296,13 @@ impl<R: ChunkReader> Pages<R> {
                 Ok(DataPage { rep, def, entries: num_values as usize, encoding, values: buf })
             }
             Page::DictionaryPage { .. } => {
-                Err(Fault::new("a dictionary page, expected a data page"))
+                Err(Fault::new("expected a data page, found a dictionary page"))
             }
         }
     }
 }
 
-/// Splits levels off the front of a version 1 page.
+/// Splits the levels off the front of a version 1 page.
 fn split_levels(
     buf: &mut Bytes,
     bits: usize,
@@ -317,7 +314,7 @@ fn split_levels(
     }
     if encoding != Encoding::RLE {
         return Err(Fault::new(format!(
-            "{what} levels have the encoding {encoding}, expected RLE"
+            "{what} levels have the encoding {encoding}; expected RLE"
         )));
     }
     let length = buf.first_chunk().map(|four| u32::from_le_bytes(*four) as usize);
@@ -327,7 +324,7 @@ fn split_levels(
             Ok(Hybrid::new(buf.split_to(length), bits))
         }
         _ => Err(Fault::new(format!(
-            "{what} levels of {} bytes, but {} are left in the page",
+            "{what} levels take {} bytes, but {} are left in the page",
             length.map_or("unknown".into(), |n| n.to_string()),
             buf.len()
         ))),

@@ -7,22 +7,19 @@ use parquet::schema::types::Type;
 
 use crate::array::{ListKind, list_kind};
 
-/// Deepest nesting supported; definition levels of deeper columns exceed four bits.
+/// Maximum supported nesting; definition levels of deeper columns exceed four bits.
 const DEEPEST: usize = 7;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ListLevel {
-    /// Whether the offsets have 64 bits.
     pub(super) large: bool,
-    /// Whether a list may be null.
     pub(super) nullable: bool,
-    /// Lists are not null from this definition level on.
+    /// Lists with at least this definition level are not null.
     pub(super) present: u8,
-    /// Lists have an element from this definition level on.
+    /// Lists with at least this definition level have an element.
     pub(super) filled: u8,
 }
 
-/// Storage of a value in pages and its width in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeafKind {
     Boolean,
@@ -34,7 +31,6 @@ pub(super) enum LeafKind {
     Eight,
 }
 
-/// A column of lists around values of fixed width.
 #[derive(Clone, Debug)]
 pub(super) struct ColumnShape {
     /// Index of the leaf column in the file.
@@ -42,7 +38,6 @@ pub(super) struct ColumnShape {
     /// List levels, outermost first.
     pub(super) lists: Vec<ListLevel>,
     pub(super) leaf: LeafKind,
-    /// Whether a value may be null.
     pub(super) nullable: bool,
     /// Definition level of a valid value.
     pub(super) max_def: u8,
@@ -102,14 +97,13 @@ impl ColumnShape {
         })
     }
 
-    /// Returns the definition level from which on an entry is an element of the innermost list (or
-    /// a row).
+    /// Returns the definition level from which an entry is an element of the innermost list (or a
+    /// row).
     pub(super) fn element_level(&self) -> u8 {
         self.lists.last().map_or(0, |l| l.filled)
     }
 }
 
-/// Whether the levels and values of a chunk use supported encodings.
 fn has_supported_encodings(chunk: &ColumnChunkMetaData) -> bool {
     chunk.encodings().all(|encoding| {
         matches!(

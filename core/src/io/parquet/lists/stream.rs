@@ -13,16 +13,15 @@ use super::shape::ColumnShape;
 use super::{Parts, Source, unsupported_column};
 use crate::error::{Error, Result};
 
-/// Reads rows of one column of a row group, part by part.
+/// Reads rows of one column of a row group in several steps.
 ///
 /// [`read_column`](super::read_column) starts at the first page with a requested row or, without an
-/// offset index, at the first page of the chunk. A `ColumnReader` reads each page once.
+/// offset index, at the first page of the chunk. A `ColumnReader` reads each page only once.
 pub struct ColumnReader<R: ChunkReader> {
     reader: RowReader<R>,
     field: Field,
     /// Rows still to be read.
     rows: Range<usize>,
-    /// Estimated number of values in all rows.
     values: usize,
     all: usize,
 }

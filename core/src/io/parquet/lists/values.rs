@@ -20,13 +20,12 @@ use crate::error::Result as Outcome;
 /// Size in bytes from which zero values are mapped instead of allocated.
 const MAPPED: usize = 1 << 16;
 
-/// Size in bytes from which values use huge pages (two of them at least).
+/// Size in bytes from which values use huge pages (at least two).
 const LARGE: usize = 4 << 20;
 
 /// Number of values decoded at a time.
 const STEP: usize = 1024;
 
-/// In-memory type of a value.
 pub(super) trait DecodedValue: ArrowNativeType + Default {
     /// Size in a page, in bytes.
     const STORED: usize;
@@ -34,7 +33,7 @@ pub(super) trait DecodedValue: ArrowNativeType + Default {
     /// Converts from the bytes in a page.
     fn from_stored(bytes: &[u8]) -> Self;
 
-    /// Converts from the lowest bits of a number.
+    /// Converts the lowest bits of a number.
     fn from_lowest(number: u64) -> Self;
 }
 
@@ -68,9 +67,7 @@ impl_native! {
 #[derive(Debug)]
 pub(super) enum EncodedValues {
     Plain(Bytes),
-    /// Indices into the dictionary.
     Indices(Hybrid),
-    /// The values themselves.
     Numbers(Hybrid),
     Delta(Delta),
     /// The first bytes of all values, then all second bytes, and so on.
@@ -111,22 +108,23 @@ impl EncodedValues {
 
 #[cold]
 fn encoding_error(encoding: Encoding, what: &str) -> Fault {
-    Fault::new(format!("{what} cannot have the encoding {encoding}"))
+    Fault::new(format!(
+        "{what} cannot have the encoding {encoding}, which this reader does not support"
+    ))
 }
 
 /// Decodes values of any type into a buffer with a slot per value or null.
 pub(super) trait ValueSink: Send {
     fn set_dictionary(&mut self, values: &Bytes, count: usize) -> Result<(), Fault>;
 
-    /// Drops the dictionary of the previous chunk.
     fn clear_dictionary(&mut self);
 
     fn skip(&mut self, page: &mut EncodedValues, count: usize) -> Result<(), Fault>;
 
-    /// Grows the buffer to at least `slots` slots, new ones zero.
+    /// Grows the buffer to at least `slots` slots; new slots are zero.
     fn grow(&mut self, slots: usize) -> Result<(), Fault>;
 
-    /// Decodes values of a page into the valid ones of the slots.
+    /// Decodes values of a page into the valid slots of a range.
     fn append(
         &mut self,
         page: &mut EncodedValues,
@@ -154,15 +152,14 @@ pub(super) fn new_sink(leaf: LeafKind) -> Box<dyn ValueSink> {
 
 #[derive(Debug, Default)]
 struct SlotValues<T> {
-    /// Zeros where nothing was written yet; they take no memory until then.
+    /// Zero in slots that were not written yet, which take no memory until then.
     out: Vec<T>,
     dictionary: Option<Vec<T>>,
-    /// Scratch: values before they are distributed to the valid slots.
+    /// Scratch buffer for values before they are distributed to the valid slots.
     dense: Vec<T>,
 }
 
 impl<T> SlotValues<T> {
-    /// Requests huge pages for large arrays.
     fn use_huge_pages(&mut self) {
         if self.out.capacity().saturating_mul(size_of::<T>()) >= LARGE {
             huge_pages(&mut self.out);
@@ -205,8 +202,8 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
             return Ok(());
         }
         if len == 0 {
-            // `vec![0; n]` is zeroed lazily but aborts if memory runs out, so it is reserved
-            // fallibly first.
+            // `vec![0; n]` is zeroed lazily but aborts if memory runs out, so reserve fallibly
+            // first.
             Vec::<T>::new().try_reserve_exact(slots).map_err(Fault::new)?;
             self.out = vec![T::default(); slots];
             self.use_huge_pages();
@@ -304,7 +301,8 @@ fn build_array(
     Ok(make_array(data.build()?))
 }
 
-/// Copies values to the slots whose bits are set; there are as many values as set bits.
+/// Copies values to the slots whose bits are set. The number of values equals the number of set
+/// bits.
 fn scatter_valid<T: Copy>(values: &[T], valid: &[u64], to: &mut [T]) {
     let mut values = values.iter();
     for (word, to) in valid.iter().zip(to.chunks_mut(64)) {
@@ -391,7 +389,6 @@ fn decode_values<T: DecodedValue>(
     Ok(())
 }
 
-/// Splits the bytes of `count` values off.
 fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes, Fault> {
     match count.checked_mul(T::STORED).filter(|n| *n <= data.len()) {
         Some(bytes) => Ok(data.split_to(bytes)),
@@ -399,7 +396,7 @@ fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes,
     }
 }
 
-/// Returns the end of `count` values from index `at` on.
+/// Returns the end in bytes of `count` values starting at index `at`.
 fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<usize, Fault> {
     let all = data.len() / T::STORED;
     let end = at.checked_add(count).filter(|end| *end <= all);
@@ -409,7 +406,7 @@ fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<u
 #[cold]
 fn too_few_error<T: DecodedValue>(count: usize, bytes: usize) -> Fault {
     Fault::new(format!(
-        "{count} value(s) of {} bytes are expected, but the page has {bytes} byte(s) left",
+        "{count} value(s) of {} bytes are expected, but the page has only {bytes} byte(s) left",
         T::STORED
     ))
 }

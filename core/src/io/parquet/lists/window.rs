@@ -1,7 +1,7 @@
-//! A few thousand levels at a time as bit planes, so that 64 of them are tested with one operation.
+//! A few thousand levels at a time as bit planes, so that one operation tests 64 of them.
 //!
-//! A window over a column of nullable lists of nullable integers with the rows `[7, 8]`, `[]`,
-//! `[null]`. Definition levels: 0 null list, 1 empty list, 2 null element, 3 valid element.
+//! Example: a column of nullable lists of nullable integers with the rows `[7, 8]`, `[]`, `[null]`.
+//! Definition levels: 0 null list, 1 empty list, 2 null element, 3 valid element.
 //!
 //! ```text
 //! entry            0 1 2 3    bit i of a word belongs to entry i
@@ -25,7 +25,7 @@ use crate::kernels::bits::for_avx2;
 
 const WORDS: usize = 64;
 
-/// Most entries of a window.
+/// Maximum number of entries of a window.
 pub(super) const ENTRIES: usize = WORDS * 64;
 
 /// One bit of every level, with a spare word so that bits can always be written to two words.
@@ -52,14 +52,14 @@ impl BitPlanes {
         from.levels(&mut self.planes, n, picks)
     }
 
-    /// Sets the bits in `out` of levels that are at least `least`.
+    /// Sets the bits in `out` of all levels that are at least `least`.
     #[inline(always)]
     fn at_least(&self, least: u8, out: &mut [u64]) {
         out.fill(if least >> self.bits == 0 { u64::MAX } else { 0 });
         if least >> self.bits != 0 {
             return;
         }
-        // From the lowest bit up: a higher bit overrides the result of lower ones if it differs.
+        // From the lowest bit up: a higher bit overrides the result of lower bits if it differs.
         for (b, plane) in self.planes[..self.bits].iter().enumerate() {
             if least >> b & 1 == 1 {
                 for i in 0..out.len() {
@@ -80,13 +80,13 @@ impl BitPlanes {
     }
 }
 
-/// Entries of a page, one per value, null, and list without elements. Each bit stands for an entry;
-/// bits past the last entry are undefined.
+/// Entries of a page: one per value, per null, and per list without elements. Each bit represents
+/// an entry; bits past the last entry are unspecified.
 #[derive(Debug)]
 pub(super) struct LevelWindow {
     rep: BitPlanes,
     def: BitPlanes,
-    /// Number of entries used, and in total.
+    /// Number of consumed entries, and of all entries.
     pub(super) at: usize,
     pub(super) n: usize,
     /// Entries that begin a row.
@@ -114,7 +114,6 @@ impl LevelWindow {
         }
     }
 
-    /// Loads the next `n` entries of a page.
     pub(super) fn refill(
         &mut self,
         rep: &mut Hybrid,
@@ -171,7 +170,6 @@ impl LevelWindow {
         Ok(())
     }
 
-    /// Returns whether an entry has its bit set.
     #[inline(always)]
     fn any_entry(&self, bits: &[u64; WORDS]) -> bool {
         let (whole, rest) = (self.n / 64, self.n % 64);
@@ -182,8 +180,8 @@ impl LevelWindow {
         any != 0
     }
 
-    /// Takes the entries of the next word that belong to `rows` rows. Returns the word, the mask of
-    /// its entries, and whether another row begins after them.
+    /// Consumes the entries of the next word that belong to `rows` rows. Returns the index of the
+    /// word, the mask of its entries, and whether another row begins after them.
     #[inline(always)]
     pub(super) fn next_segment(&mut self, rows: &mut usize) -> (usize, u64, bool) {
         let (word, used) = (self.at / 64, self.at % 64);
@@ -198,7 +196,6 @@ impl LevelWindow {
         (word, now, ended)
     }
 
-    /// Returns the repetition and definition level of an entry.
     #[inline(always)]
     pub(super) fn levels(&self, word: usize, i: usize) -> (u8, u8) {
         (self.rep.get(word, i), self.def.get(word, i))

@@ -1,8 +1,7 @@
 //! [`Real`] and [`Whole`]: intermediate numbers between exact sums and floats.
 
 /// A number of 64 significant bits with an exponent of any size. Bits that do not fit set the
-/// lowest bit ("rounding to odd"), so that rounding to 53 bits afterwards is the same as rounding
-/// once.
+/// lowest bit ("rounding to odd"), so that a later rounding to 53 bits equals a single rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Real {
     negative: bool,
@@ -15,7 +14,8 @@ pub struct Real {
 impl Real {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
-    /// Returns `whole * 2^exponent`. With lower bits cut off (`more`), `whole` has 63 bits or more.
+    /// Returns `whole * 2^exponent`. If lower bits are cut off (`more`), `whole` must have at least
+    /// 63 bits.
     fn new(negative: bool, whole: u128, exponent: i64, more: bool) -> Self {
         if whole == 0 {
             return Self::ZERO;
@@ -106,7 +106,7 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// Returns `n`.
+    /// Creates a number from an integer.
     pub fn of(n: u64) -> Self {
         Self::new(false, vec![n], 0)
     }
@@ -137,7 +137,8 @@ impl Whole {
         self.limbs.is_empty()
     }
 
-    /// Returns `a b - c d` exactly. The exponents of the two products differ by a multiple of 64.
+    /// Returns `a b - c d` exactly. The exponents of the two products must differ by a multiple of
+    /// 64.
     pub fn determinant([a, b]: [&Self; 2], [c, d]: [&Self; 2]) -> Self {
         let products = [(a, b, false), (c, d, true)];
         let products = products.map(|(a, b, minus)| Product { a, b, minus });
@@ -177,7 +178,7 @@ impl Whole {
         if by >> 64 == 0 {
             return Real::new(self.negative, top / by, exponent, more || top % by != 0);
         }
-        // Normalizes both and divides bit by bit.
+        // Normalize both numbers and divide bit by bit.
         let lift = by.leading_zeros();
         let by = by << lift;
         let (mut quotient, mut rest, mut carry) = (0, top, false);
@@ -216,8 +217,8 @@ fn count_bits(limbs: usize) -> i64 {
     i64::try_from(limbs).map_or(i64::MAX, |limbs| limbs.saturating_mul(64))
 }
 
-/// Adds limbs to limbs in two's complement, or subtracts them. Branchless: with random signs a
-/// mispredicted branch would cost more than all other work.
+/// Adds limbs to limbs in two's complement, or subtracts them. Branchless, because with random
+/// signs a mispredicted branch would cost more than all other work.
 #[inline]
 pub(super) fn add_limbs<const N: usize>(limbs: &mut [u64], value: [u64; N], negative: bool) {
     let Some((here, above)) = limbs.split_first_chunk_mut::<N>() else { return };

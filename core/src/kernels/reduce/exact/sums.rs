@@ -1,10 +1,10 @@
 //! [`ExactSums`]: sums of many groups that are exact until they are read.
 //!
 //! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal,
-//! 2^-1074, for floats and 2^-2148 for products of floats. All groups share one range of limbs:
-//! those that the numbers so far reach into, and one above, which leaves room for 2^63 numbers. The
-//! limbs of a group are adjacent, so adding a number touches one location in memory; most columns
-//! need two to four limbs.
+//! 2^-1074, for floats and 2^-2148 for products of floats. All groups share one range of limbs: the
+//! limbs of all numbers so far, and one above, which leaves room for 2^63 numbers. The limbs of a
+//! group are adjacent, so adding a number touches one location in memory; most columns need two to
+//! four limbs.
 
 use std::collections::HashMap;
 
@@ -33,7 +33,7 @@ impl Terms {
         }
     }
 
-    /// Largest number of significant bits of a number.
+    /// Maximum number of significant bits of a number.
     fn bits(self) -> usize {
         match self {
             Self::Floats => 53,
@@ -43,16 +43,16 @@ impl Terms {
     }
 }
 
-/// Exact sums of groups 0, 1, 2 and so on.
+/// Exact sums of the groups 0, 1, 2, ..
 #[derive(Debug)]
 pub struct ExactSums {
     terms: Terms,
     groups: usize,
-    /// Index of the lowest limb stored.
+    /// Index of the lowest stored limb.
     first: usize,
     width: usize,
     limbs: Vec<u64>,
-    /// A number fits `width` limbs if its lowest bit is one of the `span` bits from `low`.
+    /// A number fits `width` limbs if its lowest bit is one of the `span` bits starting at `low`.
     low: u32,
     span: u32,
     /// Counts of NaN, positive and negative infinities, for groups that have any.
@@ -61,14 +61,14 @@ pub struct ExactSums {
     by_exponent: Vec<i64>,
 }
 
-/// Number of 53-bit integers whose sum is sure to fit 64 bits.
+/// Number of 53-bit integers whose sum always fits 64 bits.
 const RUN: usize = 1 << 10;
 /// Length from which [`ExactSums::add_run`] sums by exponent.
 const LONG_RUN: usize = 256;
 /// Exponent of floats that are infinite or NaN.
 const SPECIAL: u32 = 0x7fe;
 
-/// Splits a float into the position of its lowest bit (from 2^-1074) and its digits.
+/// Splits a float into the index of its lowest bit (counted from 2^-1074) and its significand.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "an exponent has 11 bits")]
 fn split_float(value: f64) -> (u32, u64) {
@@ -79,7 +79,7 @@ fn split_float(value: f64) -> (u32, u64) {
 }
 
 impl ExactSums {
-    /// Creates sums of no groups; [`resize`](Self::resize) adds groups.
+    /// Creates sums without groups; [`resize`](Self::resize) adds groups.
     pub fn new(terms: Terms) -> Self {
         Self {
             terms,
@@ -102,7 +102,7 @@ impl ExactSums {
         }
     }
 
-    /// Returns the memory in use, in bytes.
+    /// Returns the memory in bytes.
     pub fn size(&self) -> usize {
         size_of_val(&*self.by_exponent)
             + self.limbs.capacity() * size_of::<u64>()
@@ -125,7 +125,7 @@ impl ExactSums {
         self.special.clear();
     }
 
-    /// Extends the limbs to hold bits from `low` up to `end`, and carries above.
+    /// Extends the limbs to hold bits from `low` up to `end`, and the carries above.
     #[cold]
     fn grow_window(&mut self, low: usize, end: usize) {
         let (first, last) = match self.width {
@@ -162,7 +162,7 @@ impl ExactSums {
         self.grow_window(position, position + self.terms.bits());
     }
 
-    /// Returns the limbs of a group from the one that contains bit `offset`.
+    /// Returns the limbs of a group, starting with the limb that contains bit `offset`.
     #[inline]
     fn limbs_from(&mut self, group: usize, offset: u32) -> &mut [u64] {
         let start = group * self.width;
@@ -170,7 +170,7 @@ impl ExactSums {
         self.limbs.get_mut(from..start + self.width).unwrap_or_default()
     }
 
-    /// Adds a float to a group below the count given to [`resize`](Self::resize).
+    /// Adds a float to a group, which must exist (see [`resize`](Self::resize)).
     #[inline]
     pub fn add(&mut self, group: usize, value: f64) {
         let (position, digits) = split_float(value);
@@ -208,7 +208,8 @@ impl ExactSums {
         }
     }
 
-    /// Adds the product of two floats; NaN and infinite factors are left to their own sums.
+    /// Adds the product of two floats; ignores it if a factor is NaN or infinite, because the sums
+    /// of the factors record that.
     #[inline]
     pub fn add_product(&mut self, group: usize, x: f64, y: f64) {
         let ((p, a), (q, b)) = (split_float(x), split_float(y));
@@ -298,7 +299,7 @@ impl ExactSums {
         self.limbs.get(group * self.width..(group + 1) * self.width).unwrap_or_default()
     }
 
-    /// Returns the sum without its NaN and infinities.
+    /// Returns the sum without NaN and infinities.
     pub fn whole(&self, group: usize) -> Whole {
         let exponent = i64::try_from(64 * self.first).unwrap_or(0) + self.terms.unit();
         Whole::from_signed(self.group_limbs(group).to_vec(), exponent)
@@ -314,7 +315,7 @@ impl ExactSums {
         self.special(group).unwrap_or_else(|| self.whole(group).divide_by(count.into()).to_f64())
     }
 
-    /// Returns a sum of integers; 2^63 of 64 bits fit.
+    /// Returns a sum of integers; 2^63 integers of 64 bits fit.
     pub fn integer(&self, group: usize) -> i128 {
         match self.group_limbs(group) {
             [low, high, ..] => (u128::from(*high) << 64 | u128::from(*low)).cast_signed(),
@@ -339,7 +340,7 @@ impl ExactSums {
             return out.push(one);
         }
         let sign = sign_extension(sum);
-        // The highest limb written has the sign.
+        // The highest written limb has the sign.
         let mut end = sum.len();
         while end > low + 1 && sum[end - 1] == sign && (sum[end - 2] ^ sign) >> 63 == 0 {
             end -= 1;
@@ -359,7 +360,7 @@ impl ExactSums {
                 self.add_integer(group, i128::from(word.cast_unsigned()));
             }
             ([first, limbs @ ..], _) => {
-                // No limb is above those of the product of the largest floats.
+                // No limb is above the limbs of the product of the largest floats.
                 let first = usize::try_from(*first).unwrap_or(0).min(68);
                 let (low, end) = (64 * first, 64 * (first + limbs.len().min(70)));
                 if self.width == 0
@@ -389,7 +390,7 @@ fn exact_float(number: &Real) -> Option<i64> {
     exact.then(|| value.to_bits().cast_signed())
 }
 
-/// Returns the sign extension: the value of all limbs above the stored ones.
+/// Returns the sign extension, which is the value of all limbs above the stored ones.
 fn sign_extension(sum: &[u64]) -> u64 {
     sum.last().map_or(0, |top| (top.cast_signed() >> 63).cast_unsigned())
 }
