@@ -24,6 +24,8 @@ mod decimals;
 mod depth;
 #[path = "sql/dok.rs"]
 mod dok;
+#[path = "sql/dynamic_filters.rs"]
+mod dynamic_filters;
 #[path = "sql/exact.rs"]
 mod exact;
 #[path = "sql/files.rs"]

@@ -300,3 +300,31 @@ async fn lateral_queries_are_of_any_kind() {
     ])
     .await;
 }
+
+#[tokio::test]
+async fn any_and_all_are_values() {
+    let v = "(VALUES (1), (3), (NULL)) t(x)";
+    let check_all = |test: &str, answers: &str| {
+        (format!("SELECT x, {test} AS c FROM {v} ORDER BY x"), answers.to_owned())
+    };
+    let cases = [
+        check_all("x < ALL (SELECT y FROM (VALUES (2), (4)) u(y))", "1 true; 3 false; NULL NULL"),
+        check_all("x < ANY (SELECT y FROM (VALUES (2), (NULL)) u(y))", "1 true; 3 NULL; NULL NULL"),
+        check_all(
+            "x < ALL (SELECT y FROM (VALUES (2)) u(y) WHERE y > 5)",
+            "1 true; 3 true; NULL true",
+        ),
+        check_all(
+            "x <> ALL (SELECT y FROM (VALUES (3)) u(y) WHERE y >= t.x)",
+            "1 true; 3 false; NULL true",
+        ),
+        (
+            "SELECT a.x, b.x FROM (VALUES (1), (3)) a(x) LEFT JOIN (VALUES (1), (3)) b(x)
+                ON a.x = b.x AND a.x < ALL (SELECT y FROM (VALUES (2)) u(y)) ORDER BY 1"
+                .to_owned(),
+            "1 1; 3 NULL".to_owned(),
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(q, a)| (q.as_str(), a.as_str())).collect();
+    check(&cases).await;
+}

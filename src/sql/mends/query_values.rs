@@ -339,6 +339,7 @@ fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<Log
                 Expr::ScalarSubquery(_)
                 | Expr::InSubquery(_)
                 | Expr::Exists(_)
+                | Expr::SetComparison(_)
                 | Expr::HigherOrderFunction(_) => {
                     Ok(Transformed::new(hoist(e), true, TreeNodeRecursion::Jump))
                 }

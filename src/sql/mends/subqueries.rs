@@ -8,7 +8,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue, not_impl_err, plan_datafusion_err};
 use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::{
     BinaryExpr, Distinct, Expr, ExprSchemable, FetchType, Filter, JoinType, LogicalPlan,
     LogicalPlanBuilder, Operator, SkipType, Subquery, exists, lit, not_exists, when,
@@ -97,6 +97,7 @@ pub(super) fn query_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::InSubquery(test) => Some(&test.subquery),
         Expr::Exists(test) => Some(&test.subquery),
+        Expr::SetComparison(test) => Some(&test.subquery),
         Expr::ScalarSubquery(query) => Some(query),
         _ => None,
     }
@@ -114,10 +115,16 @@ pub(super) fn is_correlated(query: &Subquery) -> bool {
 /// Scalar subqueries are planned without a special kind of join, and DataFusion gives them exactly
 /// one row.
 pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
-    let found = expr.exists(|e| Ok(matches!(e, Expr::InSubquery(_) | Expr::Exists(_))))?;
-    if !found {
+    let is_test =
+        |e: &Expr| matches!(e, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_));
+    if !expr.exists(|e| Ok(is_test(e)))? {
         return Ok(expr);
     }
+    let quantified = expr.transform_up(|e| match e {
+        Expr::SetComparison(test) => rewrite_quantified(test, schema).map(Transformed::yes),
+        e => Ok(Transformed::no(e)),
+    })?;
+    let expr = quantified.data;
     let expr = rewrite_condition(expr, Asked::Value, schema)?;
     let counted = expr.transform_down(|e| {
         let Expr::Exists(Exists { subquery, negated }) = e else { return Ok(Transformed::no(e)) };
@@ -212,6 +219,23 @@ fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr
             Ok(rewritten.data)
         }
     }
+}
+
+/// Rewrites `x < ALL (query)` and `x < ANY (query)` as two EXISTS: one for the rows that decide the
+/// answer, one for the rows whose comparison is NULL.
+fn rewrite_quantified(test: SetComparison, schema: &DFSchema) -> Result<Expr> {
+    let SetComparison { expr, subquery, op, quantifier } = test;
+    let tested = Tested::new(*expr, &subquery, schema)?;
+    let value = Expr::Column(Column::new_unqualified(VALUE));
+    let holds =
+        Expr::BinaryExpr(BinaryExpr::new(Box::new(tested.outer.clone()), op, Box::new(value)));
+    let (deciding, answer) = match quantifier {
+        SetQuantifier::Any => (holds.clone(), true),
+        SetQuantifier::All => (!holds.clone(), false),
+    };
+    when(exists(tested.rows(Some(deciding))?), lit(answer))
+        .when(exists(tested.rows(Some(holds.is_null()))?), lit(ScalarValue::Boolean(None)))
+        .otherwise(lit(!answer))
 }
 
 /// Rewrites EXISTS of a query that always has a row.

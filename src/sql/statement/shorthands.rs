@@ -47,6 +47,9 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("mod", "$1 % $2"),
     ("if", "CASE WHEN $1 THEN $2 ELSE $3 END"),
     ("list_min", "array_min($1)"),
+    // DataFusion adds integers as floats.
+    ("list_sum", "CASE WHEN ragged_count($1) > 0 THEN ragged_sum($1) END"),
+    ("array_sum", "CASE WHEN ragged_count($1) > 0 THEN ragged_sum($1) END"),
     ("list_first", "array_element($1, 1)"),
     ("list_last", "array_element($1, -1)"),
     ("count_if", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
