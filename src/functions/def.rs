@@ -84,6 +84,17 @@ impl Def {
         }
     }
 
+    /// Returns the names of the parameters, if there is one syntax with a fixed number of them.
+    pub(crate) fn parameters(&self) -> Option<Vec<&'static str>> {
+        let [syntax] = self.doc.syntax else { return None };
+        let (_, inside) = syntax.strip_suffix(')')?.split_once('(')?;
+        let names = inside.split(',').map(|part| part.trim_matches([' ', '[', ']']));
+        let names: Vec<&str> = names.collect();
+        let is_name =
+            |n: &&str| !n.is_empty() && n.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        (names.len() == self.arity.1 && names.iter().all(is_name)).then_some(names)
+    }
+
     /// Whether the result has one value for each value of its list arguments, as an elementwise
     /// function or a string test.
     pub(crate) fn keeps_lengths(&self) -> bool {
@@ -148,10 +159,13 @@ pub(crate) struct RaggedUdf {
 
 impl RaggedUdf {
     pub(crate) fn udf(def: &'static Def) -> ScalarUDF {
+        // The function checks types itself, because its messages are more specific.
+        let mut signature = Signature::variadic_any(Volatility::Immutable);
+        signature.parameter_names =
+            def.parameters().map(|names| names.into_iter().map(String::from).collect());
         ScalarUDF::new_from_impl(Self {
             def,
-            // The function checks types itself, because its messages are more specific.
-            signature: Signature::variadic_any(Volatility::Immutable),
+            signature,
             aliases: def.aliases.iter().map(ToString::to_string).collect(),
             documentation: def.doc.to_documentation(),
         })

@@ -382,6 +382,15 @@ fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option
     }))
 }
 
+/// Returns unsigned integers in the order of the values, NaN last; `None` for types that only
+/// compare.
+pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
+    fn order_typed<T: ArrowPrimitiveType<Native: Sortable>>(values: &ArrayRef) -> Vec<u64> {
+        values.as_primitive::<T>().values().iter().map(|v| v.key().into()).collect()
+    }
+    Ok(dispatch_native!(leaves, values, T => Some(order_typed::<T>(values)), None))
+}
+
 /// Unpacks dictionaries of floats: comparing dictionary keys would distinguish the zeros and NaN.
 pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
     match leaves.data_type() {
@@ -391,7 +400,11 @@ pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayR
 }
 
 /// Returns the leaf indices of every list in sorted order.
-fn argsort_leaves(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<UInt64Array> {
+pub(super) fn argsort_leaves(
+    leaves: &ArrayRef,
+    lists: &Layout,
+    order: Order,
+) -> Result<UInt64Array> {
     if let Some(leaves) = unpack_float_dictionary(leaves)? {
         return argsort_leaves(&leaves, lists, order);
     }

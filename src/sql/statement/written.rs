@@ -10,7 +10,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     FunctionArguments, Ident, ObjectName, Subscript, UnaryOperator, Value,
 };
 
-use crate::functions::{BIN_COLUMNS, PAIR, TABLES};
+use crate::functions::{BIN_COLUMNS, PAIR, TABLES, parameters};
 use crate::sql::sources::from::{one_name, query_text, text};
 
 /// Rewrites one expression; most are unchanged.
@@ -35,6 +35,7 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
         Expr::Function(call) => {
             read_comparisons(call);
             as_called_here(call);
+            order_arguments(call);
             with_table(call)
         }
         _ => Ok(()),
@@ -71,6 +72,45 @@ fn read_comparisons(call: &mut Function) {
             other => other,
         };
     }
+}
+
+/// Puts the named arguments of our functions at their positions, with NULL in place of optional
+/// ones between them. DataFusion's planner, which does the rest, needs every argument before the
+/// last.
+fn order_arguments(call: &mut Function) {
+    let FunctionArguments::List(list) = &mut call.args else { return };
+    if list.args.iter().all(|arg| matches!(arg, FunctionArg::Unnamed(_))) {
+        return;
+    }
+    let Some((names, required)) = one_name(&call.name).and_then(|name| parameters(&name)) else {
+        return;
+    };
+    let mut placed: Vec<Option<FunctionArgExpr>> = Vec::new();
+    for arg in &list.args {
+        let at = match arg {
+            FunctionArg::Unnamed(_) => Some(placed.len()),
+            FunctionArg::Named { name, .. } => {
+                names.iter().position(|n| name.value.eq_ignore_ascii_case(n))
+            }
+            FunctionArg::ExprNamed { .. } => None,
+        };
+        let (Some(at), FunctionArg::Unnamed(value) | FunctionArg::Named { arg: value, .. }) =
+            (at, arg)
+        else {
+            return;
+        };
+        placed.resize(placed.len().max(at + 1), None);
+        match &mut placed[at] {
+            Some(_) => return,
+            free => *free = Some(value.clone()),
+        }
+    }
+    if placed.iter().take(required).any(Option::is_none) {
+        return;
+    }
+    let null = || FunctionArgExpr::Expr(Expr::value(Value::Null));
+    list.args =
+        placed.into_iter().map(|arg| FunctionArg::Unnamed(arg.unwrap_or_else(null))).collect();
 }
 
 /// DuckDB's names of aggregates, with DataFusion's.
