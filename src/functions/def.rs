@@ -85,7 +85,7 @@ impl Def {
     }
 
     /// Returns the names of the parameters, if there is one syntax with a fixed number of them.
-    pub(crate) fn parameters(&self) -> Option<Vec<&'static str>> {
+    pub(crate) fn parameter_names(&self) -> Option<Vec<&'static str>> {
         let [syntax] = self.doc.syntax else { return None };
         let (_, inside) = syntax.strip_suffix(')')?.split_once('(')?;
         let names = inside.split(',').map(|part| part.trim_matches([' ', '[', ']']));
@@ -159,13 +159,10 @@ pub(crate) struct RaggedUdf {
 
 impl RaggedUdf {
     pub(crate) fn udf(def: &'static Def) -> ScalarUDF {
-        // The function checks types itself, because its messages are more specific.
-        let mut signature = Signature::variadic_any(Volatility::Immutable);
-        signature.parameter_names =
-            def.parameters().map(|names| names.into_iter().map(String::from).collect());
         ScalarUDF::new_from_impl(Self {
             def,
-            signature,
+            // The function checks types itself, because its messages are more specific.
+            signature: Signature::variadic_any(Volatility::Immutable),
             aliases: def.aliases.iter().map(ToString::to_string).collect(),
             documentation: def.doc.to_documentation(),
         })

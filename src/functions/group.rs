@@ -114,16 +114,17 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
             return Err(plan.refuse(2, "(groups) needs keys of one list, not structs"));
         }
         let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
-        group::group_on(&none(0)?, &none(1)?, &none(2)?).map_err(|_| {
-            plan.refuse(
+        let (key, wanted) = (keys.leaf(), groups.leaf());
+        let text =
+            (key.is_numeric() && wanted.is_string()) || (key.is_string() && wanted.is_numeric());
+        if text || group::group_on(&none(0)?, &none(1)?, &none(2)?).is_err() {
+            return Err(plan.refuse(
                 2,
                 format!(
-                    "(groups) must hold values that compare with the keys, which are {}; they are {}",
-                    keys.leaf(),
-                    groups.leaf()
+                    "(groups) must hold values that compare with the keys, which are {key}; they are {wanted}"
                 ),
-            )
-        })?;
+            ));
+        }
     }
     retyped_field(plan, lists.repeated(keys.depth() - 1, 2))
 }

@@ -240,9 +240,9 @@ pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
 
 /// Returns the names of the parameters of a function, and how many of them are required; `None` for
 /// functions of any number of arguments and of several syntaxes.
-pub(crate) fn parameters(name: &str) -> Option<(Vec<&'static str>, usize)> {
+pub(crate) fn parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> {
     let def = DEFS.iter().find(|def| def.name == name || def.aliases.contains(&name))?;
-    Some((def.parameters()?, def.arity.0))
+    Some((def.parameter_names()?, def.arity.0))
 }
 
 /// Whether a name or alias is that of a reduction of lists, for which `f(x) FILTER (WHERE mask)`

@@ -54,7 +54,8 @@ fn grouped(row: &Node, keys: &Node, levels: usize) -> Node {
 }
 
 fn grouped_on(row: &Node, keys: &Node, wanted: &Node, levels: usize, own: usize) -> Node {
-    if row.is_null() || keys.is_null() || wanted.is_null() {
+    // A list of wanted keys that all lists below share makes each of them null.
+    if row.is_null() || keys.is_null() || (wanted.is_null() && (own > 1 || levels == 1)) {
         return Node::Null;
     }
     let (row, keys) = (row.children(), keys.children());

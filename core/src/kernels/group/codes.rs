@@ -16,7 +16,7 @@ pub(super) fn comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     match keys.data_type() {
         DataType::Struct(_) => Ok(Arc::new(number_structs(keys.as_struct())?)),
         DataType::Dictionary(_, values) => match keys.as_any_dictionary_opt() {
-            // With fewer keys than values, ranking the values costs more than the keys.
+            // Ranking more values than there are keys costs more than comparing the keys.
             Some(dictionary) if dictionary.values().len() <= keys.len() => {
                 let (ranks, _) = rank_values(dictionary.values())?;
                 Ok(take(&ranks, dictionary.keys(), None)?)
