@@ -28,7 +28,7 @@ mod block;
 mod blocks;
 mod distinct;
 // Only the SQL aggregates accumulate sums across batches.
-#[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports))]
+#[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports, unreachable_pub))]
 pub(crate) mod exact;
 mod fold;
 mod groups;

@@ -189,8 +189,10 @@ impl FixedUnit {
     /// Returns the nearest float to an integer in this unit.
     #[expect(clippy::cast_precision_loss, reason = "the sum is rounded once, here")]
     fn to_float(self, sum: i128) -> f64 {
-        // Sums with few digits are exact; others are far from the subnormals.
-        sum as f64 * power_of_two(self.exponent)
+        // The conversion of 64 bits is one instruction. Sums with few digits are exact; others are
+        // far from the subnormals.
+        let rounded = i64::try_from(sum).map_or_else(|_| sum as f64, |sum| sum as f64);
+        rounded * power_of_two(self.exponent)
     }
 }
 
