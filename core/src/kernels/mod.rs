@@ -7,6 +7,8 @@
 pub mod at;
 pub mod between;
 pub mod broadcast;
+// SQL uses its functions from outside of this crate.
+#[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
 pub(crate) mod canonical;
 mod compress;
 pub mod concat;
