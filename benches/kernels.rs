@@ -28,7 +28,9 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::json;
 use serrate::array::{Offsets, RaggedArray};
 use serrate::io::safetensors::dense;
+use serrate::kernels::between::Closure;
 use serrate::kernels::elementwise::{Op, Operand, binary, binary_owned};
+use serrate::kernels::group::{group, group_keys};
 use serrate::kernels::histogram::value_counts;
 use serrate::kernels::normalize::softmax;
 use serrate::kernels::reduce::{Reduction, reduce as reduced};
@@ -36,6 +38,7 @@ use serrate::kernels::scatter::{Duplicates, scatter};
 use serrate::kernels::sort::Order;
 use serrate::kernels::take::take;
 use serrate::kernels::unary::{Unary, unary};
+use serrate::kernels::window::{Span, Window, rolling, window_reduce};
 use serrate::kernels::{filter, index, isin, occurrences, reduce, running, shape, sort};
 
 const ROWS: usize = 1_250;
@@ -191,6 +194,7 @@ fn tasks(d: &Data) -> Vec<Task<'_>> {
         })
     }));
     tasks.extend(moves(d));
+    tasks.extend(within(d));
     tasks.extend(streams(d, code));
     tasks.extend::<Vec<Task<'_>>>(vec![
         ("v * 2", bytes, bytes, {
@@ -252,6 +256,43 @@ fn moves(d: &Data) -> Vec<Task<'_>> {
         ("sqrt", bytes, bytes, Box::new(move || unary(Unary::Sqrt, v).unwrap().len())),
         ("softmax, innermost", bytes, bytes, Box::new(move || softmax(v, -1).unwrap().len())),
     ]
+}
+
+/// Groups and windows within rows.
+fn within(d: &Data) -> Vec<Task<'_>> {
+    let (v, bytes) = (&d.values, 4 * LEAVES);
+    // A hundred events before each, whose times are their numbers.
+    let past =
+        Window { before: Span::Float(100.0), after: Span::Exact(0), closure: Closure::Right };
+    let mut tasks: Vec<Task<'_>> = vec![
+        ("keys of groups", 2 * LEAVES, 2 * LEAVES, {
+            Box::new(|| group_keys(&d.codes).unwrap().leaves().len())
+        }),
+        ("group by a code", 2 * LEAVES + bytes, bytes, {
+            Box::new(move || group(v, &d.codes).unwrap().leaves().len())
+        }),
+        ("sum by a code", 2 * LEAVES + bytes, bytes, {
+            Box::new(move || {
+                reduce::sum(&group(v, &d.codes).unwrap(), Some(-1)).unwrap().leaves().len()
+            })
+        }),
+        ("rolling sum of 20", bytes, bytes, {
+            Box::new(move || rolling(v, 20, Reduction::Sum, 1).unwrap().leaves().len())
+        }),
+        ("rolling max of 20", bytes, bytes, {
+            Box::new(move || rolling(v, 20, Reduction::Max, 1).unwrap().leaves().len())
+        }),
+    ];
+    for (name, how) in [
+        ("count in windows of 100 events", Reduction::Count),
+        ("sum in windows of 100 events", Reduction::Sum),
+        ("max in windows of 100 events", Reduction::Max),
+    ] {
+        let run = move || window_reduce(v, &d.per_event, &d.per_event, how, &past).unwrap();
+        let read = if how == Reduction::Count { 0 } else { bytes };
+        tasks.push((name, read + 8 * LISTS, 8 * LISTS, Box::new(move || run().leaves().len())));
+    }
+    tasks
 }
 
 /// Running operations, order, codes.

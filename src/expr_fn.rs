@@ -203,6 +203,20 @@ builders! {
     "ragged_argsort": ragged_argsort(x), ragged_argsort_order(x, order);
     "ragged_rank": ragged_rank(x), ragged_rank_order(x, order);
     "ragged_unique": ragged_unique(x);
+    // Groups and windows
+    "ragged_group": ragged_group(x, keys), ragged_group_on(x, keys, groups);
+    "ragged_group_keys": ragged_group_keys(keys);
+    "ragged_window": ragged_window(x, time, at), ragged_window_how(x, time, at, how),
+        ragged_window_before(x, time, at, how, before),
+        ragged_window_after(x, time, at, how, before, after),
+        ragged_window_closed(x, time, at, how, before, after, closed);
+    "ragged_asof": ragged_asof(x, time, at);
+    "ragged_rolling": ragged_rolling(x, n, how), ragged_rolling_min(x, n, how, min_samples);
+    "ragged_ngrams": ragged_ngrams(x, n);
+    "ragged_corr": ragged_corr(y, x), ragged_corr_axis(y, x, axis);
+    "ragged_regr_slope": ragged_regr_slope(y, x), ragged_regr_slope_axis(y, x, axis);
+    "ragged_regr_intercept": ragged_regr_intercept(y, x),
+        ragged_regr_intercept_axis(y, x, axis);
     // Elementwise
     "ragged_add": ragged_add(a, b);
     "ragged_sub": ragged_sub(a, b);

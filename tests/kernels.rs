@@ -11,6 +11,8 @@ mod choose;
 mod counts;
 #[path = "kernels/elementwise.rs"]
 mod elementwise;
+#[path = "kernels/group.rs"]
+mod group;
 #[path = "kernels/index.rs"]
 mod index;
 #[path = "kernels/leaves.rs"]
@@ -27,6 +29,8 @@ mod shape;
 mod sort;
 #[path = "kernels/text.rs"]
 mod text;
+#[path = "kernels/window.rs"]
+mod window;
 
 use proptest::test_runner::Config;
 

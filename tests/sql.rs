@@ -99,6 +99,8 @@ mod torture;
 mod training;
 #[path = "sql/unnest.rs"]
 mod unnest;
+#[path = "sql/within.rs"]
+mod within;
 
 use std::path::Path;
 use std::sync::Arc;

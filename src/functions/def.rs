@@ -79,8 +79,19 @@ impl Def {
         }
     }
 
-    /// Whether the result has one value for each value of its list arguments, as elementwise functions
-    /// have.
+    /// Returns the names of the parameters, if there is one syntax with a fixed number of them.
+    pub(crate) fn parameter_names(&self) -> Option<Vec<&'static str>> {
+        let [syntax] = self.doc.syntax else { return None };
+        let (_, inside) = syntax.strip_suffix(')')?.split_once('(')?;
+        let names = inside.split(',').map(|part| part.trim_matches([' ', '[', ']']));
+        let names: Vec<&str> = names.collect();
+        let is_name =
+            |n: &&str| !n.is_empty() && n.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        (names.len() == self.arity.1 && names.iter().all(is_name)).then_some(names)
+    }
+
+    /// Whether the result has one value for each value of its list arguments, as an elementwise
+    /// function or a string test.
     pub(crate) fn keeps_lengths(&self) -> bool {
         match self.doc.section {
             Section::Elementwise => true,

@@ -11,6 +11,7 @@ pub(crate) enum Section {
     Index,
     Reduce,
     Running,
+    Within,
     Elementwise,
     Structure,
     Codes,
@@ -20,11 +21,12 @@ pub(crate) enum Section {
 }
 
 impl Section {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Shape,
         Self::Index,
         Self::Reduce,
         Self::Running,
+        Self::Within,
         Self::Elementwise,
         Self::Structure,
         Self::Codes,
@@ -48,6 +50,10 @@ impl Section {
             Self::Running => (
                 "Running",
                 "Running functions return one value per value, computed from the values before it in its list. Sorting and ranking work within lists.",
+            ),
+            Self::Within => (
+                "Groups and windows",
+                "Groups of the elements of a list by the values of a sibling list, and windows over time, without leaving the row. A group or a window is a list, which any reduction with axis -1 takes.",
             ),
             Self::Structure => ("Structure", "Sibling lists, lists of structs, and coordinates."),
             Self::Codes => (

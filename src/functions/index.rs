@@ -297,13 +297,13 @@ pub(super) static SEARCHSORTED: Def = Def {
     arity: (2, 3),
     doc: Doc {
         section: Section::Index,
-        description: "Returns the position at which a value belongs in each sorted list: the number of elements less than the value or, with `'right'`, not greater than it. `ragged_head(x, ragged_searchsorted(time, t))` is what was known before `t`.",
+        description: "Returns the position at which a value belongs in each sorted list: the number of elements less than the value or, with `'right'`, not greater than it. `ragged_head(x, ragged_searchsorted(time, t))` is what was known before `t`. For a list of values it returns a list of positions.",
         syntax: &["ragged_searchsorted(times, t [, side])"],
         args: &[
-            ("times", "a list of one level in ascending order"),
+            ("times", "a list in ascending order, of one level or more"),
             (
                 "t",
-                "the value, or a column with one per row. Strings are parsed as times if `times` holds times",
+                "the value: one for each innermost list of `times` or a list of values for each, so a scalar or a list if `times` has one level. It may be a column. A string is parsed as a time if `times` holds times",
             ),
             ("side", "`'left'` (default) or `'right'`, a literal"),
         ],
@@ -313,7 +313,9 @@ pub(super) static SEARCHSORTED: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        if lists.depth() != 1 {
+        parse_side(plan.literal_text(2, "the side", "'left'")?)?;
+        let needles = Lists::of(plan.data_type(1));
+        if needles.depth() == 0 && lists.depth() != 1 {
             return Err(plan.refuse(
                 0,
                 format!(
@@ -322,9 +324,15 @@ pub(super) static SEARCHSORTED: Def = Def {
                 ),
             ));
         }
-        parse_side(plan.literal_text(2, "the side", "'left'")?)?;
-        if crate::array::list_depth(plan.data_type(1)) > 0 {
-            return Err(plan.refuse(1, "must be one scalar per row, not a list"));
+        if needles.depth() != lists.depth() && needles.depth() + 1 != lists.depth() {
+            return Err(plan.refuse(
+                1,
+                format!(
+                    "has {} level(s) of lists, and the lists to search have {}; give as many levels or one less",
+                    needles.depth(),
+                    lists.depth()
+                ),
+            ));
         }
         let times = lists.leaf();
         if let Some(value) = plan.known_literal(1)
@@ -337,18 +345,21 @@ pub(super) static SEARCHSORTED: Def = Def {
                 format!("({text:?}) is not a {times}; write it like '2020-01-31' or '2020-01-31 08:30:00'"),
             ));
         }
-        Ok(nullable(DataType::Int64))
+        Ok(nullable(needles.plain_leaf(DataType::Int64)))
     },
     call: |call| {
         let x = call.ragged(0)?;
         let side = parse_side(call.text(2))?;
+        if Lists::of(&call.array_type(1)).depth() > 0 || x.axes().len() > 1 {
+            return call.lists(&search::searchsorted_lists(&x, &call.ragged(1)?, side)?);
+        }
         let found = match call.constant(1) {
             Some(value) => search::searchsorted(&x, &Scalar::new(value.to_array_of_size(1)?), side),
             None => search::searchsorted(&x, &call.array(1)?, side),
         }?;
         Ok(Arc::new(found))
     },
-    fails: Fails::Never,
+    fails: Fails::UnequalLengths,
     infix: None,
 };
 

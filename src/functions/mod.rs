@@ -22,6 +22,7 @@ mod dok;
 mod failure;
 mod file_cache;
 mod filter;
+mod group;
 mod harmless;
 mod index;
 mod lambda;
@@ -35,6 +36,7 @@ mod nested;
 mod normalize;
 mod operators;
 mod over_lists;
+mod pairs;
 mod planner;
 mod reduce;
 mod reshape;
@@ -48,6 +50,7 @@ mod take;
 mod text;
 mod timestamps;
 mod unsigned;
+mod window;
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -144,6 +147,15 @@ static DEFS: &[&Def] = &[
     &sort::ARGSORT,
     &sort::RANK,
     &sort::UNIQUE,
+    &group::KEYS,
+    &group::GROUP,
+    &window::WINDOW,
+    &window::ASOF,
+    &window::ROLLING,
+    &window::NGRAMS,
+    &pairs::CORR,
+    &pairs::SLOPE,
+    &pairs::INTERCEPT,
     &operators::ADD,
     &operators::SUB,
     &operators::MUL,
@@ -226,8 +238,15 @@ pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
 }
 
-/// Whether a name or alias belongs to a reduction of lists, for which `f(x) FILTER (WHERE mask)` means
-/// `f(ragged_filter(x, mask))`.
+/// Returns the names of the parameters of a function, and how many of them are required; `None` for
+/// functions of any number of arguments and of several syntaxes.
+pub(crate) fn parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> {
+    let def = DEFS.iter().find(|def| def.name == name || def.aliases.contains(&name))?;
+    Some((def.parameter_names()?, def.arity.0))
+}
+
+/// Whether a name or alias is that of a reduction of lists, for which `f(x) FILTER (WHERE mask)`
+/// means `f(ragged_filter(x, mask))`.
 pub(crate) fn is_reduction(name: &str) -> bool {
     DEFS.iter().any(|def| {
         (def.name == name || def.aliases.contains(&name))

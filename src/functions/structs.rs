@@ -74,7 +74,8 @@ fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     Ok((lists.iter().fold(first, |all, other| all.widened_by(other)), fields))
 }
 
-fn type_below(data_type: &DataType, levels: usize) -> &DataType {
+/// Returns the type of the elements `levels` levels of lists below.
+pub(super) fn type_below(data_type: &DataType, levels: usize) -> &DataType {
     match list_kind(data_type) {
         Some((_, field)) if levels > 0 => type_below(field.data_type(), levels - 1),
         _ => data_type,

@@ -46,6 +46,29 @@ pub fn aligned(
     Ok((left, right))
 }
 
+/// Returns both arrays with the same lists on the first `levels` levels; a list that is null in one
+/// is null in both.
+pub(super) fn share_lists(
+    left: &RaggedArray,
+    right: &RaggedArray,
+    levels: usize,
+) -> Result<(RaggedArray, RaggedArray)> {
+    let (left, right) = aligned(left, right, levels)?;
+    let (mut a, mut b) = (left.axes().to_vec(), right.axes().to_vec());
+    for (a, b) in a.iter_mut().zip(&mut b).take(levels) {
+        let nulls = NullBuffer::union(a.nulls(), b.nulls());
+        if nulls.is_some() {
+            *a = ListAxis::try_new(a.layout().clone(), nulls.clone())?;
+            *b = ListAxis::try_new(b.layout().clone(), nulls)?;
+        }
+    }
+    let shared = |array: RaggedArray, axes| -> Result<RaggedArray> {
+        let (rows, _, leaves) = array.into_parts();
+        RaggedArray::try_new(rows, axes, leaves)
+    };
+    Ok((shared(left, a)?, shared(right, b)?))
+}
+
 /// Removes the elements of the lists of axis `axis` that are null in `keep`.
 fn empty_null_lists(array: RaggedArray, axis: usize, keep: &NullBuffer) -> Result<RaggedArray> {
     let level = array.axis(axis)?;

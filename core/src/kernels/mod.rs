@@ -7,7 +7,8 @@
 pub mod at;
 pub mod between;
 pub mod broadcast;
-#[cfg(feature = "sql")]
+// SQL uses its functions from outside of this crate.
+#[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
 pub(crate) mod canonical;
 mod compress;
 pub mod concat;
@@ -17,6 +18,7 @@ pub mod elementwise;
 mod exp;
 pub mod filter;
 pub mod gather;
+pub mod group;
 pub mod histogram;
 pub mod index;
 pub mod indices;
@@ -39,6 +41,7 @@ pub mod take;
 pub mod text;
 pub mod times;
 pub mod unary;
+pub mod window;
 
 pub(crate) mod align;
 mod allocate;

@@ -381,8 +381,16 @@ fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option
     }))
 }
 
-/// Decodes dictionaries of floats, because a comparison of dictionary keys would distinguish the
-/// zeros and NaN.
+/// Returns unsigned integers in the order of the values, NaN last; `None` for types that only
+/// compare.
+pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
+    fn order_typed<T: ArrowPrimitiveType<Native: Sortable>>(values: &ArrayRef) -> Vec<u64> {
+        values.as_primitive::<T>().values().iter().map(|v| v.key().into()).collect()
+    }
+    Ok(dispatch_native!(leaves, values, T => Some(order_typed::<T>(values)), None))
+}
+
+/// Unpacks dictionaries of floats: comparing dictionary keys would distinguish the zeros and NaN.
 pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
     match leaves.data_type() {
         DataType::Dictionary(_, values) if values.is_floating() => Ok(Some(cast(leaves, values)?)),
@@ -390,7 +398,12 @@ pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayR
     }
 }
 
-fn argsort_leaves(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<UInt64Array> {
+/// Returns the leaf indices of every list in sorted order.
+pub(super) fn argsort_leaves(
+    leaves: &ArrayRef,
+    lists: &Layout,
+    order: Order,
+) -> Result<UInt64Array> {
     if let Some(leaves) = unpack_float_dictionary(leaves)? {
         return argsort_leaves(&leaves, lists, order);
     }

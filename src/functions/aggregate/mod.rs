@@ -42,6 +42,7 @@ pub(crate) use exact_floats::{
     SUM_STATE, build_udafs as exact_floats, exact_deviation, exact_mean,
 };
 pub(crate) use extremes::build_udafs as float_extremes;
+pub(super) use moments::{Moments, Statistic};
 
 pub(super) static AGGREGATES: &[&AggDef] = &[
     &elementwise::SUM,

@@ -14,7 +14,7 @@ use serrate_core::internal::exact::{Exact, ExactSums, Terms, Whole};
 
 /// A statistic of the sums of `x`, and for two arguments `f(y, x)` also of `y`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Statistic {
+pub(in crate::functions) enum Statistic {
     Sum,
     Mean,
     Variance { sample: bool },
@@ -72,7 +72,7 @@ impl Statistic {
 }
 
 #[derive(Debug)]
-pub(super) struct Moments {
+pub(in crate::functions) struct Moments {
     statistic: Statistic,
     numbers: Exact,
     counts: Vec<u64>,
@@ -80,7 +80,7 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    pub(super) fn new(statistic: Statistic, numbers: Exact) -> Self {
+    pub(in crate::functions) fn new(statistic: Statistic, numbers: Exact) -> Self {
         let sums = statistic.terms().iter().map(|term| {
             let terms = match (term, numbers) {
                 (Term::Xx | Term::Yy | Term::Xy, _) => Terms::Products,

@@ -10,13 +10,14 @@ use datafusion::logical_expr::sqlparser::ast::{
     FunctionArguments, Ident, ObjectName, Subscript, UnaryOperator, Value,
 };
 
-use crate::functions::{BIN_COLUMNS, PAIR, TABLES};
+use crate::functions::{BIN_COLUMNS, PAIR, TABLES, parameter_names};
 use crate::sql::sources::from::{one_name, query_text, text};
 
 /// Rewrites one expression. Most are unchanged.
 ///
 /// # Errors
-/// When the table that a call reads does not exist.
+/// When the table that a call reads does not exist, and for arguments whose names a function does not
+/// have.
 pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::CompoundFieldAccess { access_chain, .. } => {
@@ -35,6 +36,7 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
         Expr::Function(call) => {
             read_comparisons(call);
             as_called_here(call);
+            order_arguments(call)?;
             with_table(call)
         }
         _ => Ok(()),
@@ -73,7 +75,53 @@ fn read_comparisons(call: &mut Function) {
     }
 }
 
-/// DuckDB's names of aggregates, each with DataFusion's name.
+/// Puts the named arguments of our functions at their positions, with NULL in place of optional
+/// ones between them. DataFusion has no named arguments for functions of any number of arguments.
+fn order_arguments(call: &mut Function) -> Result<()> {
+    let FunctionArguments::List(list) = &mut call.args else { return Ok(()) };
+    if list.args.iter().all(|arg| matches!(arg, FunctionArg::Unnamed(_))) {
+        return Ok(());
+    }
+    let Some(function) = one_name(&call.name) else { return Ok(()) };
+    let Some((names, required)) = parameter_names(&function) else { return Ok(()) };
+    let mut placed: Vec<Option<FunctionArgExpr>> = vec![None; names.len()];
+    let mut named = false;
+    for (i, arg) in list.args.iter().enumerate() {
+        let (at, value) = match arg {
+            FunctionArg::Unnamed(_) if named => {
+                return plan_err!(
+                    "{function}: arguments without a name come before those with one"
+                );
+            }
+            FunctionArg::Unnamed(value) => (Some(i), value),
+            FunctionArg::Named { name, arg: value, .. } => {
+                named = true;
+                (names.iter().position(|n| name.value.eq_ignore_ascii_case(n)), value)
+            }
+            FunctionArg::ExprNamed { arg: value, .. } => (None, value),
+        };
+        match at.and_then(|at| placed.get_mut(at)) {
+            Some(free @ None) => *free = Some(value.clone()),
+            Some(Some(_)) => return plan_err!("{function}: an argument is given twice: {arg}"),
+            None => {
+                return plan_err!(
+                    "{function} has no argument for {arg}; its arguments are {}",
+                    names.join(", ")
+                );
+            }
+        }
+    }
+    if let Some(missing) = placed.iter().take(required).position(Option::is_none) {
+        return plan_err!("{function}: the argument {} is not given", names[missing]);
+    }
+    let given = placed.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
+    let null = || FunctionArgExpr::Expr(Expr::value(Value::Null));
+    let placed = placed.into_iter().take(given);
+    list.args = placed.map(|arg| FunctionArg::Unnamed(arg.unwrap_or_else(null))).collect();
+    Ok(())
+}
+
+/// DuckDB's names of aggregates, with DataFusion's.
 const AGGREGATES: [(&str, &str); 3] =
     [("list", "array_agg"), ("first", "first_value"), ("last", "last_value")];
 

@@ -22,13 +22,13 @@
 //! Dictionaries are reduced like their values; first and last stay dictionaries. An integer result
 //! that does not fit 64 bits is an error.
 
+mod any_all;
 mod block;
 #[cfg(target_arch = "x86_64")]
 mod blocks;
 mod distinct;
 // Only the SQL aggregates accumulate sums across batches.
-mod any_all;
-#[cfg(feature = "sql")]
+#[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports, unreachable_pub))]
 pub(crate) mod exact;
 mod fold;
 mod groups;

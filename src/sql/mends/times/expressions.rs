@@ -27,8 +27,8 @@ const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 /// Functions that compare their arguments and return one.
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
-/// Functions that order the elements of lists, or search for equal ones.
-const OF_LISTS: [&str; 32] = [
+/// Functions that order the values of lists, or search for equal ones.
+const OF_LISTS: [&str; 34] = [
     "ragged_argmax",
     "ragged_argmin",
     "ragged_argsort",
@@ -36,6 +36,8 @@ const OF_LISTS: [&str; 32] = [
     "ragged_cummax",
     "ragged_cummin",
     "ragged_encode",
+    "ragged_group",
+    "ragged_group_keys",
     "ragged_isin",
     "ragged_lookup",
     "ragged_max",

@@ -1,0 +1,111 @@
+//! Grouping within lists: the elements of each list by the values of a sibling list.
+//!
+//! A group is a list of its own, so that any reduction along the innermost axis aggregates the
+//! groups. Keys are in ascending order. A null key is a key of its own, the last one, as in SQL's
+//! GROUP BY; all NaN are one key, and so are both zeros. Elements of one group keep their order.
+//! Results over the same keys have the same lists.
+//!
+//! Keys may be structs of several sibling lists; they order field by field.
+
+pub(super) mod codes;
+mod fixed;
+mod sorted;
+
+use super::align::share_lists;
+use super::gather::take_rows;
+use crate::array::{ListAxis, RaggedArray, lists_like};
+use crate::error::{Error, Result};
+use sorted::SortedKeys;
+
+pub use fixed::group_on;
+
+/// Returns the different keys of every innermost list in ascending order, null last.
+///
+/// The zero of floats is 0.0, and NaN has one form. A null list stays null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::group::group_keys;
+/// // [[7, NULL, 5, 7], []]
+/// let leaves = Arc::new(Int32Array::from(vec![Some(7), None, Some(5), Some(7)]));
+/// let keys = RaggedArray::try_new(2, vec![Offsets::from_lengths([4, 0])?.into()], leaves)?;
+/// let found = group_keys(&keys)?;
+/// assert_eq!(found.lengths(1)?, [3, 0]);
+/// assert_eq!(found.leaves().as_ref(), &Int32Array::from(vec![Some(5), Some(7), None]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array is flat, or its leaves cannot be compared.
+pub fn group_keys(keys: &RaggedArray) -> Result<RaggedArray> {
+    SortedKeys::from_keys(keys)?.keys()
+}
+
+/// Returns the elements of every list in groups of equal keys: one list per key of [`group_keys`],
+/// in that order.
+///
+/// `keys` has the lists of the array, or only its outer levels: then whole elements of an outer
+/// axis are grouped (visits by their month). A list that is null on either side is null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, Int64Array, types::Int64Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::group::group;
+/// use serrate::kernels::reduce::sum;
+/// // [[1, 2, 3, 4]] by [[7, 5, 5, 7]]
+/// let axes = vec![Offsets::from_lengths([4])?.into()];
+/// let keys = RaggedArray::try_new(1, axes, Arc::new(Int32Array::from(vec![7, 5, 5, 7])))?;
+/// let a = keys.with_leaves(Arc::new(Int64Array::from(vec![1, 2, 3, 4])))?;
+/// let found = group(&a, &keys)?;
+/// assert_eq!(found.lengths(2)?, [2, 2]);
+/// assert_eq!(found.leaves().as_primitive::<Int64Type>().values(), &[2, 3, 1, 4]);
+/// assert_eq!(sum(&found, Some(-1))?.leaves().as_ref(), &Int64Array::from(vec![5, 5]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When `keys` is flat or has more levels than the array, when two lists differ in length, and when
+/// the keys cannot be compared.
+pub fn group(array: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
+    let axis = check_levels(array, keys)?;
+    let (array, keys) = share_lists(array, keys, axis)?;
+    let sorted = SortedKeys::from_keys(&keys)?;
+    let level = array.axis(axis)?;
+    let layout = lists_like(level.layout(), sorted.group_counts().iter().copied())?;
+    let groups = ListAxis::try_new(layout, level.nulls().cloned())?;
+    let members = lists_like(level.layout(), sorted.group_sizes().iter().copied())?.into();
+    let below = take_rows(&array.inner(axis)?, sorted.leaf_order())?;
+    stack_levels(&array, axis, groups, members, below)
+}
+
+/// Returns the axis of the array whose elements the keys describe.
+fn check_levels(array: &RaggedArray, keys: &RaggedArray) -> Result<usize> {
+    let (levels, axis) = (array.axes().len(), keys.axes().len());
+    if axis == 0 || axis > levels {
+        return Err(Error::invalid(format!(
+            "grouping an array with {levels} level(s) of lists by keys with {axis}; the keys need at least one and no more than the array"
+        )));
+    }
+    Ok(axis)
+}
+
+/// Combines the levels of `outer` above axis `axis`, the levels of groups and of their members, and
+/// the members.
+fn stack_levels(
+    outer: &RaggedArray,
+    axis: usize,
+    groups: ListAxis,
+    members: ListAxis,
+    below: RaggedArray,
+) -> Result<RaggedArray> {
+    let (_, inner, leaves) = below.into_parts();
+    let mut axes = outer.axes()[..axis - 1].to_vec();
+    axes.extend([groups, members]);
+    axes.extend(inner);
+    RaggedArray::try_new(outer.len(), axes, leaves)
+}

@@ -1,0 +1,87 @@
+//! The keys of lists in order.
+
+use arrow::array::{Array, UInt64Array};
+use arrow::compute::take;
+
+use super::codes::comparable_keys;
+use crate::array::{ListAxis, RaggedArray, lists_like};
+use crate::error::{Error, Result};
+use crate::kernels::canonical::canonical_floats;
+use crate::kernels::sort::{Order, argsort_leaves, make_equality};
+
+/// The leaves of every list of keys, sorted by key and cut where the key changes.
+pub(super) struct SortedKeys<'a> {
+    given: &'a RaggedArray,
+    order: UInt64Array,
+    counts: Vec<usize>,
+    sizes: Vec<usize>,
+}
+
+impl<'a> SortedKeys<'a> {
+    pub(super) fn from_keys(given: &'a RaggedArray) -> Result<Self> {
+        let Some(level) = given.axes().last() else {
+            return Err(Error::invalid("grouping needs lists of keys, but the keys are flat"));
+        };
+        let (layout, keys) = (level.layout(), comparable_keys(given.leaves())?);
+        let order = argsort_leaves(&keys, layout, Order::ASCENDING)?;
+        let same = make_equality(&keys)?;
+        let nulls = keys.logical_nulls().filter(|n| n.null_count() > 0);
+        let equal = |a: u64, b: u64| {
+            let (Ok(a), Ok(b)) = (usize::try_from(a), usize::try_from(b)) else { return false };
+            match &nulls {
+                Some(nulls) if nulls.is_null(a) || nulls.is_null(b) => {
+                    nulls.is_null(a) && nulls.is_null(b)
+                }
+                _ => same(a, b),
+            }
+        };
+        let mut sizes = Vec::new();
+        let mut counts = Vec::with_capacity(layout.lists());
+        for list in 0..layout.lists() {
+            let before = sizes.len();
+            let sorted = &order.values()[layout.range(list)];
+            let mut size = 0;
+            for (i, leaf) in sorted.iter().enumerate() {
+                size += 1;
+                if sorted.get(i + 1).is_none_or(|next| !equal(*leaf, *next)) {
+                    sizes.push(std::mem::take(&mut size));
+                }
+            }
+            counts.push(sizes.len() - before);
+        }
+        Ok(Self { given, order, counts, sizes })
+    }
+
+    /// Positions of the leaves, list by list and group by group.
+    pub(super) fn leaf_order(&self) -> &UInt64Array {
+        &self.order
+    }
+
+    /// Returns the number of groups of each list.
+    pub(super) fn group_counts(&self) -> &[usize] {
+        &self.counts
+    }
+
+    /// Returns the number of leaves of each group.
+    pub(super) fn group_sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    /// Returns the key of each group.
+    pub(super) fn keys(&self) -> Result<RaggedArray> {
+        let mut start = 0;
+        let firsts = self.sizes.iter().map(|size| {
+            let first = self.order.values()[start];
+            start += size;
+            first
+        });
+        let firsts: UInt64Array = firsts.collect();
+        let leaves = canonical_floats(&take(self.given.leaves(), &firsts, None)?)?;
+        let mut axes = self.given.axes().to_vec();
+        if let Some(level) = axes.last_mut() {
+            let layout = lists_like(level.layout(), self.counts.iter().copied())?;
+            *level = ListAxis::try_new(layout, level.nulls().cloned())?;
+        }
+        RaggedArray::try_new(self.given.len(), axes, leaves)
+    }
+}

@@ -1,0 +1,77 @@
+//! The smallest and largest leaf of each window.
+
+use std::collections::VecDeque;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::DataType;
+
+use super::fold::Windows;
+use super::instants::valid_leaves;
+use crate::error::Result;
+use crate::kernels::group::codes::rank_values;
+use crate::kernels::sort::order_keys;
+
+/// Returns the first smallest or largest leaf of each window; a NaN if there is one.
+///
+/// Leaves that may still be the extreme of a later window wait in a queue, in order of value. Each
+/// leaf enters it once as long as windows move forward.
+pub(super) fn find_extremes(
+    windows: &Windows,
+    leaves: &ArrayRef,
+    largest: bool,
+) -> Result<Vec<Option<usize>>> {
+    let keys = comparison_keys(leaves, largest)?;
+    let nulls = valid_leaves(leaves);
+    let mut found = Vec::with_capacity(windows.ranges.len());
+    let mut queue: VecDeque<usize> = VecDeque::new();
+    for (_, of_list) in &windows.lists {
+        let (mut start, mut end) = (0, 0);
+        queue.clear();
+        for window in of_list.clone() {
+            let range = &windows.ranges[window];
+            if windows.is_null(window) || range.is_empty() {
+                found.push(None);
+                continue;
+            }
+            if range.start < start || range.end < end || range.start >= end {
+                queue.clear();
+                end = range.start;
+            }
+            start = range.start;
+            for leaf in end..range.end {
+                if nulls.as_ref().is_some_and(|n| n.is_null(leaf)) {
+                    continue;
+                }
+                while queue.back().is_some_and(|last| keys[*last] < keys[leaf]) {
+                    queue.pop_back();
+                }
+                queue.push_back(leaf);
+            }
+            end = range.end.max(end);
+            while queue.front().is_some_and(|first| *first < start) {
+                queue.pop_front();
+            }
+            found.push(queue.front().copied());
+        }
+    }
+    Ok(found)
+}
+
+/// Returns a number for each leaf that is greatest for the wanted extreme; NaN is greater still.
+fn comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
+    let mut keys = match (leaves.data_type(), order_keys(leaves)?) {
+        (DataType::Null, _) => vec![0; leaves.len()],
+        (_, Some(keys)) => keys,
+        (_, None) => rank_values(leaves)?.0.values().iter().map(|rank| u64::from(*rank)).collect(),
+    };
+    if !largest {
+        let nan = match leaves.data_type() {
+            DataType::Float16 | DataType::Float32 => Some(u64::from(u32::MAX)),
+            DataType::Float64 => Some(u64::MAX),
+            _ => None,
+        };
+        // The smallest key of a float is greater than 0, so only NaN becomes the maximum.
+        keys.iter_mut().for_each(|key| *key = if nan == Some(*key) { u64::MAX } else { !*key });
+    }
+    Ok(keys)
+}

@@ -1,0 +1,209 @@
+//! Times and the ends of windows as numbers that compare exactly.
+
+use arrow::array::{Array, ArrayRef, AsArray, IntervalMonthDayNanoArray};
+use arrow::buffer::{NullBuffer, ScalarBuffer};
+use arrow::compute::cast;
+use arrow::compute::kernels::numeric;
+use arrow::datatypes::{
+    DataType, Float64Type, Int64Type, IntervalMonthDayNano, TimeUnit, UInt64Type,
+};
+
+use super::{Span, Window};
+use crate::array::Layout;
+use crate::error::{Error, Result};
+use crate::kernels::between::Closure;
+use crate::kernels::native::reinterpret_values;
+use crate::kernels::times::{compare_exactly, per_unit};
+
+const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
+
+/// Numbers, or times in nanoseconds.
+#[derive(Clone)]
+pub(super) enum Instants {
+    /// Integers times a scale.
+    Scaled(ScalarBuffer<i64>, i128),
+    Unsigned(ScalarBuffer<u64>),
+    Floats(ScalarBuffer<f64>),
+}
+
+impl Instants {
+    fn new(values: &ArrayRef, floats: bool) -> Result<Self> {
+        use DataType::{Date32, Date64, Duration, Timestamp};
+        let integers = |values: &ArrayRef| -> Result<ScalarBuffer<i64>> {
+            let wide = cast(values, &DataType::Int64)?;
+            Ok(wide.as_primitive::<Int64Type>().values().clone())
+        };
+        let scaled = |values: &ArrayRef, scale| -> Result<Self> {
+            Ok(Self::Scaled(integers(&reinterpret_values(values, &DataType::Int64)?)?, scale))
+        };
+        match values.data_type() {
+            t if floats && t.is_numeric() && !t.is_decimal() => {
+                let wide = cast(values, &DataType::Float64)?;
+                Ok(Self::Floats(wide.as_primitive::<Float64Type>().values().clone()))
+            }
+            DataType::Null => Ok(Self::Scaled(vec![0; values.len()].into(), 1)),
+            DataType::UInt64 => {
+                Ok(Self::Unsigned(values.as_primitive::<UInt64Type>().values().clone()))
+            }
+            t if t.is_integer() => Ok(Self::Scaled(integers(values)?, 1)),
+            Timestamp(unit, _) | Duration(unit) => scaled(values, per_unit(*unit)),
+            Date64 => scaled(values, per_unit(TimeUnit::Millisecond)),
+            Date32 => {
+                let days = reinterpret_values(values, &DataType::Int32)?;
+                Ok(Self::Scaled(integers(&days)?, NANOSECONDS_PER_DAY))
+            }
+            other => Err(Error::type_of("times of windows", "times or numbers", other)),
+        }
+    }
+
+    /// Returns a number in the order of the values.
+    #[inline]
+    pub(super) fn get(&self, i: usize) -> i128 {
+        match self {
+            Self::Scaled(values, scale) => i128::from(values[i]) * scale,
+            Self::Unsigned(values) => i128::from(values[i]),
+            Self::Floats(values) => order_float(values[i]),
+        }
+    }
+
+    fn get_shifted(&self, i: usize, by: Shift) -> i128 {
+        match (self, by) {
+            (Self::Floats(values), Shift::Float(by)) => order_float(values[i] + by),
+            (_, Shift::Exact(by)) => self.get(i) + by,
+            (_, Shift::Float(_)) => self.get(i),
+        }
+    }
+}
+
+/// Returns an integer in the order of floats: NaN is the greatest, and both zeros are equal.
+fn order_float(value: f64) -> i128 {
+    if value.is_nan() {
+        return i128::from(i64::MAX);
+    }
+    let bits = (value + 0.0).to_bits().cast_signed();
+    i128::from(if bits < 0 { !bits ^ i64::MIN } else { bits })
+}
+
+#[derive(Clone, Copy)]
+enum Shift {
+    Exact(i128),
+    Float(f64),
+}
+
+/// One end of all windows.
+struct End {
+    from: Instants,
+    shift: Shift,
+}
+
+/// The times of elements, and the ends of the windows.
+pub(super) struct Bounds {
+    pub(super) times: Instants,
+    low: Option<End>,
+    high: Option<End>,
+    closure: Closure,
+}
+
+impl Bounds {
+    pub(super) fn new(times: &ArrayRef, at: &ArrayRef, window: &Window) -> Result<Self> {
+        let (of_times, of_at) = (times.data_type(), at.data_type());
+        let number = |t: &DataType| (t.is_numeric() && !t.is_decimal()) || t.is_null();
+        let numbers = number(of_times) && number(of_at);
+        let null = of_times.is_null() || of_at.is_null();
+        if !numbers && !null && !compare_exactly(of_times, of_at) {
+            return Err(Error::type_of(
+                "the times of windows",
+                format!("values that compare with the times {of_times}"),
+                of_at,
+            ));
+        }
+        let spans = [window.before, window.after];
+        let floats = numbers
+            && (of_times.is_floating()
+                || of_at.is_floating()
+                || spans.iter().any(|s| matches!(s, Span::Float(_))));
+        Ok(Self {
+            times: Instants::new(times, floats)?,
+            low: make_end(at, window.before, floats, true)?,
+            high: make_end(at, window.after, floats, false)?,
+            closure: window.closure,
+        })
+    }
+
+    /// Whether the times of every list are in ascending order.
+    pub(super) fn are_sorted(times: &ArrayRef, lists: &Layout) -> Result<bool> {
+        let times = Instants::new(times, times.data_type().is_floating())?;
+        Ok((0..lists.lists()).all(|i| lists.range(i).map(|t| times.get(t)).is_sorted()))
+    }
+
+    /// Returns a test of whether a time lies before the window at a time.
+    pub(super) fn precedes_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
+        let end = self.low.as_ref().map(|end| end.from.get_shifted(at, end.shift));
+        let closed = matches!(self.closure, Closure::Both | Closure::Left);
+        move |time| match end {
+            None => false,
+            Some(end) if closed => self.times.get(time) < end,
+            Some(end) => self.times.get(time) <= end,
+        }
+    }
+
+    /// Returns a test of whether a time does not lie after the window at a time.
+    pub(super) fn reaches_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
+        let end = self.high.as_ref().map(|end| end.from.get_shifted(at, end.shift));
+        let closed = matches!(self.closure, Closure::Both | Closure::Right);
+        move |time| match end {
+            None => true,
+            Some(end) if closed => self.times.get(time) <= end,
+            Some(end) => self.times.get(time) < end,
+        }
+    }
+}
+
+fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Option<End>> {
+    let sign = if before { -1 } else { 1 };
+    #[expect(clippy::cast_precision_loss, reason = "an integer is a float next to floats")]
+    let shift = match span {
+        Span::Unbounded => return Ok(None),
+        Span::Calendar(by) => return shift_by_calendar(at, by, before).map(Some),
+        Span::Exact(by) if floats => Shift::Float(sign as f64 * by as f64),
+        Span::Exact(by) => Shift::Exact(sign * by),
+        Span::Float(by) => Shift::Float(sign as f64 * by),
+    };
+    Ok(Some(End { from: Instants::new(at, floats)?, shift }))
+}
+
+/// Subtracts or adds months and days as `at - INTERVAL ..` does.
+fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<End> {
+    // Arrow drops the hours of an interval that is added to a date.
+    let date = matches!(at.data_type(), DataType::Date32 | DataType::Date64);
+    let rest = if date { i128::from(by.nanoseconds) } else { 0 };
+    let nanoseconds = if date { 0 } else { by.nanoseconds };
+    let whole = IntervalMonthDayNano::new(by.months, by.days, nanoseconds);
+    let whole = IntervalMonthDayNanoArray::new_scalar(whole);
+    let moved = match before {
+        true => numeric::sub(at, &whole),
+        false => numeric::add(at, &whole),
+    }?;
+    let rest = if before { -rest } else { rest };
+    Ok(End { from: Instants::new(&moved, false)?, shift: Shift::Exact(rest) })
+}
+
+/// Validity of leaves with nulls; `None` if no leaf is null.
+pub(super) fn valid_leaves(leaves: &ArrayRef) -> Option<NullBuffer> {
+    leaves.logical_nulls().filter(|n| n.null_count() > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_order_as_integers() {
+        let values =
+            [f64::NEG_INFINITY, -2.5, -1.0, -f64::MIN_POSITIVE, 0.0, 5e-324, 1.0, f64::INFINITY];
+        assert!(values.windows(2).all(|w| order_float(w[0]) < order_float(w[1])));
+        assert_eq!(order_float(0.0), order_float(-0.0));
+        assert_eq!(order_float(-f64::NAN), order_float(f64::NAN));
+        assert!(order_float(f64::NAN) > order_float(f64::INFINITY));
+    }
+}

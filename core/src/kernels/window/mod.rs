@@ -1,0 +1,361 @@
+//! Windows over time: what of one list lies around each time of another.
+//!
+//! A window is the elements whose times lie between `before` a time and `after` it. Times are
+//! compared exactly, whatever their units. Lists of times that are not in ascending order are
+//! sorted first, with their elements; elements whose time is null lie in no window.
+//!
+//! [`window`] returns the elements of each window as a list, which any reduction along the
+//! innermost axis takes. [`window_reduce`] reduces each window without a list of it: the work does
+//! not grow with the length of the windows.
+
+mod extremes;
+mod fold;
+mod instants;
+mod ranges;
+mod sums;
+
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayRef, UInt64Array};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::IntervalMonthDayNano;
+
+use super::align::share_lists;
+use super::between::Closure;
+use super::gather::{take_ranges, take_rows};
+use super::levels::leaf_lists;
+use super::reduce::Reduction;
+use super::sort::{Order, sort, sort_by};
+use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
+use crate::error::{Error, Result};
+use crate::limit::check_size;
+use fold::Windows;
+use instants::Bounds;
+
+/// Distance from a time to an end of its window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Span {
+    /// No end.
+    Unbounded,
+    /// Nanoseconds between times, or the difference of integers.
+    Exact(i128),
+    /// The difference of floats; integers compare with it as floats.
+    Float(f64),
+    /// Months, days and nanoseconds by the calendar, in the zone of the times.
+    Calendar(IntervalMonthDayNano),
+}
+
+/// The ends of the window around each time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// How far the window reaches before the time.
+    pub before: Span,
+    /// How far the window reaches after the time.
+    pub after: Span,
+    /// The ends that the window includes.
+    pub closure: Closure,
+}
+
+/// Returns the elements of every window as a list: one list for each time of `at`.
+///
+/// `times` has the lists of `array`, or only its outer levels: then whole elements of an outer axis
+/// are selected. `at` has the outer levels of `times`, and a list of times for each innermost list,
+/// or one time. The window of a null time is null, and so are windows over a null list.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::between::Closure;
+/// use serrate::kernels::window::{Span, Window, window};
+/// // [[10, 20, 30]] at the times [[1, 4, 6]]
+/// let axes = vec![Offsets::from_lengths([3])?.into()];
+/// let times = RaggedArray::try_new(1, axes, Arc::new(Int32Array::from(vec![1, 4, 6])))?;
+/// let a = times.with_leaves(Arc::new(Int32Array::from(vec![10, 20, 30])))?;
+/// // After the time less 3, up to and including the time.
+/// let past = Window { before: Span::Exact(3), after: Span::Exact(0), closure: Closure::Right };
+/// let found = window(&a, &times, &times, &past)?;
+/// assert_eq!(found.lengths(2)?, [1, 1, 2]);
+/// assert_eq!(found.leaves().as_primitive::<Int32Type>().values(), &[10, 20, 20, 30]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the levels do not fit, two lists differ in length, the times do not compare with each other
+/// or with the spans, and when the result would be too large.
+pub fn window(
+    array: &RaggedArray,
+    times: &RaggedArray,
+    at: &RaggedArray,
+    window: &Window,
+) -> Result<RaggedArray> {
+    let target = Target::new(array, times, at)?;
+    let ranges = target.find_ranges(window)?;
+    let total = ranges.iter().map(Range::len).fold(0, usize::saturating_add);
+    check_size("windows", total, u64::BITS as usize)?;
+    let lengths = lists_like(target.element_lists()?.layout(), ranges.iter().map(Range::len))?;
+    let members = ListAxis::try_new(lengths, target.nulls())?;
+    let below = take_ranges(&target.array.inner(target.axis)?, ranges)?;
+    let (_, inner, leaves) = below.into_parts();
+    let mut axes = target.at.axes().to_vec();
+    axes.push(members);
+    axes.extend(inner);
+    RaggedArray::try_new(target.at.len(), axes, leaves)
+}
+
+/// Reduces the leaves of every window to one value: a value for each time of `at`, in its lists.
+///
+/// Arguments are those of [`window`]. Count, any, all, sum, mean, minimum, maximum, first and last
+/// are supported, with the results and types of [`reduce`](super::reduce::reduce) for the leaves of
+/// the window, except that sums of floats are exact before they are rounded.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Int32Array, Int64Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::between::Closure;
+/// use serrate::kernels::reduce::Reduction;
+/// use serrate::kernels::window::{Span, Window, window_reduce};
+/// // [[10, 20, 30]] at the times [[1, 4, 6]]
+/// let axes = vec![Offsets::from_lengths([3])?.into()];
+/// let times = RaggedArray::try_new(1, axes, Arc::new(Int32Array::from(vec![1, 4, 6])))?;
+/// let a = times.with_leaves(Arc::new(Int32Array::from(vec![10, 20, 30])))?;
+/// let past = Window { before: Span::Exact(3), after: Span::Exact(0), closure: Closure::Right };
+/// let found = window_reduce(&a, &times, &times, Reduction::Sum, &past)?;
+/// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![10, 20, 50]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// Same as [`window`], for other reductions, for leaves that cannot be reduced this way, and when
+/// the sum of integers does not fit 64 bits.
+pub fn window_reduce(
+    array: &RaggedArray,
+    times: &RaggedArray,
+    at: &RaggedArray,
+    how: Reduction,
+    window: &Window,
+) -> Result<RaggedArray> {
+    let target = Target::new(array, times, at)?;
+    let elements = target.find_ranges(window)?;
+    let layout = target.element_lists()?.layout();
+    let needles = target.at_layout();
+    // Leaves below the elements, where the array has more levels than the times.
+    let below = leaf_lists(&target.array.inner(target.axis)?)?;
+    let to_leaves = |range: Range<usize>| match &below {
+        Some(lists) => lists.layout().ranges(range),
+        None => range,
+    };
+    let lists = (0..layout.lists()).map(|i| (to_leaves(layout.range(i)), needles.range(i)));
+    let windows = Windows {
+        lists: lists.collect(),
+        ranges: elements.into_iter().map(to_leaves).collect(),
+        nulls: target.nulls(),
+    };
+    target.at.with_leaves(windows.reduce_leaves(target.array.leaves(), how)?)
+}
+
+/// Reduces each leaf and the `n - 1` leaves before it in its list, as [`window_reduce`] does; null
+/// where fewer than `least` of them are not null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{Float64Array, Int32Array};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::reduce::Reduction;
+/// use serrate::kernels::window::rolling;
+/// // [[1, 3, 5], [7]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 3, 5, 7]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = rolling(&a, 2, Reduction::Mean, 2)?;
+/// let expected = Float64Array::from(vec![None, Some(2.0), Some(4.0), None]);
+/// assert_eq!(found.leaves().as_ref(), &expected);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array is flat, and as [`window_reduce`].
+pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> Result<RaggedArray> {
+    let Some(level) = array.axes().last() else {
+        return Err(Error::invalid("rolling windows need lists, but the array is flat"));
+    };
+    let layout = level.layout();
+    let lists: Vec<_> = (0..layout.lists()).map(|i| (layout.range(i), layout.range(i))).collect();
+    let ranges = lists.iter().flat_map(|(list, _)| {
+        let start = list.start;
+        list.clone().map(move |i| (i + 1).saturating_sub(n).max(start)..i + 1)
+    });
+    let mut windows = Windows { ranges: ranges.collect(), lists, nulls: None };
+    windows.nulls = windows.with_values(array.leaves(), least);
+    array.with_leaves(windows.reduce_leaves(array.leaves(), how)?)
+}
+
+/// Returns every `n` elements that follow each other in an innermost list: n-grams. A list of fewer
+/// elements has none, and a null list stays null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::window::ngrams;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// let found = ngrams(&a, 2)?;
+/// assert_eq!(found.lengths(1)?, [2, 0]);
+/// assert_eq!(found.leaves().as_primitive::<Int32Type>().values(), &[1, 2, 2, 3]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array is flat, `n` is 0, or the result would be too large.
+pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
+    let Some((level, outer)) = array.axes().split_last() else {
+        return Err(Error::invalid("n-grams need lists, but the array is flat"));
+    };
+    if n == 0 {
+        return Err(Error::invalid("n-grams need at least one element each; n is 0"));
+    }
+    let layout = level.layout();
+    let count = |i: usize| (layout.length(i) + 1).saturating_sub(n);
+    let total: usize = (0..layout.lists()).map(count).sum();
+    check_size("n-grams", total.saturating_mul(n), u64::BITS as usize)?;
+    let starts = (0..layout.lists()).flat_map(|i| {
+        let start = layout.range(i).start;
+        start..start + count(i)
+    });
+    let leaves = starts.flat_map(|start| start as u64..(start + n) as u64);
+    let leaves =
+        arrow::compute::take(array.leaves(), &UInt64Array::from_iter_values(leaves), None)?;
+    let grams = lists_like(layout, (0..layout.lists()).map(count))?;
+    let members = lists_like(layout, std::iter::repeat_n(n, total))?;
+    let mut axes = outer.to_vec();
+    axes.extend([ListAxis::try_new(grams, level.nulls().cloned())?, members.into()]);
+    RaggedArray::try_new(array.len(), axes, leaves)
+}
+
+/// Returns, for every time of `at`, the element with the greatest time that is not after it, the
+/// last of several; null if there is none.
+///
+/// Arguments are those of [`window`]. The element is returned as it is, null or not.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::window::asof;
+/// // [[10, 20, 30]] at the times [[1, 4, 6]]
+/// let lists = |leaves: Vec<i32>| -> serrate::Result<_> {
+///     let axes = vec![Offsets::from_lengths([3])?.into()];
+///     RaggedArray::try_new(1, axes, Arc::new(Int32Array::from(leaves)))
+/// };
+/// let found = asof(&lists(vec![10, 20, 30])?, &lists(vec![1, 4, 6])?, &lists(vec![0, 5, 6])?)?;
+/// assert_eq!(found.leaves().as_ref(), &Int32Array::from(vec![None, Some(20), Some(30)]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// Same as [`window`].
+pub fn asof(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Result<RaggedArray> {
+    let target = Target::new(array, times, at)?;
+    let past = Window { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
+    let ranges = target.find_ranges(&past)?;
+    let nulls = target.nulls();
+    let last = ranges.iter().enumerate().map(|(i, range)| {
+        let valid = !range.is_empty() && nulls.as_ref().is_none_or(|n| n.is_valid(i));
+        valid.then(|| range.end as u64 - 1)
+    });
+    let rows: UInt64Array = last.collect();
+    let below = take_rows(&target.array.inner(target.axis)?, &rows)?;
+    let (_, inner, leaves) = below.into_parts();
+    let mut axes = target.at.axes().to_vec();
+    axes.extend(inner);
+    RaggedArray::try_new(target.at.len(), axes, leaves)
+}
+
+/// Elements, their times in ascending order, and the times of the windows, in the same lists.
+struct Target {
+    axis: usize,
+    array: RaggedArray,
+    times: RaggedArray,
+    at: RaggedArray,
+}
+
+impl Target {
+    fn new(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Result<Self> {
+        let (levels, axis, given) = (array.axes().len(), times.axes().len(), at.axes().len());
+        if axis == 0 || axis > levels {
+            return Err(Error::invalid(format!(
+                "windows over an array with {levels} level(s) of lists by times with {axis}; the times need at least one and no more than the array"
+            )));
+        }
+        if given != axis && given + 1 != axis {
+            return Err(Error::invalid(format!(
+                "windows at times with {given} level(s) of lists over times with {axis}; give the same number or one less"
+            )));
+        }
+        let (_, times) = share_lists(array, times, axis)?;
+        let (times, at) = share_lists(&times, at, axis - 1)?;
+        let (array, times) = share_lists(array, &times, axis)?;
+        let mut target = Self { axis, array, times, at };
+        if !target.are_times_sorted()? {
+            target.array = sort_by(&target.array, &target.times, Order::ASCENDING)?;
+            target.times = sort(&target.times, Order::ASCENDING)?;
+        }
+        if target.at_layout().lists() != target.element_lists()?.layout().lists() {
+            return Err(Error::invalid(format!(
+                "{} lists of times for windows over {} lists; give one per list",
+                target.at_layout().lists(),
+                target.element_lists()?.layout().lists()
+            )));
+        }
+        Ok(target)
+    }
+
+    /// The lists of elements and of their times.
+    fn element_lists(&self) -> Result<&ListAxis> {
+        self.times.axis(self.axis)
+    }
+
+    /// The times of `at` for each list of elements.
+    fn at_layout(&self) -> Layout {
+        match self.at.axes().get(self.axis - 1) {
+            Some(lists) => lists.layout().clone(),
+            None => Layout::Uniform { size: 1, lists: self.at.leaves().len() },
+        }
+    }
+
+    /// Whether all times are in ascending order and none is null.
+    fn are_times_sorted(&self) -> Result<bool> {
+        let leaves: &ArrayRef = self.times.leaves();
+        if leaves.logical_null_count() > 0 {
+            return Ok(false);
+        }
+        Bounds::are_sorted(leaves, self.element_lists()?.layout())
+    }
+
+    fn find_ranges(&self, window: &Window) -> Result<Vec<Range<usize>>> {
+        let bounds = Bounds::new(self.times.leaves(), self.at.leaves(), window)?;
+        let times = instants::valid_leaves(self.times.leaves());
+        let (lists, needles) = (self.element_lists()?.layout(), self.at_layout());
+        let nulls = self.nulls();
+        Ok(ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))
+    }
+
+    /// Validity of the windows: those of null times and over null lists are null.
+    fn nulls(&self) -> Option<NullBuffer> {
+        let own = self.at.leaves().logical_nulls().filter(|n| n.null_count() > 0);
+        let lists = self.times.axes().last().and_then(ListAxis::nulls).map(|nulls| {
+            let needles = self.at_layout();
+            let each = (0..needles.lists())
+                .flat_map(|i| std::iter::repeat_n(nulls.is_valid(i), needles.length(i)));
+            NullBuffer::from_iter(each)
+        });
+        NullBuffer::union(own.as_ref(), lists.as_ref())
+    }
+}

@@ -1,0 +1,143 @@
+//! Groups within a list.
+
+use arrow::array::{ArrayRef, new_empty_array};
+use arrow::datatypes::{DataType, FieldRef};
+
+use super::args::{Call, Plan};
+use super::def::{Def, Fails};
+use super::doc::{Doc, Section};
+use super::example;
+use super::index::{retyped_field, same_field};
+use crate::array::RaggedArray;
+use crate::error::Result;
+use crate::kernels::group;
+
+pub(super) static KEYS: Def = Def {
+    name: "ragged_group_keys",
+    aliases: &[],
+    arity: (1, 1),
+    doc: Doc {
+        section: Section::Within,
+        description: "Returns the keys of `ragged_group`: the different values of each innermost list in ascending order, NULL last. (`ragged_unique` leaves NULL out.)",
+        syntax: &["ragged_group_keys(keys)"],
+        args: &[(
+            "keys",
+            "a list of any depth; structs, as `ragged_zip` makes them, group by several lists",
+        )],
+        missing: "NULL is a key of its own, the last one, as in GROUP BY. All NaN are one key, and 0.0 equals -0.0. A NULL list stays NULL.",
+        duckdb: "`list_sort(list_distinct(keys))`, without NULL.",
+        example: example!("ragged_group_keys"),
+    },
+    plan: |plan| {
+        check_keys(plan, 0, plan.lists(0)?.leaf())?;
+        same_field(plan)
+    },
+    call: |call| call.lists(&group::group_keys(&call.ragged(0)?)?),
+    fails: Fails::Values,
+    infix: None,
+};
+
+pub(super) static GROUP: Def = Def {
+    name: "ragged_group",
+    aliases: &[],
+    arity: (2, 3),
+    doc: Doc {
+        section: Section::Within,
+        description: "Groups the elements of a list by the values of a sibling list: one list per key, in the order of `ragged_group_keys(keys)`. A reduction with axis -1 aggregates the groups: `ragged_sum(ragged_group(x, keys), -1)` is GROUP BY within the row, and a sibling of `ragged_group_keys(keys)`. With `groups`, it returns one list for each of these keys instead, empty where no element has the key: a pivot to fixed columns, or months with gaps.",
+        syntax: &["ragged_group(x, keys [, groups])"],
+        args: &[
+            ("x", "a list of any depth"),
+            (
+                "keys",
+                "a list with the lengths of `x` on its own levels, such as `date_trunc('month', time)`; if `x` is deeper, whole elements of an outer axis are grouped. Structs, as `ragged_zip('a', a, 'b', b)` makes them, group by several lists",
+            ),
+            (
+                "groups",
+                "the keys that are wanted, in any order: a list for each list of keys, or one for all of a row. Elements with other keys are dropped",
+            ),
+        ],
+        missing: "Elements of a group keep their order. NULL is a key of its own, the last one, as in GROUP BY. All NaN are one key, and 0.0 equals -0.0. An empty list has no groups, and a NULL list, of elements or of keys, is NULL.",
+        duckdb: "`list_transform(list_sort(list_distinct(keys)), lambda k: list_where(x, list_transform(keys, lambda v: v = k)))`, without the group of NULL.",
+        example: example!("ragged_group"),
+    },
+    plan: plan_group,
+    call: group_lists,
+    fails: Fails::Values,
+    infix: None,
+};
+
+/// Refuses keys that do not order.
+fn check_keys(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
+    fn have_order(t: &DataType) -> bool {
+        match t {
+            DataType::Struct(fields) => fields.iter().all(|f| have_order(f.data_type())),
+            DataType::Dictionary(_, values) => !values.is_nested(),
+            DataType::RunEndEncoded(..) => false,
+            t => !t.is_nested(),
+        }
+    }
+    match have_order(leaf) {
+        true => Ok(()),
+        false => Err(plan.refuse(
+            i,
+            format!("must hold values that can be compared, or structs of them; they are {leaf}"),
+        )),
+    }
+}
+
+fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
+    let (lists, keys) = (plan.lists(0)?, plan.lists(1)?);
+    check_keys(plan, 1, keys.leaf())?;
+    if keys.depth() > lists.depth() {
+        return Err(plan.refuse(
+            1,
+            format!(
+                "(keys) has {} levels of lists, but the list that it groups has only {}",
+                keys.depth(),
+                lists.depth()
+            ),
+        ));
+    }
+    if has_groups(plan.len(), |i| plan.data_type(i).clone()) {
+        let groups = plan.lists(2)?;
+        if groups.depth() > keys.depth() {
+            return Err(plan.refuse(
+                2,
+                format!(
+                    "(groups) has {} levels of lists, but the keys have only {}",
+                    groups.depth(),
+                    keys.depth()
+                ),
+            ));
+        }
+        if keys.leaf().is_nested() || groups.leaf().is_nested() {
+            return Err(plan.refuse(2, "(groups) needs keys of one list, not structs"));
+        }
+        let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
+        let (key, wanted) = (keys.leaf(), groups.leaf());
+        let text =
+            (key.is_numeric() && wanted.is_string()) || (key.is_string() && wanted.is_numeric());
+        if text || group::group_on(&none(0)?, &none(1)?, &none(2)?).is_err() {
+            return Err(plan.refuse(
+                2,
+                format!(
+                    "(groups) must hold values that compare with the keys, which are {key}; they are {wanted}"
+                ),
+            ));
+        }
+    }
+    retyped_field(plan, lists.repeated(keys.depth() - 1, 2))
+}
+
+/// Whether the wanted groups are given; NULL without a type is as if they were not.
+fn has_groups(arguments: usize, data_type: impl Fn(usize) -> DataType) -> bool {
+    arguments > 2 && !data_type(2).is_null()
+}
+
+fn group_lists(call: &Call<'_>) -> Result<ArrayRef> {
+    let (x, keys) = (call.ragged(0)?, call.ragged(1)?);
+    call.lists(&match has_groups(call.len(), |i| call.array_type(i)) {
+        true => group::group_on(&x, &keys, &call.ragged(2)?)?,
+        false => group::group(&x, &keys)?,
+    })
+}

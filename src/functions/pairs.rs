@@ -1,0 +1,120 @@
+//! Statistics of two sibling lists.
+
+use arrow::array::ArrayRef;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, FieldRef};
+
+use super::aggregate::{Fold, Moments, Statistic};
+use super::args::{Call, Plan};
+use super::def::{Def, Fails, nullable};
+use super::doc::{Doc, Section};
+use super::example;
+use super::lists::{Lists, ancestors_of_leaves, broadcast_together};
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+use serrate_core::internal::exact::Exact;
+
+macro_rules! pair {
+    ($id:ident, $how:ident, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
+        #[doc = concat!("`", $name, "(y, x [, axis])`.")]
+        pub(super) static $id: Def = Def {
+            name: $name,
+            aliases: &[],
+            arity: (2, 3),
+            doc: Doc {
+                section: Section::Within,
+                description: $description,
+                syntax: &[concat!($name, "(y, x [, axis])")],
+                args: &[
+                    ("y", "a list of numbers of any depth"),
+                    (
+                        "x",
+                        "a list with the lengths of `y` on the levels that both have; where one has fewer levels, each of its values is combined with all values below its position. Write `extract(epoch FROM time)` for times",
+                    ),
+                    (
+                        "axis",
+                        "-1, a literal, returns one result per innermost list; without it, all values of a row give one",
+                    ),
+                ],
+                missing: $missing,
+                duckdb: $duckdb,
+                example: example!($name),
+            },
+            plan: plan_pair,
+            call: |call| compute_pair(call, Statistic::$how),
+            fails: Fails::UnequalLengths,
+            infix: None,
+        };
+    };
+}
+
+pair!(
+    CORR,
+    Correlation,
+    "ragged_corr",
+    "Returns Pearson's correlation of two sibling lists, from exact sums, as `corr` does over rows.",
+    "Pairs with a NULL are skipped. The result is NULL for fewer than two pairs and if either list is constant.",
+    "`corr(y, x)` after `unnest`."
+);
+pair!(
+    SLOPE,
+    Slope,
+    "ragged_regr_slope",
+    "Returns the slope of the line that fits `y` over `x` best (least squares), from exact sums, as `regr_slope` does over rows.",
+    "Pairs with a NULL are skipped. The result is NULL for fewer than two pairs and if all `x` are equal.",
+    "`regr_slope(y, x)` after `unnest`."
+);
+pair!(
+    INTERCEPT,
+    Intercept,
+    "ragged_regr_intercept",
+    "Returns the value at 0 of the line that fits `y` over `x` best (least squares), from exact sums, as `regr_intercept` does over rows.",
+    "Pairs with a NULL are skipped. The result is NULL for fewer than two pairs and if all `x` are equal.",
+    "`regr_intercept(y, x)` after `unnest`."
+);
+
+fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
+    let (y, x) = (plan.lists(0)?, plan.lists(1)?);
+    for (i, lists) in [&y, &x].into_iter().enumerate() {
+        let leaf = lists.leaf();
+        if !(leaf.is_null() || leaf.is_integer() || leaf.is_floating()) {
+            let hint = if leaf.is_decimal() { "; cast decimals to DOUBLE" } else { "" };
+            return Err(
+                plan.refuse(i, format!("must be a list of numbers; its values are {leaf}{hint}"))
+            );
+        }
+    }
+    let deepest = deepest_levels(y, x);
+    let Some(axis) = plan.axis(2, &deepest, "use corr, regr_slope or regr_intercept of rows")?
+    else {
+        return Ok(nullable(DataType::Float64));
+    };
+    if axis != deepest.depth() {
+        return Err(plan.refuse(2, "(the axis) must be -1, the innermost lists, or not given"));
+    }
+    Ok(nullable(deepest.plain().without(axis - 1, DataType::Float64)))
+}
+
+/// Returns the levels of the result's lists: those of the deeper list, large if either is.
+fn deepest_levels(y: Lists, x: Lists) -> Lists {
+    if x.depth() > y.depth() { x.widened_by(&y) } else { y.widened_by(&x) }
+}
+
+fn compute_pair(call: &Call<'_>, how: Statistic) -> Result<ArrayRef> {
+    let Some((shape, leaves)) = broadcast_together(&[call.ragged(0)?, call.ragged(1)?])? else {
+        return Err(Error::invalid("two lists are needed"));
+    };
+    // The level whose lists give a result each; all levels are merged for whole rows.
+    let innermost = shape.axes().len() - 1;
+    let outer = if call.integer(2).is_some() { innermost } else { 0 };
+    let results = shape.axis_len(outer)?;
+    let owners = ancestors_of_leaves(&shape.axes()[outer..], results);
+    let groups = owners.values().iter().map(|g| usize::try_from(*g).unwrap_or(usize::MAX));
+    let groups: Vec<usize> = groups.collect();
+    let pairs = leaves.iter().map(|leaves| Ok(cast(leaves, &DataType::Float64)?));
+    let pairs: Vec<ArrayRef> = pairs.collect::<Result<_>>()?;
+    let mut moments = Moments::new(how, Exact::Float);
+    moments.update(&pairs, &groups)?;
+    let found = moments.result(results)?;
+    call.lists(&RaggedArray::try_new(shape.len(), shape.axes()[..outer].to_vec(), found)?)
+}

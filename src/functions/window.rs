@@ -1,0 +1,420 @@
+//! Windows over times, and over elements that follow each other.
+
+use arrow::array::{ArrayRef, new_empty_array};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{DataType, FieldRef, IntervalUnit, TimeUnit};
+use datafusion::common::ScalarValue;
+
+use super::args::{Call, Plan};
+use super::def::{Def, Fails, nullable};
+use super::doc::{Doc, Section};
+use super::example;
+use super::lists::Lists;
+use super::structs::type_below;
+use crate::array::RaggedArray;
+use crate::error::{Error, Result};
+use crate::kernels::between::Closure;
+use crate::kernels::reduce::Reduction;
+use crate::kernels::times::per_unit;
+use crate::kernels::window::{self, Span, Window};
+
+const X: (&str, &str) = ("x", "a list of any depth");
+const TIME: (&str, &str) = (
+    "time",
+    "the times of the elements, or numbers: a list with the lengths of `x` on its own levels; if `x` is deeper, the times of whole elements of an outer axis. Lists that are not in ascending order are sorted first, with their elements",
+);
+const AT: (&str, &str) = (
+    "at",
+    "the times to look from: a list for each list of `time`, of any length, or one time. It may be a column, and `time` itself. Strings are parsed as times",
+);
+const HOW: &str = "`'any'`, `'all'`, `'count'`, `'sum'`, `'mean'`, `'min'`, `'max'`, `'first'` or `'last'`, a literal";
+
+pub(super) static WINDOW: Def = Def {
+    name: "ragged_window",
+    aliases: &[],
+    arity: (3, 7),
+    doc: Doc {
+        section: Section::Within,
+        description: "Reduces, for each time of `at`, the values of `x` whose times lie within the window around it: after `at - before`, up to and including `at + after`. The result has the lists of `at`. Without `how` it returns the elements of each window as a list, for any other function: `ragged_median(ragged_window(x, time, at, before => INTERVAL '30 days'), -1)`. With `how`, the cost does not grow with the length of the windows.",
+        syntax: &["ragged_window(x, time, at [, how [, before [, after [, closed]]]])"],
+        args: &[
+            X,
+            TIME,
+            AT,
+            (
+                "how",
+                "`'any'`, `'all'`, `'count'`, `'sum'`, `'mean'`, `'min'`, `'max'`, `'first'` or `'last'`, a literal; NULL returns lists. They reduce as `ragged_any`, `ragged_sum` and so on do, except that sums of floats are exact before they are rounded",
+            ),
+            (
+                "before",
+                "how far the window reaches back, a literal: an interval for times, a number for numbers, or `'unbounded'`. Months, and days of times with a zone, follow the calendar. By default 0 if `after` is given, else unbounded",
+            ),
+            ("after", "how far the window reaches forward, likewise; 0 by default"),
+            (
+                "closed",
+                "which ends are included, a literal: `'(]'` (default), `'[]'`, `'[)'`, `'()'`",
+            ),
+        ],
+        missing: "NULL values are skipped, and values whose time is NULL lie in no window. An empty window has the count 0, the sum 0 and no mean: it is reduced as an empty list. A NULL time of `at` and a NULL list return NULL. NaN sorts after all numbers.",
+        duckdb: "`sum(x) OVER (ORDER BY time RANGE BETWEEN INTERVAL '30 days' PRECEDING AND CURRENT ROW)` after `unnest`, for `at` equal to `time`; it includes both ends.",
+        example: example!("ragged_window"),
+    },
+    plan: plan_window,
+    call: compute_window,
+    fails: Fails::Values,
+    infix: None,
+};
+
+pub(super) static ASOF: Def = Def {
+    name: "ragged_asof",
+    aliases: &[],
+    arity: (3, 3),
+    doc: Doc {
+        section: Section::Within,
+        description: "Returns, for each time of `at`, the element of `x` with the greatest time that is not after it, the last of several. `ragged_asof(time, time, at)` returns the time of that element, and `at - ragged_asof(time, time, at)` its age.",
+        syntax: &["ragged_asof(x, time, at)"],
+        args: &[X, TIME, AT],
+        missing: "The element is returned as it is, NULL or not: filter `x` and `time` first to carry the last value forward. The result is NULL if no time is early enough, for a NULL time of `at`, and for a NULL list. Elements whose time is NULL are never returned.",
+        duckdb: "`ASOF JOIN` after `unnest`.",
+        example: example!("ragged_asof"),
+    },
+    plan: |plan| {
+        let shape = check_times(plan)?;
+        check_types(plan, None)?;
+        let element = type_below(&shape.x.open(), shape.levels).clone();
+        Ok(nullable(shape.at.plain_leaf(element)))
+    },
+    call: |call| {
+        let (x, time, at) = read_lists(call)?;
+        call.lists(&window::asof(&x, &time, &at)?)
+    },
+    fails: Fails::Values,
+    infix: None,
+};
+
+pub(super) static ROLLING: Def = Def {
+    name: "ragged_rolling",
+    aliases: &[],
+    arity: (3, 4),
+    doc: Doc {
+        section: Section::Within,
+        description: "Reduces each value and the `n - 1` values before it in its innermost list: `ragged_rolling(x, 3, 'mean')` is the moving average of three. (`ragged_window(x, time, time, 'mean', before => INTERVAL '30 days')` moves by a span of time.)",
+        syntax: &["ragged_rolling(x, n, how [, min_samples])"],
+        args: &[
+            X,
+            ("n", "the number of elements of a window, a literal"),
+            ("how", HOW),
+            (
+                "min_samples",
+                "the number of values that are not NULL which a window needs, a literal; `n` by default, as in Polars. 1 also reduces the shorter windows at the start of a list",
+            ),
+        ],
+        missing: "Lists keep their lengths. NULL values are skipped, and a window with fewer than `min_samples` values is NULL. Sums of floats are exact before they are rounded.",
+        duckdb: "`list_transform(x, lambda v, i: list_avg(x[greatest(i - n + 1, 1):i]))`, which is `min_samples` 1. In Polars: `rolling_mean(n)`.",
+        example: example!("ragged_rolling"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        check_positive(plan, 1, "n")?;
+        if plan.len() > 3 && plan.literal_integer(3, "min_samples", "1")?.is_some_and(|n| n < 0) {
+            return Err(plan.refuse(3, "(min_samples) must not be negative"));
+        }
+        let Some(how) = parse_reduction(plan, 2)? else {
+            return Err(plan.refuse(2, "(how) must be a name such as 'mean'; it is NULL"));
+        };
+        Ok(nullable(lists.plain_leaf(output_type(plan, how, lists.leaf())?)))
+    },
+    call: |call| {
+        let size = |i: usize| call.integer(i).and_then(|n| usize::try_from(n).ok());
+        let n = size(1).unwrap_or(1);
+        let how = reduction_of(call.text(2)).unwrap_or(Reduction::Mean);
+        call.lists(&window::rolling(&call.ragged(0)?, n, how, size(3).unwrap_or(n))?)
+    },
+    fails: Fails::Values,
+    infix: None,
+};
+
+pub(super) static NGRAMS: Def = Def {
+    name: "ragged_ngrams",
+    aliases: &[],
+    arity: (2, 2),
+    doc: Doc {
+        section: Section::Within,
+        description: "Returns every `n` elements that follow each other in an innermost list, as lists: bigrams for 2.",
+        syntax: &["ragged_ngrams(x, n)"],
+        args: &[X, ("n", "the number of elements, a literal")],
+        missing: "A list of fewer than `n` elements has none. NULL values are elements like others, and a NULL list stays NULL.",
+        duckdb: "`list_transform(range(1, len(x) - n + 2), lambda i: x[i:i + n - 1])`.",
+        example: example!("ragged_ngrams"),
+    },
+    plan: |plan| {
+        let lists = plan.lists(0)?;
+        check_positive(plan, 1, "n")?;
+        super::index::retyped_field(plan, lists.repeated(lists.depth() - 1, 2))
+    },
+    call: |call| {
+        let n = call.integer(1).and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
+        call.lists(&window::ngrams(&call.ragged(0)?, n)?)
+    },
+    fails: Fails::Values,
+    infix: None,
+};
+
+/// Checks that a literal is an integer of at least 1.
+fn check_positive(plan: &Plan<'_>, i: usize, what: &str) -> Result<()> {
+    match plan.literal_integer(i, what, "3")? {
+        Some(n) if n >= 1 => Ok(()),
+        found => Err(plan.refuse(
+            i,
+            format!(
+                "({what}) must be 1 or more; it is {}",
+                found.map_or("NULL".into(), |n| n.to_string())
+            ),
+        )),
+    }
+}
+
+fn reduction_of(name: Option<&str>) -> Option<Reduction> {
+    Some(match name? {
+        "any" => Reduction::Any,
+        "all" => Reduction::All,
+        "count" => Reduction::Count,
+        "sum" => Reduction::Sum,
+        "mean" => Reduction::Mean,
+        "min" => Reduction::Min,
+        "max" => Reduction::Max,
+        "first" => Reduction::First,
+        "last" => Reduction::Last,
+        _ => return None,
+    })
+}
+
+/// Returns the reduction that a literal names; `None` for NULL.
+fn parse_reduction(plan: &Plan<'_>, i: usize) -> Result<Option<Reduction>> {
+    match plan.literal(i, "how", "'mean'")? {
+        Some(value) if !value.is_null() => match reduction_of(value.try_as_str().flatten()) {
+            Some(how) => Ok(Some(how)),
+            None => Err(plan.refuse(
+                i,
+                format!(
+                    "(how) must be 'any', 'all', 'count', 'sum', 'mean', 'min', 'max', 'first' or 'last'; it is {value}. For others, reduce the lists that ragged_window returns without it: ragged_median(ragged_window(..), -1)"
+                ),
+            )),
+        },
+        _ => Ok(None),
+    }
+}
+
+fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataType> {
+    how.output_type(leaf)
+        .map_err(|_| plan.refuse_values(format_args!("values that have a {}", how.name()), leaf))
+}
+
+/// The levels of elements, of their times and of the times to look from.
+struct Shape {
+    x: Lists,
+    /// Number of levels of the times of elements.
+    levels: usize,
+    time: DataType,
+    at: Lists,
+}
+
+fn check_times(plan: &Plan<'_>) -> Result<Shape> {
+    let (x, time, at) = (plan.lists(0)?, plan.lists(1)?, Lists::of(plan.data_type(2)));
+    if plan.is_list_view(2) {
+        plan.lists(2)?;
+    }
+    if time.depth() > x.depth() {
+        return Err(plan.refuse(
+            1,
+            format!(
+                "(time) has {} levels of lists, but the list that it describes has only {}",
+                time.depth(),
+                x.depth()
+            ),
+        ));
+    }
+    if at.depth() != time.depth() && at.depth() + 1 != time.depth() {
+        return Err(plan.refuse(
+            2,
+            format!(
+                "(at) has {} level(s) of lists, and the times have {}; give as many levels or one less",
+                at.depth(),
+                time.depth()
+            ),
+        ));
+    }
+    let leaf = time.leaf();
+    let number = leaf.is_numeric() && !leaf.is_decimal();
+    if !number && !is_time(leaf) && !leaf.is_null() {
+        return Err(plan.refuse(
+            1,
+            format!(
+                "(time) must hold dates, timestamps, durations or numbers; its values are {leaf}"
+            ),
+        ));
+    }
+    if let Some(value) = plan.known_literal(2)
+        && let Some(Some(text)) = value.try_as_str()
+        && value.cast_to(leaf).map_or(true, |time| time.is_null())
+    {
+        return Err(plan.refuse(
+            2,
+            format!(
+                "({text:?}) is not a {leaf}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
+            ),
+        ));
+    }
+    Ok(Shape { levels: time.depth(), time: leaf.clone(), x, at })
+}
+
+fn is_time(t: &DataType) -> bool {
+    use DataType::{Date32, Date64, Duration, Timestamp};
+    matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_))
+}
+
+/// Checks that the times compare with each other and with the spans, on lists without rows.
+fn check_types(plan: &Plan<'_>, given: Option<&Window>) -> Result<()> {
+    let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
+    let (x, time) = (none(0)?, none(1)?);
+    let at = parse_times(none(2)?, time.leaf_type())?;
+    let found = match given {
+        Some(given) => window::window(&x, &time, &at, given),
+        None => window::asof(&x, &time, &at),
+    };
+    found.map(|_| ()).map_err(|_| {
+        plan.refuse(
+            2,
+            format!(
+                "(at) must hold values that compare with the times, which are {}; they are {}",
+                time.leaf_type(),
+                at.leaf_type()
+            ),
+        )
+    })
+}
+
+/// Parses strings as times.
+fn parse_times(at: RaggedArray, to: &DataType) -> Result<RaggedArray> {
+    if !at.leaf_type().is_string() || !is_time(to) {
+        return Ok(at);
+    }
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    at.with_leaves(cast_with_options(at.leaves(), to, &strict)?)
+}
+
+fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
+    let shape = check_times(plan)?;
+    let how = parse_reduction(plan, 3)?;
+    let before = parse_span(plan, 4, "before", &shape.time)?;
+    let after = parse_span(plan, 5, "after", &shape.time)?;
+    let closed = match plan.literal(6, "closed", "'(]'")? {
+        Some(value) if !value.is_null() => Some(value.try_as_str().flatten().unwrap_or_default()),
+        _ => None,
+    };
+    let closure =
+        closure_of(closed).map_err(|e| plan.refuse(6, format!("(closed) is wrong: {e}")))?;
+    check_types(plan, Some(&make_window(before, after, closure)))?;
+    let out = match how {
+        Some(how) => output_type(plan, how, shape.x.leaf())?,
+        None => type_below(&shape.x.open(), shape.levels - 1).clone(),
+    };
+    Ok(nullable(shape.at.plain_leaf(out)))
+}
+
+fn closure_of(text: Option<&str>) -> Result<Closure> {
+    text.map_or(Ok(Closure::Right), str::parse)
+}
+
+/// Fills in the default ends.
+fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> Window {
+    let none = Span::Exact(0);
+    let past = if after.is_some() { none } else { Span::Unbounded };
+    Window { before: before.unwrap_or(past), after: after.unwrap_or(none), closure }
+}
+
+/// Returns the span that a literal states; `None` if it is not given.
+fn parse_span(plan: &Plan<'_>, i: usize, what: &str, time: &DataType) -> Result<Option<Span>> {
+    let such = if is_time(time) { "INTERVAL '30 days'" } else { "30" };
+    let Some(value) = plan.literal(i, what, such)? else { return Ok(None) };
+    span_of(value, time).map_err(|e| {
+        plan.refuse(i, format!("({what}) must be a span such as {such} or 'unbounded'; {e}"))
+    })
+}
+
+/// Converts a literal to a span between times of a type; `None` for NULL.
+fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    if value.try_as_str().flatten() == Some("unbounded") {
+        return Ok(Some(Span::Unbounded));
+    }
+    let wrong = || Error::invalid(format!("it is {value}"));
+    let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+    let found = match value.data_type() {
+        t if (t.is_string() || matches!(t, DataType::Interval(_))) && is_time(time) => {
+            value.cast_to(&interval).map_err(|_| wrong())?
+        }
+        DataType::Duration(_) if is_time(time) => value.clone(),
+        t if t.is_integer() && !is_time(time) => {
+            let wide = value.cast_to(&DataType::Decimal128(38, 0)).map_err(|_| wrong())?;
+            let ScalarValue::Decimal128(Some(n), ..) = wide else { return Err(wrong()) };
+            return Ok(Some(Span::Exact(n)));
+        }
+        t if t.is_floating() && !is_time(time) => {
+            let wide = value.cast_to(&DataType::Float64).map_err(|_| wrong())?;
+            return match wide {
+                ScalarValue::Float64(Some(n)) if n.is_finite() => Ok(Some(Span::Float(n))),
+                _ => Err(wrong()),
+            };
+        }
+        _ => return Err(wrong()),
+    };
+    let zoned = matches!(time, DataType::Timestamp(_, Some(_)));
+    Ok(Some(match found {
+        ScalarValue::IntervalMonthDayNano(Some(by)) => {
+            let calendar = by.months != 0 || (zoned && by.days != 0);
+            match (calendar, time) {
+                (true, DataType::Duration(_)) => {
+                    return Err(Error::invalid(
+                        "a month has no fixed length between durations; write INTERVAL '30 days'",
+                    ));
+                }
+                (true, _) => Span::Calendar(by),
+                (false, _) => Span::Exact(
+                    i128::from(by.days) * 86_400 * per_unit(TimeUnit::Second)
+                        + i128::from(by.nanoseconds),
+                ),
+            }
+        }
+        ScalarValue::DurationSecond(Some(n)) => exact_span(n, TimeUnit::Second),
+        ScalarValue::DurationMillisecond(Some(n)) => exact_span(n, TimeUnit::Millisecond),
+        ScalarValue::DurationMicrosecond(Some(n)) => exact_span(n, TimeUnit::Microsecond),
+        ScalarValue::DurationNanosecond(Some(n)) => exact_span(n, TimeUnit::Nanosecond),
+        _ => return Err(wrong()),
+    }))
+}
+
+fn exact_span(n: i64, unit: TimeUnit) -> Span {
+    Span::Exact(i128::from(n) * per_unit(unit))
+}
+
+fn read_lists(call: &Call<'_>) -> Result<(RaggedArray, RaggedArray, RaggedArray)> {
+    let (x, time) = (call.ragged(0)?, call.ragged(1)?);
+    let at = parse_times(call.ragged(2)?, time.leaf_type())?;
+    Ok((x, time, at))
+}
+
+fn compute_window(call: &Call<'_>) -> Result<ArrayRef> {
+    let (x, time, at) = read_lists(call)?;
+    let span = |i: usize| match call.constant(i) {
+        Some(value) => span_of(value, time.leaf_type()),
+        None => Ok(None),
+    };
+    let given = make_window(span(4)?, span(5)?, closure_of(call.text(6))?);
+    call.lists(&match reduction_of(call.text(3)) {
+        Some(how) => window::window_reduce(&x, &time, &at, how, &given)?,
+        None => window::window(&x, &time, &at, &given)?,
+    })
+}

@@ -1,0 +1,356 @@
+//! Windows over time.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float64Array, Int64Array, TimestampMicrosecondArray,
+    TimestampSecondArray,
+};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, IntervalMonthDayNano};
+use proptest::prelude::*;
+use rand::RngExt;
+use serrate::array::{Offsets, RaggedArray};
+use serrate::kernels::between::Closure;
+use serrate::kernels::reduce::{Reduction, reduce};
+use serrate::kernels::search::{Side, searchsorted_lists};
+use serrate::kernels::window::{Span, Window, asof, ngrams, rolling, window, window_reduce};
+
+use crate::cases;
+use crate::common::torture::{
+    Node, Random, Spec, alike, assert_alike, meaning, one_of, plain, random, torture, tree,
+};
+
+const HOW: [Reduction; 9] = [
+    Reduction::Count,
+    Reduction::Any,
+    Reduction::All,
+    Reduction::Sum,
+    Reduction::Mean,
+    Reduction::Min,
+    Reduction::Max,
+    Reduction::First,
+    Reduction::Last,
+];
+
+/// A window as floats; infinite where there is no end.
+fn ends(at: f64, window: &Window) -> (f64, f64) {
+    let span = |s: Span| match s {
+        Span::Unbounded => f64::INFINITY,
+        #[allow(clippy::cast_precision_loss)]
+        Span::Exact(n) => n as f64,
+        Span::Float(n) => n,
+        Span::Calendar(_) => panic!("tested by itself"),
+    };
+    (at - span(window.before), at + span(window.after))
+}
+
+fn is_inside(time: f64, at: f64, window: &Window) -> bool {
+    let (low, high) = ends(at, window);
+    let above = match window.closure {
+        Closure::Both | Closure::Left => time >= low,
+        _ => time > low,
+    };
+    let below = match window.closure {
+        Closure::Both | Closure::Right => time <= high,
+        _ => time < high,
+    };
+    above && below
+}
+
+/// The elements of a window, by time.
+fn inside(elements: &[Node], times: &[Node], at: &Node, window: &Window) -> Node {
+    let Some(at) = at.float() else { return Node::Null };
+    let mut found: Vec<(f64, &Node)> = elements
+        .iter()
+        .zip(times)
+        .filter_map(|(e, t)| Some((t.float()?, e)))
+        .filter(|(t, _)| is_inside(*t, at, window))
+        .collect();
+    found.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Node::List(found.into_iter().map(|(_, e)| e.clone()).collect())
+}
+
+/// Applies `f` to the elements, times and `at` of every list.
+fn each(
+    rows: [&[Node]; 3],
+    levels: usize,
+    f: &dyn Fn(&[Node], &[Node], &Node) -> Node,
+) -> Vec<Node> {
+    fn below(
+        x: &Node,
+        time: &Node,
+        at: &Node,
+        levels: usize,
+        f: &dyn Fn(&[Node], &[Node], &Node) -> Node,
+    ) -> Node {
+        let known = !x.is_null() && !time.is_null();
+        match levels {
+            1 => {
+                let one = |at: &Node| match known {
+                    true => f(x.children(), time.children(), at),
+                    false => Node::Null,
+                };
+                match at {
+                    Node::List(all) => Node::List(all.iter().map(one).collect()),
+                    at => one(at),
+                }
+            }
+            _ if !known || at.is_null() => Node::Null,
+            n => Node::List(
+                (0..x.children().len())
+                    .map(|i| {
+                        below(&x.children()[i], &time.children()[i], &at.children()[i], n - 1, f)
+                    })
+                    .collect(),
+            ),
+        }
+    }
+    let [x, time, at] = rows;
+    (0..x.len()).map(|i| below(&x[i], &time[i], &at[i], levels, f)).collect()
+}
+
+fn times_of(row: &Node, levels: usize, spec: &Spec, sorted: bool, rng: &mut Random) -> Node {
+    match (levels, row) {
+        (_, Node::Null) => Node::Null,
+        (1, row) => {
+            let mut times: Vec<Node> =
+                row.children().iter().map(|_| tree(spec, &[], rng)).collect();
+            if sorted {
+                times.sort_by(|a, b| a.float().unwrap().total_cmp(&b.float().unwrap()));
+            }
+            Node::List(times)
+        }
+        (n, row) => {
+            let below = row.children().iter().map(|c| times_of(c, n - 1, spec, sorted, rng));
+            Node::List(below.collect())
+        }
+    }
+}
+
+/// Draws lists of times for each list of axis `levels`, or one time.
+fn at_of(row: &Node, levels: usize, one: bool, spec: &Spec, rng: &mut Random) -> Node {
+    match (levels, row) {
+        (1, _) if one => tree(spec, &[], rng),
+        (1, _) => Node::List((0..rng.random_range(0..5)).map(|_| tree(spec, &[], rng)).collect()),
+        (_, Node::Null) => Node::Null,
+        (n, row) => {
+            Node::List(row.children().iter().map(|c| at_of(c, n - 1, one, spec, rng)).collect())
+        }
+    }
+}
+
+fn random_window(rng: &mut Random, floats: bool) -> Window {
+    let mut span = || match rng.random_range(0..8) {
+        0 => Span::Unbounded,
+        n if n < 4 && floats => Span::Float(f64::from(rng.random_range(-2..9i32)) / 2.0),
+        _ => Span::Exact(rng.random_range(-1..6)),
+    };
+    let (before, after) = (span(), span());
+    let all = [Closure::Both, Closure::Left, Closure::Right, Closure::Neither];
+    Window { before, after, closure: *one_of(&all, rng) }
+}
+
+/// A case: elements, their times and the times to look from.
+struct Case {
+    array: RaggedArray,
+    rows: [Vec<Node>; 3],
+    axis: usize,
+    times: RaggedArray,
+    at: RaggedArray,
+    window: Window,
+}
+
+fn case(seed: u64, levels: usize, leaf: DataType, rng: &mut Random) -> Case {
+    let mut spec = Spec::new(levels, leaf);
+    spec.odd_floats = seed.is_multiple_of(4);
+    let given = torture(&spec, rng);
+    let axis = rng.random_range(1..=levels);
+    let of_times = [DataType::Int32, DataType::Int64, DataType::UInt64, DataType::Float64];
+    let of_times = one_of(&of_times, rng).clone();
+    let sorted = rng.random_range(0..2) == 0;
+    let times = Spec { reach: 9, null_leaves: !sorted, ..Spec::new(0, of_times.clone()) };
+    let one = rng.random_range(0..3) == 0;
+    let time_rows: Vec<Node> =
+        given.rows.iter().map(|r| times_of(r, axis, &times, sorted, rng)).collect();
+    let of_at = Spec { reach: 9, ..Spec::new(0, of_times.clone()) };
+    let at_rows: Vec<Node> = given.rows.iter().map(|r| at_of(r, axis, one, &of_at, rng)).collect();
+    Case {
+        array: given.ragged(),
+        times: plain(axis, &of_times, &time_rows),
+        at: plain(axis - usize::from(one), &of_times, &at_rows),
+        axis,
+        window: random_window(rng, true),
+        rows: [given.rows, time_rows, at_rows],
+    }
+}
+
+impl Case {
+    fn expected(&self, f: &dyn Fn(&[Node], &[Node], &Node) -> Node) -> Vec<Node> {
+        let [x, time, at] = &self.rows;
+        each([x, time, at], self.axis, f)
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn windows_hold_what_lies_within(seed: u64, levels in 1usize..4) {
+        let mut rng = random(seed);
+        let c = case(seed, levels, DataType::Int16, &mut rng);
+        let found = window(&c.array, &c.times, &c.at, &c.window).unwrap();
+        let expected = c.expected(&|x, t, at| inside(x, t, at, &c.window));
+        assert_alike(&meaning(&found), &expected);
+
+        let past = Window { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
+        let last = |x: &[Node], t: &[Node], at: &Node| match inside(x, t, at, &past) {
+            Node::List(all) => all.last().cloned().unwrap_or(Node::Null),
+            other => other,
+        };
+        assert_alike(&meaning(&asof(&c.array, &c.times, &c.at).unwrap()), &c.expected(&last));
+    }
+
+    #[test]
+    fn windows_reduce_as_their_lists_do(seed: u64, levels in 1usize..4) {
+        let mut rng = random(seed);
+        let leaves = [
+            DataType::Int8, DataType::Int64, DataType::UInt32, DataType::Float32,
+            DataType::Float64, DataType::Float16, DataType::Boolean, DataType::Utf8,
+        ];
+        let leaf = one_of(&leaves, &mut rng).clone();
+        let c = case(seed, levels, leaf.clone(), &mut rng);
+        let lists = window(&c.array, &c.times, &c.at, &c.window).unwrap();
+        // Whole windows, whatever lists they hold.
+        let windows = lists.inner(c.at.axes().len()).unwrap();
+        for how in HOW.into_iter().filter(|how| how.output_type(&leaf).is_ok()) {
+            let found = window_reduce(&c.array, &c.times, &c.at, how, &c.window).unwrap();
+            let expected = reduce(&windows, how, None).unwrap();
+            prop_assert_eq!(found.leaf_type(), expected.leaf_type());
+            let found = meaning(&found.inner(c.at.axes().len()).unwrap());
+            assert_alike(&found, &meaning(&expected));
+        }
+        prop_assert!(window_reduce(&c.array, &c.times, &c.at, Reduction::Median, &c.window).is_err());
+    }
+
+    #[test]
+    fn rolling_windows_and_ngrams(seed: u64, levels in 1usize..3, n in 1usize..5, least in 0usize..4) {
+        let mut rng = random(seed);
+        let leaf = one_of(&[DataType::Int32, DataType::Float64], &mut rng).clone();
+        let given = torture(&Spec::new(levels, leaf.clone()), &mut rng);
+        let a = given.ragged();
+        let grams = |list: &Node| match list {
+            Node::Null => Node::Null,
+            list => Node::List(list.children().windows(n).map(|w| Node::List(w.to_vec())).collect()),
+        };
+        let expected: Vec<Node> =
+            given.rows.iter().map(|r| r.map_at(levels - 1, &mut |l| grams(l))).collect();
+        assert_alike(&meaning(&ngrams(&a, n).unwrap()), &expected);
+        for how in HOW {
+            let value = |w: &[Node]| {
+                if w.iter().filter(|v| !v.is_null()).count() < least {
+                    return Node::Null;
+                }
+                let one = plain(1, &leaf, &[Node::List(w.to_vec())]);
+                meaning(&reduce(&one, how, Some(1)).unwrap())[0].clone()
+            };
+            let moved = |list: &Node| match list {
+                Node::Null => Node::Null,
+                list => {
+                    let v = list.children();
+                    Node::List((0..v.len()).map(|i| value(&v[(i + 1).saturating_sub(n)..=i])).collect())
+                }
+            };
+            let expected: Vec<Node> =
+                given.rows.iter().map(|r| r.map_at(levels - 1, &mut |l| moved(l))).collect();
+            assert_alike(&meaning(&rolling(&a, n, how, least).unwrap()), &expected);
+        }
+    }
+
+    #[test]
+    fn float_sums_do_not_depend_on_other_values(seed: u64) {
+        let mut rng = random(seed);
+        let wide = rng.random_range(0..2) == 0;
+        let values: Vec<f64> = (0..rng.random_range(1..40)).map(|_| {
+            let scale = if wide { rng.random_range(-300..300) } else { rng.random_range(-9..9) };
+            rng.random_range(-1.0..1.0f64) * 10f64.powi(scale)
+        }).collect();
+        let n = rng.random_range(1..6);
+        let whole = rows(&[values.len()], Arc::new(Float64Array::from(values.clone())));
+        let found = rolling(&whole, n, Reduction::Sum, 1).unwrap();
+        let found = found.leaves().as_primitive::<Float64Type>().values().to_vec();
+        for (i, sum) in found.iter().enumerate() {
+            let own = &values[(i + 1).saturating_sub(n)..=i];
+            let alone = rows(&[own.len()], Arc::new(Float64Array::from(own.to_vec())));
+            let alone = rolling(&alone, n, Reduction::Sum, 1).unwrap();
+            let alone = alone.leaves().as_primitive::<Float64Type>().value(own.len() - 1);
+            prop_assert_eq!(sum.to_bits(), alone.to_bits());
+        }
+    }
+}
+
+fn rows(lengths: &[usize], leaves: ArrayRef) -> RaggedArray {
+    let axis = Offsets::from_lengths(lengths.iter().copied()).unwrap().into();
+    RaggedArray::try_new(lengths.len(), vec![axis], leaves).unwrap()
+}
+
+#[test]
+fn sums_are_exact_before_they_are_rounded() {
+    let a = rows(&[3], Arc::new(Float64Array::from(vec![1e16, 1.0, -1e16])));
+    let found = rolling(&a, 3, Reduction::Sum, 1).unwrap();
+    assert_eq!(found.leaves().as_primitive::<Float64Type>().value(2), 1.0);
+    let far = rows(&[3], Arc::new(Float64Array::from(vec![1e300, 1e-300, -1e300])));
+    let found = rolling(&far, 3, Reduction::Sum, 1).unwrap();
+    assert_eq!(found.leaves().as_primitive::<Float64Type>().value(2), 1e-300);
+    let most = rows(&[2], Arc::new(Int64Array::from(vec![i64::MAX, 1])));
+    let e = rolling(&most, 2, Reduction::Sum, 1).unwrap_err().to_string();
+    assert!(e.contains("sum of window 1"), "{e}");
+    assert_eq!(rolling(&most, 1, Reduction::Sum, 1).unwrap().leaves(), most.leaves());
+}
+
+#[test]
+fn times_of_different_units_and_far_ends_compare_exactly() {
+    let seconds = rows(&[3], Arc::new(TimestampSecondArray::from(vec![0, 60, i64::MAX])));
+    let at = rows(&[2], Arc::new(TimestampMicrosecondArray::from(vec![60_000_001, i64::MAX])));
+    let count = |before: i128, closure| {
+        let given = Window { before: Span::Exact(before), after: Span::Exact(0), closure };
+        let found = window_reduce(&seconds, &seconds, &at, Reduction::Count, &given).unwrap();
+        found.leaves().as_primitive::<Int64Type>().values().to_vec()
+    };
+    assert_eq!(count(60_000_001_000, Closure::Right), [1, 0]);
+    assert_eq!(count(60_000_001_000, Closure::Both), [2, 0]);
+    assert_eq!(count(1000, Closure::Right), [0, 0]);
+    assert_eq!(count(1001, Closure::Right), [1, 0]);
+    let ends = rows(&[2], Arc::new(Int64Array::from(vec![i64::MIN, i64::MAX])));
+    let given = Window { before: Span::Exact(1), after: Span::Exact(1), closure: Closure::Both };
+    let found = window_reduce(&ends, &ends, &ends, Reduction::Count, &given).unwrap();
+    assert_eq!(found.leaves().as_primitive::<Int64Type>().values(), &[1, 1]);
+}
+
+#[test]
+fn months_follow_the_calendar() {
+    let day = 86_400;
+    // 2020-02-29, 2020-03-30, 2020-03-31.
+    let days = [18_321, 18_351, 18_352].map(|d| d * day);
+    let times = rows(&[3], Arc::new(TimestampSecondArray::from(days.to_vec())));
+    let month = Span::Calendar(IntervalMonthDayNano::new(1, 0, 0));
+    let given = Window { before: month, after: Span::Exact(0), closure: Closure::Both };
+    let found = window_reduce(&times, &times, &times, Reduction::Count, &given).unwrap();
+    assert_eq!(found.leaves().as_primitive::<Int64Type>().values(), &[1, 2, 3]);
+}
+
+#[test]
+fn lists_that_do_not_fit_are_refused() {
+    let a = rows(&[2, 1], Arc::new(Int64Array::from(vec![1, 2, 3])));
+    let short = rows(&[1, 1], Arc::new(Int64Array::from(vec![1, 2])));
+    let flat = RaggedArray::try_new(2, vec![], Arc::new(Int64Array::from(vec![1, 2]))).unwrap();
+    let times = rows(&[2, 1], Arc::new(TimestampSecondArray::from(vec![1, 2, 3])));
+    let past = Window { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
+    assert!(window(&a, &short, &a, &past).is_err());
+    assert!(window(&a, &flat, &a, &past).is_err());
+    assert!(window(&a, &a, &times, &past).is_err());
+    assert!(window(&a, &a, &flat, &past).is_ok());
+    assert!(rolling(&flat, 2, Reduction::Sum, 1).is_err());
+    assert!(ngrams(&a, 0).is_err() && ngrams(&flat, 1).is_err());
+    assert!(searchsorted_lists(&a, &short, Side::Left).is_ok());
+    assert!(alike(&Node::Null, &Node::Null) && times.leaves().null_count() == 0);
+}

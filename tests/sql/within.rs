@@ -1,0 +1,132 @@
+//! Groups and windows within rows, beside GROUP BY and window functions over the exploded rows.
+
+use super::forms::{found, refusal};
+use super::*;
+
+const MEDS: &str = "meds('tests/data/synthea-meds')";
+
+#[tokio::test]
+async fn arguments_are_named_and_left_out() {
+    let ctx = four();
+    for (sql, expected) in [
+        ("SELECT ragged_window([1, 2], [1, 5], [5], before => 3)", "[[2]]"),
+        ("SELECT ragged_window([1, 2], [1, 5], [0], after => 9, how => 'sum')", "[3]"),
+        (
+            "SELECT ragged_window(at => [5], x => [1, 2], time => [1, 5], how => 'count', CLOSED => '[]')",
+            "[2]",
+        ),
+        ("SELECT ragged_slice([1, 2, 3], start => 1, stop => 2)", "[2]"),
+        ("SELECT ragged_sum(axis => -1, x => [[1, 2], [3]])", "[3, 3]"),
+        ("SELECT ragged_group([1, 2, 3], groups => [7, 8], keys => [7, 9, 7])", "[[1, 3], []]"),
+    ] {
+        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+    }
+    for (sql, expected) in [
+        ("SELECT ragged_window([1], [1], how => 'sum')", "the argument at is not given"),
+        (
+            "SELECT ragged_sum([1], axes => 1)",
+            "no argument for axes => 1; its arguments are x, axis",
+        ),
+        ("SELECT ragged_sum(x => [1], -1)", "come before"),
+        ("SELECT ragged_sum([1], x => [1])", "given twice: x =>"),
+    ] {
+        let e = refusal(&ctx, sql).await;
+        assert!(e.contains(expected), "{sql}: {e}");
+    }
+}
+
+#[tokio::test]
+async fn groups_are_those_of_group_by() {
+    let ctx = four();
+    let within = format!(
+        "SELECT subject_id, CAST(k AS VARCHAR) AS k, n, s FROM ragged_explode((
+           SELECT subject_id, ragged_group_keys(c) AS k, ragged_lengths(ragged_group(c, c), 2) AS n,
+                  ragged_count(ragged_group(v, c), -1) AS s
+           FROM (SELECT subject_id, ragged_flatten(code) AS c, ragged_flatten(numeric_value) AS v FROM {MEDS})))"
+    );
+    let rows = format!(
+        "SELECT subject_id, CAST(code AS VARCHAR) AS k, count(*) AS n, count(numeric_value) AS s
+         FROM ragged_explode((SELECT subject_id, code, numeric_value FROM {MEDS})) GROUP BY subject_id, code"
+    );
+    for sql in [
+        format!("SELECT count(*) FROM (({within}) EXCEPT ({rows}))"),
+        format!("SELECT count(*) FROM (({rows}) EXCEPT ({within}))"),
+    ] {
+        assert_eq!(found(&ctx, &sql).await, "0", "{sql}");
+    }
+    let months = format!(
+        "SELECT subject_id, m, n FROM ragged_explode((
+           SELECT subject_id, ragged_group_keys(m) AS m, ragged_lengths(ragged_group(time, m), 2) AS n
+           FROM (SELECT subject_id, time, date_trunc('month', time) AS m FROM {MEDS})))"
+    );
+    let rows = format!(
+        "SELECT subject_id, date_trunc('month', time) AS m, count(*) AS n
+         FROM ragged_explode((SELECT subject_id, time FROM {MEDS})) GROUP BY ALL"
+    );
+    let sql = format!("SELECT count(*) FROM (({months}) EXCEPT ({rows}))");
+    assert_eq!(found(&ctx, &sql).await, "0", "{sql}");
+    let sql = format!("SELECT count(*) > 100 FROM ({months})");
+    assert_eq!(found(&ctx, &sql).await, "true", "{sql}");
+}
+
+#[tokio::test]
+async fn windows_are_those_of_window_functions() {
+    let ctx = four();
+    let lists = format!(
+        "(SELECT subject_id, ragged_filter(time, ragged_not(ragged_is_null(time))) AS time FROM {MEDS})"
+    );
+    for (how, over) in [
+        ("count", "count(v)"),
+        ("sum", "sum(v)"),
+        ("min", "min(v)"),
+        ("max", "max(v)"),
+        ("mean", "avg(v)"),
+    ] {
+        let numbers =
+            format!("(SELECT subject_id, time, extract(day FROM time) % 7 AS v FROM {lists})");
+        let within = format!(
+            "SELECT subject_id, time, CAST(w AS DOUBLE) AS w FROM ragged_explode((
+               SELECT subject_id, time, ragged_window(v, time, time, '{how}', INTERVAL '30 days', closed => '[]') AS w
+               FROM {numbers}))"
+        );
+        let rows = format!(
+            "SELECT subject_id, time, CAST({over} OVER (PARTITION BY subject_id ORDER BY time
+               RANGE BETWEEN INTERVAL '30 days' PRECEDING AND CURRENT ROW) AS DOUBLE) AS w
+             FROM ragged_explode({numbers})"
+        );
+        let sql = format!("SELECT count(*) FROM (({within}) EXCEPT ({rows}))");
+        assert_eq!(found(&ctx, &sql).await, "0", "{sql}");
+        let sql = format!("SELECT count(*) FROM (({rows}) EXCEPT ({within}))");
+        assert_eq!(found(&ctx, &sql).await, "0", "{sql}");
+    }
+}
+
+/// Each documented statement gives the values that the comment behind it shows.
+#[tokio::test]
+async fn the_documented_examples_give_what_they_show() {
+    let page = include_str!("../../docs/sql.md");
+    let section = page.split("## Groups and windows within a row").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let ctx = four();
+    let mut seen = 0;
+    for part in section.split("```sql\n").skip(1) {
+        let code = part.split("```").next().unwrap();
+        let (sql, shown) = code.rsplit_once("\n-- ").unwrap();
+        let answer = found(&ctx, sql).await;
+        assert_eq!(answer, shown.trim().replace("  ", " "), "{sql}");
+        seen += 1;
+    }
+    assert_eq!(seen, 2);
+    let row = "(SELECT [1.0, 2.0, 3.0] AS x, ['A', 'B', 'A'] AS code, time, date_trunc('month', time) AS month, [DATE '2020-03-05'] AS at FROM (SELECT [DATE '2020-01-03', DATE '2020-03-01', DATE '2020-03-02'] AS time))";
+    let recipes: Vec<&str> = section
+        .lines()
+        .filter(|l| l.starts_with("| ") && l.contains('`'))
+        .flat_map(|l| l.split('|').nth(2).unwrap().split('`').skip(1).step_by(2))
+        .filter(|recipe| recipe.contains('(') && !recipe.contains("ragged_flatten"))
+        .collect();
+    assert!(recipes.len() >= 10, "{recipes:?}");
+    for recipe in recipes {
+        let sql = format!("SELECT {recipe} FROM {row}");
+        assert!(!found(&ctx, &sql).await.is_empty(), "{sql}");
+    }
+}
