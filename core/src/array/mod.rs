@@ -16,4 +16,5 @@ pub use self::arrow::{ListKind, leaf_type, list_depth, list_kind, list_of};
 pub(crate) use axis::lists_like;
 pub use axis::{Layout, resolve_axis};
 pub use offsets::Offsets;
+pub(crate) use offsets::with_offsets;
 pub use ragged::{ListAxis, RaggedArray};

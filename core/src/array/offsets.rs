@@ -32,8 +32,6 @@ pub enum Offsets {
 }
 
 /// Runs `$body` with `$o` bound to the offsets as a typed slice (`&[i32]` or `&[i64]`).
-#[macro_export]
-#[doc(hidden)]
 macro_rules! with_offsets {
     ($offsets:expr, $o:ident => $body:expr) => {
         match $offsets {
@@ -48,6 +46,7 @@ macro_rules! with_offsets {
         }
     };
 }
+pub(crate) use with_offsets;
 
 impl Offsets {
     /// Returns offsets of zero lists.

@@ -324,7 +324,7 @@ struct LeafValues {
 }
 
 /// Parses the floats that JSON numbers cannot express.
-pub(super) fn parse_special(text: &str) -> Option<f64> {
+fn parse_special(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),
         "Infinity" => Some(f64::INFINITY),

@@ -4,6 +4,8 @@
 //! [`ParquetTableWriter`] and [`ParquetTableReader`] stream chunks of rows; [`write()`] and
 //! [`read`] handle a whole table at once.
 
+// Only SQL, benchmarks and fuzz targets use it.
+#[doc(hidden)]
 pub mod lists;
 mod local;
 mod reader;
@@ -11,7 +13,7 @@ mod writer;
 
 use std::path::Path;
 
-pub use local::LocalFile;
+pub(crate) use local::LocalFile;
 pub use reader::{ParquetReadOptions, ParquetTableReader};
 pub use writer::{ParquetTableWriter, ParquetWriteOptions};
 

@@ -30,7 +30,7 @@ pub(crate) use names::register_dok_names;
 
 use self::change::{Change, ChangeSink, nullable_schema};
 use self::scan::DokSource;
-use crate::dok::Duplicates;
+use crate::dok::DuplicateEntries;
 use crate::sql::mends::changes::{simplify_expr, unqualified};
 use crate::sql::order::ordered_sink;
 use serrate_core::internal::keyed::{Contents, Latest, Version, open};
@@ -76,7 +76,7 @@ pub(crate) struct DokTable {
     path: PathBuf,
     schema: SchemaRef,
     /// The treatment of existing keys by INSERT.
-    duplicates: Option<Duplicates>,
+    duplicates: Option<DuplicateEntries>,
     latest: Latest,
 }
 
@@ -100,9 +100,9 @@ impl DokTable {
         path: PathBuf,
         schema: SchemaRef,
         version: Arc<Version>,
-        duplicates: Option<Option<Duplicates>>,
+        duplicates: Option<Option<DuplicateEntries>>,
     ) -> Self {
-        let duplicates = duplicates.unwrap_or(Some(Duplicates::Last));
+        let duplicates = duplicates.unwrap_or(Some(DuplicateEntries::Last));
         let latest = Latest::default();
         latest.set(version);
         // The schema for INSERT declares NULL, although no entry has one, so that it can be refused

@@ -37,9 +37,9 @@ use self::positions::{FILE, ROW, with_positions};
 use self::sink::NrtSink;
 use self::source::NrtSource;
 use crate::config::SerrateOptions;
-use crate::io::order::natural;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::output::{OutputOptions, local_target};
+use serrate_core::internal::natural;
 
 /// Creates [`NrtFormat`]; registered under the extension `nrt`.
 #[derive(Debug, Default)]
