@@ -9,28 +9,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use crate::functions::scalar;
-
-/// Functions of one argument that read the values of a row, whatever lists they are in.
-const OF_ALL: [&str; 17] = [
-    "ragged_all",
-    "ragged_any",
-    "ragged_argmax",
-    "ragged_argmin",
-    "ragged_count",
-    "ragged_first",
-    "ragged_flatten",
-    "ragged_last",
-    "ragged_max",
-    "ragged_mean",
-    "ragged_median",
-    "ragged_min",
-    "ragged_nunique",
-    "ragged_prod",
-    "ragged_std",
-    "ragged_sum",
-    "ragged_var",
-];
+use crate::functions::{facts, scalar};
 
 /// Logical optimizer rule: `ragged_filter(x, mask)` becomes `ragged_compress(x, mask)` if only
 /// reductions over whole rows read it, in the same expression or in the plan above.
@@ -74,7 +53,7 @@ fn flatten_reduced(e: Expr) -> Result<Transformed<Expr>> {
 
 fn reduction_argument(e: &Expr) -> Option<&Expr> {
     match e {
-        Expr::ScalarFunction(call) if OF_ALL.contains(&call.name()) => match call.args.as_slice() {
+        Expr::ScalarFunction(call) if facts(&call.func).whole_row => match call.args.as_slice() {
             [of] => Some(of),
             _ => None,
         },

@@ -13,7 +13,7 @@
 //! | mean, median, quantile, variance, standard deviation | integers, Boolean | Float64 | null |
 //! | | Float16, Float32 (computed in 64 bits) | Float32 | null |
 //! | | Float64 | Float64 | null |
-//! | minimum, maximum | any comparable type: numbers, booleans, times, strings | as the leaves | null |
+//! | minimum, maximum, mode | any comparable type: numbers, booleans, times, strings | as the leaves | null |
 //! | first, last | any type | as the leaves | null |
 //! | positions of minimum, maximum | any comparable type | Int64 | null |
 //! | count, size, number of distinct values | any type | Int64 | 0 |
@@ -33,6 +33,7 @@ pub(crate) mod exact;
 mod fold;
 mod groups;
 mod masked;
+mod mode;
 mod numbers;
 mod outer;
 mod pick;
@@ -107,6 +108,9 @@ pub enum Reduction {
     Last,
     /// Number of distinct values that are not null. All NaN are one value, and so are both zeros.
     Nunique,
+    /// Most frequent value; the smallest of several, null for an empty input. All NaN are one
+    /// value, which is greater than any number, and so are both zeros.
+    Mode,
 }
 
 impl Reduction {
@@ -130,6 +134,7 @@ impl Reduction {
             Self::First => "first",
             Self::Last => "last",
             Self::Nunique => "nunique",
+            Self::Mode => "mode",
         }
     }
 
@@ -151,7 +156,7 @@ impl Reduction {
             matches!(self, Self::Mean | Self::Median | Self::Var { .. } | Self::Std { .. });
         Ok(match (self, leaf) {
             (Self::Count | Self::Size, _) => Int64,
-            (Self::Min | Self::Max, t) if !t.is_nested() => t.clone(),
+            (Self::Min | Self::Max | Self::Mode, t) if !t.is_nested() => t.clone(),
             (Self::ArgMin | Self::ArgMax | Self::Nunique, t) if !t.is_nested() => Int64,
             (Self::Any | Self::All, _) if integers || leaf.is_floating() => Boolean,
             (Self::Sum | Self::Prod, _) if leaf.is_unsigned_integer() => UInt64,
@@ -228,6 +233,7 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
         Reduction::ArgMin | Reduction::ArgMax => pick::find_extremes(leaves, task),
         Reduction::First | Reduction::Last => pick::pick_first_last(leaves, task),
         Reduction::Nunique => distinct::reduce_nunique(leaves, task),
+        Reduction::Mode => mode::reduce_mode(leaves, task),
     }?;
     target.with_result(if *found.data_type() == out { found } else { cast(&found, &out)? })
 }
@@ -283,6 +289,7 @@ shortcuts! {
     first: First, "the [first](Reduction::First) value";
     last: Last, "the [last](Reduction::Last) value";
     nunique: Nunique, "the [number of different values](Reduction::Nunique)";
+    mode: Mode, "the [most frequent value](Reduction::Mode)";
 }
 
 /// Reduces to the [variance](Reduction::Var).

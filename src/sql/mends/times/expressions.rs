@@ -19,7 +19,7 @@ use super::functions::Form;
 use super::unify::{chosen_from, compared_over, interval_key, unify_compared, unify_operands};
 use super::wide::wide_part;
 use crate::array::leaf_type;
-use crate::functions::{fold_constant, is_constant};
+use crate::functions::{facts, fold_constant, is_constant};
 
 /// Functions that return one of their arguments unchanged.
 const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
@@ -27,26 +27,9 @@ const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 /// Functions that compare their arguments and return one.
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
-/// Functions that order the values of lists, or search for equal ones.
-const OF_LISTS: [&str; 32] = [
-    "ragged_argmax",
-    "ragged_argmin",
-    "ragged_argsort",
-    "ragged_bin",
-    "ragged_cummax",
-    "ragged_cummin",
-    "ragged_encode",
-    "ragged_isin",
-    "ragged_lookup",
-    "ragged_max",
-    "ragged_median",
-    "ragged_min",
-    "ragged_nunique",
-    "ragged_quantile",
-    "ragged_rank",
-    "ragged_searchsorted",
-    "ragged_sort",
-    "ragged_unique",
+/// Functions of DataFusion that order the values of lists, or search for equal ones. Ours say so
+/// themselves.
+const OF_LISTS: [&str; 14] = [
     "array_distinct",
     "array_except",
     "array_has",
@@ -222,7 +205,7 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     let durations =
         |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
     // Intervals that are searched among durations become durations.
-    if OF_LISTS.contains(&name)
+    if (OF_LISTS.contains(&name) || facts(&call.func).compares)
         && call.args.iter().any(intervals)
         && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
     {
