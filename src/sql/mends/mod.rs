@@ -30,34 +30,3 @@ pub(in crate::sql) mod times;
 pub(in crate::sql) mod topk;
 pub(in crate::sql) mod unions;
 pub(in crate::sql) mod window_keys;
-
-use std::sync::Arc;
-
-use datafusion::common::config::ConfigOptions;
-use datafusion::error::Result;
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::AnalyzerRule;
-use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
-
-type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
-
-/// The analyzer rules in front of DataFusion's type coercion, in order.
-pub(in crate::sql) fn rules_before_coercion() -> [TypeRule; 7] {
-    [
-        Arc::new(rows_in::RowsIn),
-        Arc::new(times::ExactTimes),
-        Arc::new(texts::OneText),
-        Arc::new(decimals::StableDecimals),
-        Arc::new(similar::SimilarPatterns),
-        Arc::new(duration_windows::DurationWindows),
-        Arc::new(window_keys::WindowKeys),
-    ]
-}
-
-/// A plan whose expressions have the types that they will be evaluated in.
-pub(in crate::sql) fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let config = ConfigOptions::default();
-    let coerced =
-        rules_before_coercion().iter().try_fold(plan, |plan, rule| rule.analyze(plan, &config))?;
-    TypeCoercion::new().analyze(coerced, &config)
-}
