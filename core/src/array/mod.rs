@@ -5,10 +5,9 @@ mod axis;
 pub(crate) mod exact;
 #[cfg(feature = "sql")]
 pub(crate) mod extent;
+pub(crate) mod memory;
 pub(crate) mod nulls;
 mod offsets;
-pub(crate) mod pages;
-pub(crate) mod prefetch;
 mod ragged;
 pub(crate) mod ranges;
 

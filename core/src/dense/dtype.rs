@@ -246,7 +246,7 @@ impl FromStr for DType {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed: bytemuck::Pod {}
 }
 
 /// A Rust type as which elements of a tensor can be read.
@@ -267,6 +267,12 @@ pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Se
 
     /// Views a buffer as elements; `None` if it is misaligned or has a partial element.
     fn view(buffer: &Buffer) -> Option<&[Self]>;
+
+    /// Views bytes as elements, without those before the first aligned one and after the last.
+    #[doc(hidden)]
+    fn view_bytes(bytes: &[u8]) -> &[Self] {
+        bytemuck::pod_align_to(bytes).1
+    }
 }
 
 /// Views a buffer as Arrow native elements; `None` if it is misaligned or has a partial element.

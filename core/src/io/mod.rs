@@ -11,6 +11,7 @@ pub(crate) mod keyed;
 pub(crate) mod lease;
 #[cfg_attr(not(any(feature = "sql", feature = "parquet")), allow(dead_code))]
 pub(crate) mod listing;
+mod map;
 pub mod nrt;
 pub(crate) mod order;
 pub mod safetensors;

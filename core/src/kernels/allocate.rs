@@ -2,7 +2,7 @@
 
 use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 
-use crate::array::pages::huge_pages;
+use crate::array::memory::huge_pages;
 
 /// Size in bytes from which the allocator maps fresh memory for every result (the largest threshold
 /// of glibc). Half the time of a loop over leaves is then spent on page faults, 4 KiB at a time.
