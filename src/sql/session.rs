@@ -199,9 +199,9 @@ fn files_table_factory() -> Arc<dyn TableProviderFactory> {
 fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
     vec![
         Arc::new(NrtFormatFactory),
-        Arc::new(SafetensorsFormatFactory),
-        Arc::new(BatchesFormatFactory),
-        Arc::new(DokFormatFactory),
+        Arc::new(SafetensorsFormatFactory::new()),
+        Arc::new(BatchesFormatFactory::new()),
+        Arc::new(DokFormatFactory::new()),
     ]
 }
 

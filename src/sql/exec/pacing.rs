@@ -13,7 +13,7 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskCo
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::Stream;
 
-use crate::sql::exec::one_input;
+use crate::sql::exec::pass_through;
 
 /// If the node above works longer than this on one piece, pieces become smaller.
 const LONG: Duration = Duration::from_millis(20);
@@ -47,19 +47,7 @@ impl DisplayAs for PacedExec {
 }
 
 impl ExecutionPlan for PacedExec {
-    fn name(&self) -> &str {
-        "PacedExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    pass_through!("PacedExec");
 
     fn execute(
         &self,

@@ -13,9 +13,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
@@ -23,13 +21,12 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskCo
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::Stream;
 use futures::stream::StreamExt;
 
-use crate::sql::exec::one_input;
+use crate::sql::exec::{pass_through, same_statistics};
 use crate::sql::statement::depth::{deep, run_deep};
 
 /// Expressions up to this depth are evaluated on the current stack: a level takes some kilobytes in
@@ -127,19 +124,7 @@ impl DisplayAs for DeepStackExec {
 }
 
 impl ExecutionPlan for DeepStackExec {
-    fn name(&self) -> &str {
-        "DeepStackExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    pass_through!("DeepStackExec");
 
     fn execute(
         &self,
@@ -150,20 +135,7 @@ impl ExecutionPlan for DeepStackExec {
         Ok(Box::pin(DeepStream { input }))
     }
 
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        input_stats: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        match input_stats {
-            [input] => Ok(Arc::clone(input)),
-            _ => internal_err!("{} must have exactly one input", self.name()),
-        }
-    }
+    same_statistics!();
 }
 
 struct DeepStream {
