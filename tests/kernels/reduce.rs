@@ -18,7 +18,7 @@ use serrate::kernels::reduce::{self, Reduction, reduce};
 use crate::cases;
 use crate::common::torture::{Node, Spec, assert_alike, meaning, one_of, random, torture};
 
-const ALL: [Reduction; 19] = [
+const ALL: [Reduction; 20] = [
     Reduction::Sum,
     Reduction::Prod,
     Reduction::Mean,
