@@ -329,7 +329,7 @@ mod tests {
     /// The builders of a function by its syntax, `f(x [, axis [, ddof]])`: with the arguments that
     /// it needs, and one for each argument more, which is named after it.
     fn write_builders(name: &str) -> String {
-        let syntax = functions::syntax(name).unwrap();
+        let syntax = functions::first_syntax(name).unwrap();
         let inside = syntax.strip_prefix(name).and_then(|s| s.strip_prefix('(')).unwrap();
         let mut args: Vec<&str> = Vec::new();
         let mut builders = Vec::new();

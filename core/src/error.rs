@@ -371,13 +371,13 @@ mod tests {
             Error::invalid("no"),
         ];
         for (i, error) in errors.iter().enumerate() {
-            assert_eq!(answers(error), (0..5).map(|k| k == i).collect::<Vec<_>>(), "{error}");
+            assert_eq!(list_answers(error), (0..5).map(|k| k == i).collect::<Vec<_>>(), "{error}");
         }
         assert!(Error::io("a", ErrorKind::AlreadyExists.into()).is_exists());
         assert!(Error::Arrow(ArrowError::MemoryError("full".into())).is_memory_limit());
     }
 
-    fn answers(e: &Error) -> Vec<bool> {
+    fn list_answers(e: &Error) -> Vec<bool> {
         vec![
             e.is_not_found(),
             e.is_exists(),

@@ -35,11 +35,11 @@ pub(crate) struct Def {
     pub(crate) infix: Option<&'static str>,
     /// Whether a call can fail on values of types that planning accepts.
     pub(crate) fails: Fails,
-    /// What rules of the planner need to know.
+    /// Facts that rules of the planner ask for.
     pub(crate) facts: Facts,
 }
 
-/// What rules of the planner know of a function. [`NONE`](Self::NONE) is always right.
+/// Facts about a function that rules of the planner ask for. [`NONE`](Self::NONE) is always right.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
     /// The result has fewer values than the lists it is made of. `sql::pushdown::below_joins` then
@@ -48,7 +48,7 @@ pub(crate) struct Facts {
     /// A call with one argument reads the values of a row, whatever lists they are in.
     /// `sql::pushdown::flat_filters` then leaves out the inner lists of a filter below it.
     pub(crate) whole_row: bool,
-    /// What it reads of its first argument. `sql::pushdown::lengths` skips values that nothing
+    /// The part of its first argument that it reads. `sql::pushdown::lengths` skips values that nothing
     /// reads.
     pub(crate) reads: Reads,
     /// It orders values or finds equal ones, which intervals cannot do. `sql::mends::times` then
@@ -75,7 +75,7 @@ impl Facts {
     pub(crate) const REDUCES: Self = Self { shrinks: true, whole_row: true, ..Self::NONE };
 }
 
-/// What a function reads of its first argument.
+/// The part of its first argument that a function reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
     Values,
@@ -115,7 +115,7 @@ pub(crate) enum Fails {
 }
 
 impl Def {
-    /// What most definitions have in common; name, documentation, type and computation are always
+    /// Holds for most definitions; name, documentation, type and computation are always
     /// given.
     pub(crate) const DEFAULTS: Self = Self {
         name: "",

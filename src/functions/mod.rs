@@ -223,19 +223,19 @@ pub(crate) fn definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 
-/// What rules of the planner know of a function. Of functions that are not ours, they know nothing
-/// by this.
-pub(crate) fn facts(function: &ScalarUDF) -> &'static Facts {
+/// Returns the facts about a function for rules of the planner; none for functions that are not
+/// ours.
+pub(crate) fn facts_of(function: &ScalarUDF) -> &'static Facts {
     definition(function).map_or(&Facts::NONE, |def| &def.facts)
 }
 
 /// Returns what a function reads of the lists of its first argument. It knows the functions of
 /// DataFusion that read only lengths or move values as well.
-pub(crate) fn reads(function: &ScalarUDF) -> Reads {
+pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
     match function.name() {
         "array_length" | "cardinality" => Reads::Lengths,
         "array_slice" => Reads::Structure,
-        _ => facts(function).reads,
+        _ => facts_of(function).reads,
     }
 }
 
@@ -284,7 +284,7 @@ pub(crate) fn arity(name: &str) -> Option<(usize, usize)> {
 
 /// Returns the first way to call a scalar function, as its documentation writes it.
 #[cfg(test)]
-pub(crate) fn syntax(name: &str) -> Option<&'static str> {
+pub(crate) fn first_syntax(name: &str) -> Option<&'static str> {
     let def = DEFS.iter().find(|def| def.name == name)?;
     def.doc.syntax.first().copied()
 }

@@ -67,7 +67,7 @@ pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sy
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 struct Rule {
     step: Step,
-    /// What happens without it.
+    /// The fault without it.
     without: &'static str,
     /// Numbers of issues and pull requests of `apache/datafusion` about what it works around.
     upstream: &'static [u32],
@@ -613,7 +613,7 @@ mod tests {
             }
         }
 
-        fn place(&self) -> String {
+        fn describe_place(&self) -> String {
             match self.step {
                 Step::FirstOfAll(_) => "analysis, first".into(),
                 Step::BeforeCoercion(_) => "analysis, before type coercion".into(),
@@ -667,7 +667,7 @@ mod tests {
                 Until::Speed => format!("stays; `serrate.rule.{}`", name.replace("serrate_", "")),
                 Until::Feature => "stays".into(),
             };
-            let (place, without) = (rule.place(), rule.without);
+            let (place, without) = (rule.describe_place(), rule.without);
             let _ = writeln!(
                 table,
                 "| `{name}` | {place} | {without} | {} | {until} |",

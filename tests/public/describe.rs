@@ -24,19 +24,23 @@ pub(crate) fn entry(tree: &Tree, definition: &Definition, path: &str) -> String 
         let features = features_of(attributes(item));
         match item {
             Item::Fn(i) => {
-                let signature = tidy(&text(&i.sig));
+                let signature = join_lines(&source_of(&i.sig));
                 let rest = signature.split_once(&i.sig.ident.to_string()).unwrap().1;
                 let _ = writeln!(out, "fn {path}{rest}{features}");
             }
             Item::Const(i) => {
-                let _ = writeln!(out, "const {path}: {}{features}", tidy(&text(&i.ty)));
+                let _ = writeln!(out, "const {path}: {}{features}", join_lines(&source_of(&i.ty)));
             }
             Item::Static(i) => {
-                let _ = writeln!(out, "static {path}: {}{features}", tidy(&text(&i.ty)));
+                let _ = writeln!(out, "static {path}: {}{features}", join_lines(&source_of(&i.ty)));
             }
             Item::Type(i) => {
                 let generics = write_generics(&i.generics);
-                let _ = writeln!(out, "type {path}{generics} = {}{features}", tidy(&text(&i.ty)));
+                let _ = writeln!(
+                    out,
+                    "type {path}{generics} = {}{features}",
+                    join_lines(&source_of(&i.ty))
+                );
             }
             Item::Macro(_) => {
                 let _ = writeln!(out, "macro {path}!");
@@ -48,7 +52,7 @@ pub(crate) fn entry(tree: &Tree, definition: &Definition, path: &str) -> String 
                     if is_public(&field.vis) && !is_hidden(&field.attrs) {
                         let name =
                             field.ident.as_ref().map_or(number.to_string(), ToString::to_string);
-                        let _ = writeln!(out, "  {name}: {}", tidy(&text(&field.ty)));
+                        let _ = writeln!(out, "  {name}: {}", join_lines(&source_of(&field.ty)));
                     }
                 }
             }
@@ -57,8 +61,8 @@ pub(crate) fn entry(tree: &Tree, definition: &Definition, path: &str) -> String 
                 write_derives(&mut out, &i.attrs);
                 for variant in &i.variants {
                     let types = variant.fields.iter().map(|f| match &f.ident {
-                        Some(name) => format!("{name}: {}", tidy(&text(&f.ty))),
-                        None => tidy(&text(&f.ty)),
+                        Some(name) => format!("{name}: {}", join_lines(&source_of(&f.ty))),
+                        None => join_lines(&source_of(&f.ty)),
                     });
                     let types: Vec<String> = types.collect();
                     let fields = match variant.fields {
@@ -74,12 +78,12 @@ pub(crate) fn entry(tree: &Tree, definition: &Definition, path: &str) -> String 
                 let _ = writeln!(out, "trait {path}{}{features}", write_generics(&i.generics));
                 for item in &i.items {
                     let line = match item {
-                        TraitItem::Fn(f) => text(&f.sig),
-                        TraitItem::Const(c) => format!("const {}: {}", c.ident, text(&c.ty)),
+                        TraitItem::Fn(f) => source_of(&f.sig),
+                        TraitItem::Const(c) => format!("const {}: {}", c.ident, source_of(&c.ty)),
                         TraitItem::Type(t) => format!("type {}", t.ident),
                         _ => continue,
                     };
-                    let _ = writeln!(out, "  {}", tidy(&line));
+                    let _ = writeln!(out, "  {}", join_lines(&line));
                 }
             }
             _ => {}
@@ -115,8 +119,8 @@ fn write_impl(
     let features = features_of(&block.attrs);
     if let Some((_, name, _)) = &block.trait_ {
         let generics = write_generics(&block.generics);
-        let line = format!("impl{generics} {} for {}", text(name), text(&*block.self_ty));
-        lines.push(format!("  {}{features}\n", tidy(&line)));
+        let line = format!("impl{generics} {} for {}", source_of(name), source_of(&*block.self_ty));
+        lines.push(format!("  {}{features}\n", join_lines(&line)));
         return;
     }
     for item in &block.items {
@@ -124,13 +128,13 @@ fn write_impl(
         match item {
             ImplItem::Fn(f) if is_public(&f.vis) && !is_hidden(&f.attrs) => {
                 let features = features_of(&f.attrs);
-                let _ = writeln!(line, "  {}{features}", tidy(&text(&f.sig)));
+                let _ = writeln!(line, "  {}{features}", join_lines(&source_of(&f.sig)));
             }
             ImplItem::Const(c) if is_public(&c.vis) && !is_hidden(&c.attrs) => {
-                let _ = writeln!(line, "  const {}: {}", c.ident, tidy(&text(&c.ty)));
+                let _ = writeln!(line, "  const {}: {}", c.ident, join_lines(&source_of(&c.ty)));
             }
             ImplItem::Macro(call) => {
-                let name = text(&call.mac.path);
+                let name = source_of(&call.mac.path);
                 write_invocation(&mut line, "  ", &format!("{name}!"), &call.mac);
             }
             _ => continue,
@@ -143,7 +147,7 @@ fn write_impl(
 
 /// Writes what a macro is given, a line for each line of the source.
 fn write_invocation(out: &mut String, indent: &str, name: &str, call: &syn::Macro) {
-    for line in text(&call.tokens).lines() {
+    for line in source_of(&call.tokens).lines() {
         let line = line.trim();
         if !line.is_empty() && !line.starts_with("//") {
             let _ = writeln!(out, "{indent}{name} {line}");
@@ -154,13 +158,13 @@ fn write_invocation(out: &mut String, indent: &str, name: &str, call: &syn::Macr
 fn write_derives(out: &mut String, attributes: &[Attribute]) {
     for attribute in attributes.iter().filter(|a| a.path().is_ident("derive")) {
         if let syn::Meta::List(list) = &attribute.meta {
-            let _ = writeln!(out, "  derive {}", tidy(&text(&list.tokens)));
+            let _ = writeln!(out, "  derive {}", join_lines(&source_of(&list.tokens)));
         }
     }
 }
 
 fn write_generics(generics: &Generics) -> String {
-    if generics.params.is_empty() { String::new() } else { tidy(&text(generics)) }
+    if generics.params.is_empty() { String::new() } else { join_lines(&source_of(generics)) }
 }
 
 /// The features that an item needs, as a suffix.
@@ -168,7 +172,7 @@ fn features_of(attributes: &[Attribute]) -> String {
     let mut out = String::new();
     for attribute in attributes.iter().filter(|a| a.path().is_ident("cfg")) {
         if let syn::Meta::List(list) = &attribute.meta {
-            let _ = write!(out, "  [{}]", tidy(&text(&list.tokens)));
+            let _ = write!(out, "  [{}]", join_lines(&source_of(&list.tokens)));
         }
     }
     out
@@ -179,12 +183,12 @@ fn is_public(visibility: &Visibility) -> bool {
 }
 
 /// The source of a part of the syntax tree.
-fn text(of: &impl Spanned) -> String {
+fn source_of(of: &impl Spanned) -> String {
     of.span().source_text().unwrap_or_default()
 }
 
 /// A source on one line, as rustfmt would write it if lines were long enough.
-fn tidy(source: &str) -> String {
+fn join_lines(source: &str) -> String {
     let words: Vec<&str> = source.split_whitespace().collect();
     let line = words.join(" ");
     line.replace("( ", "(").replace(", )", ")").replace("< ", "<").replace(", >", ">")

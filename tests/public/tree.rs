@@ -6,7 +6,7 @@ use std::path::Path;
 
 use syn::{Attribute, Item, UseTree, Visibility};
 
-/// Where an item is defined: the path of its module, crate first, and its name.
+/// The place where an item is defined: the path of its module, crate first, and its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Definition {
     pub module: String,
@@ -122,8 +122,8 @@ impl Tree {
                     );
                 }
                 Item::Use(declared) => {
-                    for (from, name) in imports(&declared.tree) {
-                        match self.resolve(module, &from, 0) {
+                    for (from, name) in list_imports(&declared.tree) {
+                        match self.resolve_path(module, &from, 0) {
                             Some(Target::Module(of)) if name == "*" => {
                                 self.collect_public(&of, path, found);
                             }
@@ -140,7 +140,7 @@ impl Tree {
                                 }
                                 add(definition, &name, found);
                             }
-                            // Of another crate, or made by a macro.
+                            // It belongs to another crate, or a macro makes it.
                             None => add(
                                 Definition { module: "use".into(), name: from.join("::") },
                                 &name,
@@ -172,14 +172,14 @@ impl Tree {
 
     /// The type that an `impl` in a module is for.
     pub(crate) fn resolve_type(&self, module: &str, path: &[String]) -> Option<Definition> {
-        match self.resolve(module, path, 0) {
+        match self.resolve_path(module, path, 0) {
             Some(Target::Item(definition)) => Some(definition),
             _ => None,
         }
     }
 
-    /// What a path within a module names; `None` for what these crates do not define.
-    fn resolve(&self, module: &str, path: &[String], depth: usize) -> Option<Target> {
+    /// Returns the target of a path within a module; `None` for what these crates do not define.
+    fn resolve_path(&self, module: &str, path: &[String], depth: usize) -> Option<Target> {
         // Names that import each other in a circle.
         if depth > 16 {
             return None;
@@ -224,17 +224,17 @@ impl Tree {
         let mut globs = Vec::new();
         for item in items {
             let Item::Use(declared) = item else { continue };
-            for (from, as_name) in imports(&declared.tree) {
+            for (from, as_name) in list_imports(&declared.tree) {
                 if as_name == "*" {
                     globs.push(from);
                 } else if as_name == name
-                    && let Some(target) = self.resolve(module, &from, depth + 1)
+                    && let Some(target) = self.resolve_path(module, &from, depth + 1)
                 {
                     return Some(target);
                 }
             }
         }
-        globs.iter().find_map(|from| match self.resolve(module, from, depth + 1)? {
+        globs.iter().find_map(|from| match self.resolve_path(module, from, depth + 1)? {
             Target::Module(of) if of != module => self.find_name(&of, name, depth + 1),
             _ => None,
         })
@@ -242,9 +242,9 @@ impl Tree {
 }
 
 /// The leaves of an import: each path, and the name it gets here.
-fn imports(tree: &UseTree) -> Vec<Import> {
+fn list_imports(tree: &UseTree) -> Vec<Import> {
     match tree {
-        UseTree::Path(path) => imports(&path.tree)
+        UseTree::Path(path) => list_imports(&path.tree)
             .into_iter()
             .map(|(mut rest, name)| {
                 let first = path.ident.to_string();
@@ -260,7 +260,7 @@ fn imports(tree: &UseTree) -> Vec<Import> {
         UseTree::Name(name) => vec![(vec![name.ident.to_string()], name.ident.to_string())],
         UseTree::Rename(name) => vec![(vec![name.ident.to_string()], name.rename.to_string())],
         UseTree::Glob(_) => vec![(vec!["*".into()], "*".into())],
-        UseTree::Group(group) => group.items.iter().flat_map(imports).collect(),
+        UseTree::Group(group) => group.items.iter().flat_map(list_imports).collect(),
     }
 }
 

@@ -380,12 +380,12 @@ impl Avx2 {
     /// Returns a token within [`for_avx2`].
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-    pub(crate) fn token() -> Self {
+    pub(crate) fn new() -> Self {
         Self(())
     }
 
     #[cfg(test)]
-    pub(crate) fn detect() -> Option<Self> {
+    pub(crate) fn try_new() -> Option<Self> {
         has_avx2().then_some(Self(()))
     }
 

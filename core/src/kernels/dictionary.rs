@@ -166,14 +166,14 @@ fn collect_bits<K: Copy>(keys: &[K], test: impl Fn(K) -> u8) -> BooleanBuffer {
         for (byte, key) in bytes.iter_mut().zip(chunk) {
             *byte = test(*key);
         }
-        words.push(PortablePack.pack(&bytes));
+        words.push(PortablePack.pack_flags(&bytes));
     }
     if !rest.is_empty() {
         bytes.fill(0);
         for (byte, key) in bytes.iter_mut().zip(rest) {
             *byte = test(*key);
         }
-        words.push(PortablePack.pack(&bytes));
+        words.push(PortablePack.pack_flags(&bytes));
     }
     BooleanBuffer::new(Buffer::from_vec(words), 0, keys.len())
 }

@@ -24,7 +24,7 @@ pub(super) fn collect_flags<T: Copy + Default, Q: Predicate<T>>(
 fn dispatch_words<T: Copy + Default, Q: Predicate<T>>(values: &[T], predicate: Q) -> Vec<u64> {
     for_avx2!(
         fn[T: Copy + Default, Q: Predicate<T>](values: &[T], predicate: Q) -> Vec<u64> =
-            collect_words(values, predicate, Avx2::token()),
+            collect_words(values, predicate, Avx2::new()),
         else collect_words(values, predicate, PortablePack)
     )
 }
@@ -60,12 +60,12 @@ fn collect_word<T: Copy, Q: Predicate<T>>(
     for i in 0..WORD {
         flags[i] = u8::from(predicate.holds(values[i]));
     }
-    pack.pack(&flags)
+    pack.pack_flags(&flags)
 }
 
 /// A way to pack bytes that are 0 or 1 into bits, the first byte lowest.
 pub(super) trait PackFlags: Copy {
-    fn pack(self, flags: &[u8; WORD]) -> u64;
+    fn pack_flags(self, flags: &[u8; WORD]) -> u64;
 }
 
 /// Packs on any CPU.
@@ -74,7 +74,7 @@ pub(super) struct PortablePack;
 
 impl PackFlags for PortablePack {
     #[inline(always)]
-    fn pack(self, flags: &[u8; WORD]) -> u64 {
+    fn pack_flags(self, flags: &[u8; WORD]) -> u64 {
         let mut word = 0;
         for (i, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
             // The multiplication gathers the lowest bits of eight bytes in the highest byte.
@@ -88,7 +88,7 @@ impl PackFlags for PortablePack {
 #[cfg(target_arch = "x86_64")]
 impl PackFlags for Avx2 {
     #[inline(always)]
-    fn pack(self, flags: &[u8; WORD]) -> u64 {
+    fn pack_flags(self, flags: &[u8; WORD]) -> u64 {
         self.pack_bytes(flags)
     }
 }
@@ -117,10 +117,10 @@ mod tests {
                 *byte = u8::from(state >> 60 > 7);
                 expected |= u64::from(*byte) << i;
             }
-            assert_eq!(PortablePack.pack(&bytes), expected);
+            assert_eq!(PortablePack.pack_flags(&bytes), expected);
             #[cfg(target_arch = "x86_64")]
-            if let Some(token) = Avx2::detect() {
-                assert_eq!(token.pack(&bytes), expected);
+            if let Some(token) = Avx2::try_new() {
+                assert_eq!(token.pack_flags(&bytes), expected);
             }
         }
     }

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::array::list_depth;
-use crate::functions::{cannot_fail, facts, is_fixed_slice, is_ours};
+use crate::functions::{cannot_fail, facts_of, is_fixed_slice, is_ours};
 
 /// Prefix of the names of columns that this rule creates.
 const PREFIX: &str = "__serrate_below_join";
@@ -161,7 +161,9 @@ fn side_of(
             }
             // A mask is as large as its input, so only calls that shrink it are pushed down.
             let small = match e.get_type(schema.as_ref()) {
-                Ok(t) => list_depth(&t) == 0 || facts(&call.func).shrinks || is_fixed_slice(call),
+                Ok(t) => {
+                    list_depth(&t) == 0 || facts_of(&call.func).shrinks || is_fixed_slice(call)
+                }
                 Err(_) => false,
             };
             return Ok(small.then_some(i));

@@ -9,7 +9,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use crate::functions::{facts, scalar};
+use crate::functions::{facts_of, scalar};
 
 /// Logical optimizer rule: `ragged_filter(x, mask)` becomes `ragged_compress(x, mask)` if only
 /// reductions over whole rows read it, in the same expression or in the plan above.
@@ -53,10 +53,12 @@ fn flatten_reduced(e: Expr) -> Result<Transformed<Expr>> {
 
 fn reduction_argument(e: &Expr) -> Option<&Expr> {
     match e {
-        Expr::ScalarFunction(call) if facts(&call.func).whole_row => match call.args.as_slice() {
-            [of] => Some(of),
-            _ => None,
-        },
+        Expr::ScalarFunction(call) if facts_of(&call.func).whole_row => {
+            match call.args.as_slice() {
+                [of] => Some(of),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }

@@ -21,7 +21,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use crate::array::{leaf_type, list_depth};
-use crate::functions::{Reads, never_fails, reads};
+use crate::functions::{Reads, never_fails, reads_of_lists};
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::table::{RaggedTableProvider, TableSource};
 
@@ -221,7 +221,7 @@ fn reads_of(e: &Arc<dyn PhysicalExpr>) -> Reads {
     let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else { return Reads::Values };
     let [_, rest @ ..] = call.args() else { return Reads::Values };
     match rest.iter().all(|e| e.downcast_ref::<Literal>().is_some()) {
-        true => reads(call.fun()),
+        true => reads_of_lists(call.fun()),
         false => Reads::Values,
     }
 }
@@ -258,7 +258,7 @@ fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
     let written = rest.iter().all(|e| matches!(e, Expr::Literal(..)));
-    (is(reads(&call.func)) && written && never_fails(call)).then_some(list)
+    (is(reads_of_lists(&call.func)) && written && never_fails(call)).then_some(list)
 }
 
 /// Whether a plan returns rows of its input with columns of its input.

@@ -90,7 +90,7 @@ const NAMES: [&str; 15] = [
 struct Texts<'a>(HashMap<&'a str, &'a str>);
 
 impl Texts<'_> {
-    fn number(&self, name: &str) -> Result<Option<u64>> {
+    fn parse_number(&self, name: &str) -> Result<Option<u64>> {
         match self.0.get(name).map(|text| text.trim().parse()) {
             None => Ok(None),
             Some(Ok(number)) => Ok(Some(number)),
@@ -99,13 +99,13 @@ impl Texts<'_> {
     }
 
     fn size(&self, name: &str) -> Result<Option<usize>> {
-        match self.number(name)?.map(usize::try_from) {
+        match self.parse_number(name)?.map(usize::try_from) {
             Some(Err(_)) => plan_err!("option '{name}' is too large"),
             number => Ok(number.and_then(std::result::Result::ok)),
         }
     }
 
-    fn flag(&self, name: &str) -> Result<bool> {
+    fn parse_flag(&self, name: &str) -> Result<bool> {
         match self.0.get(name).map(|text| text.trim().to_ascii_lowercase()).as_deref() {
             None | Some("false" | "off" | "0" | "no") => Ok(false),
             Some("true" | "on" | "1" | "yes") => Ok(true),
@@ -141,7 +141,7 @@ impl Options {
         };
         let mut loader = LoaderOptions::new(batch);
         let (len, inner) = (texts.size("len")?, texts.size("inner")?);
-        let epochs = texts.number("epochs")?.unwrap_or(1);
+        let epochs = texts.parse_number("epochs")?.unwrap_or(1);
         for (name, zero) in [
             ("batch", batch == 0),
             ("len", len == Some(0)),
@@ -179,7 +179,7 @@ impl Options {
             }
             None => {}
         }
-        let (fixed, packed) = (texts.flag("fixed")?, texts.flag("packed")?);
+        let (fixed, packed) = (texts.parse_flag("fixed")?, texts.parse_flag("packed")?);
         for name in ["fixed", "inner", "side"] {
             let given = match name {
                 "fixed" => fixed,
@@ -207,9 +207,9 @@ impl Options {
             (true, _, None) => loader = loader.sizes([size(len)]),
             (false, _, None) => {}
         }
-        loader = loader.seed(texts.number("seed")?.unwrap_or(0));
-        if texts.flag("shuffle")? {
-            loader = loader.shuffle(texts.number("seed")?.unwrap_or(0));
+        loader = loader.seed(texts.parse_number("seed")?.unwrap_or(0));
+        if texts.parse_flag("shuffle")? {
+            loader = loader.shuffle(texts.parse_number("seed")?.unwrap_or(0));
         }
         if let Some(pool) = texts.size("bucket")? {
             loader = loader.bucket(pool);
@@ -220,9 +220,10 @@ impl Options {
         if packed {
             loader = loader.form(Form::Packed);
         }
-        loader =
-            loader.drop_last(texts.flag("drop_last")?).tokens_as_i64(!texts.flag("keep_types")?);
-        Ok(Self { loader: Some(loader), epochs, overwrite: texts.flag("overwrite")? })
+        loader = loader
+            .drop_last(texts.parse_flag("drop_last")?)
+            .tokens_as_i64(!texts.parse_flag("keep_types")?);
+        Ok(Self { loader: Some(loader), epochs, overwrite: texts.parse_flag("overwrite")? })
     }
 }
 

@@ -149,7 +149,7 @@ type WriteRows = dyn Fn(&mut dyn Iterator<Item = Result<RecordBatch>>, &Path, &S
 /// A sink of rows that writes one target.
 #[derive(Clone)]
 pub(in crate::sql) struct TargetSink {
-    /// What EXPLAIN shows: `NrtSink(file=`.
+    /// Start of the line in EXPLAIN: `NrtSink(file=`.
     label: &'static str,
     target: PathBuf,
     schema: SchemaRef,

@@ -271,7 +271,7 @@ impl<K: Width> KeyReader<'_, K> {
                 count: usize,
                 visit: &mut impl LookupVisitor,
             ) = {
-                reader.run_pipeline(Avx2Probe(Avx2::token()), queries, count, visit)
+                reader.run_pipeline(Avx2Probe(Avx2::new()), queries, count, visit)
             },
             else reader.run_pipeline(ScalarProbe, queries, count, visit)
         );

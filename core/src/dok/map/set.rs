@@ -145,7 +145,7 @@ impl HashMap {
             fn[W: Width](
                 map: &mut HashMap, width: W, rows: (&[u8], &[u8]), new: &mut [bool], replace: bool,
             ) -> Result<()> = {
-                map.put_with_probe(Avx2Probe(Avx2::token()), width, rows, new, replace)
+                map.put_with_probe(Avx2Probe(Avx2::new()), width, rows, new, replace)
             },
             else map.put_with_probe(ScalarProbe, width, rows, new, replace)
         )

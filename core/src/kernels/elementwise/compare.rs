@@ -175,7 +175,7 @@ fn dispatch_words<T: Comparable + ArrowNativeType, const LESS: bool>(
             b: WordOperand<'_, T>,
             len: usize,
             flip: u64,
-        ) -> Vec<u64> = collect_words::<T, LESS>(a, b, len, flip, Avx2::token()),
+        ) -> Vec<u64> = collect_words::<T, LESS>(a, b, len, flip, Avx2::new()),
         else collect_words::<T, LESS>(a, b, len, flip, PortablePack)
     )
 }
@@ -230,7 +230,7 @@ fn collect_word<T: Comparable + ArrowNativeType, const LESS: bool>(
         let (a, b) = (a[i].key(), b[i].key());
         flags[i] = u8::from(if LESS { a < b } else { a == b });
     }
-    pack.pack(&flags)
+    pack.pack_flags(&flags)
 }
 
 #[cfg(test)]

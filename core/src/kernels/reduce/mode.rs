@@ -25,7 +25,7 @@ pub(super) fn reduce_mode(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayR
     if leaves.data_type().is_null() {
         return Ok(Arc::new(NullArray::new(task.groups.len())));
     }
-    // With one zero and one NaN, which is greater than any number, equal values are alike.
+    // Equal values are then alike: there is one zero, and one NaN, which is greater than any number.
     let leaves = canonical_floats(leaves)?;
     let lists = task.groups.gather_leaves(&leaves)?;
     let chosen = choose_modes(&lists)?;

@@ -19,7 +19,7 @@ use super::functions::Form;
 use super::unify::{chosen_from, compared_over, interval_key, unify_compared, unify_operands};
 use super::wide::wide_part;
 use crate::array::leaf_type;
-use crate::functions::{facts, fold_constant, is_constant};
+use crate::functions::{facts_of, fold_constant, is_constant};
 
 /// Functions that return one of their arguments unchanged.
 const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
@@ -205,7 +205,7 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     let durations =
         |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
     // Intervals that are searched among durations become durations.
-    if (OF_LISTS.contains(&name) || facts(&call.func).compares)
+    if (OF_LISTS.contains(&name) || facts_of(&call.func).compares)
         && call.args.iter().any(intervals)
         && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
     {

@@ -420,7 +420,7 @@ mod tests {
         let expected = (0..n).map(|i| (word >> (i * W) & 1) << i).sum::<u64>();
         assert_eq!(Portable.gather_every::<W>(word) & low_mask(n), expected);
         #[cfg(target_arch = "x86_64")]
-        if let Some(picks) = Avx2::detect() {
+        if let Some(picks) = Avx2::try_new() {
             assert_eq!(picks.gather_every::<W>(word) & low_mask(n), expected);
         }
     }

@@ -130,7 +130,7 @@ impl LevelWindow {
                 def: &mut Hybrid,
                 n: usize,
                 shape: &ColumnShape,
-            ) -> Result<(), Fault> = window.refill_inline(rep, def, n, shape, Avx2::token()),
+            ) -> Result<(), Fault> = window.refill_inline(rep, def, n, shape, Avx2::new()),
             else window.refill_inline(rep, def, n, shape, Portable)
         )
     }
