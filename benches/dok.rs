@@ -15,7 +15,7 @@ use hashbrown::HashMap as Brown;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serrate::dense::{DType, DenseTensor};
-use serrate::dok::{DokTensor, Duplicates, Fallback, HashMap, MapOptions, RowType};
+use serrate::dok::{DokTensor, DuplicateEntries, Fallback, HashMap, MapOptions, RowType};
 
 /// Size of every axis; the tensor has 2^36 elements.
 const SIDE: i64 = 1 << 12;
@@ -147,7 +147,7 @@ fn table(data: &Data) -> (HashMap, HashMap, DokTensor, Brown<[i64; 3], f64>) {
     };
     let side = SIDE as usize;
     let (_, mut tensor) = best(1, || {
-        DokTensor::from_coo([side; 3], &indices, &data.values, Duplicates::Last).unwrap()
+        DokTensor::from_coo([side; 3], &indices, &data.values, DuplicateEntries::Last).unwrap()
     });
     let (theirs, expected) = best(3, || brown_get(&brown, keys_of(&data.hits)));
     for parallel in [false, true] {

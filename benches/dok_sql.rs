@@ -17,7 +17,7 @@ use datafusion::prelude::SessionConfig;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serrate::dense::DenseTensor;
-use serrate::dok::{DokTensor, Duplicates, Fallback};
+use serrate::dok::{DokTensor, DuplicateEntries, Fallback};
 use serrate::io::safetensors::SaveOptions;
 use serrate::{arrow, datafusion};
 
@@ -47,7 +47,7 @@ fn main() {
         SHAPE,
         &DenseTensor::from_vec([3, entries], stored.clone()).unwrap(),
         &DenseTensor::from_vec([entries], values).unwrap(),
-        Duplicates::Last,
+        DuplicateEntries::Last,
     )
     .unwrap();
     let dir = tempfile::tempdir().unwrap();

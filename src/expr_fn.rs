@@ -187,6 +187,7 @@ builders! {
     "ragged_first": ragged_first(x), ragged_first_axis(x, axis);
     "ragged_last": ragged_last(x), ragged_last_axis(x, axis);
     "ragged_nunique": ragged_nunique(x), ragged_nunique_axis(x, axis);
+    "ragged_mode": ragged_mode(x), ragged_mode_axis(x, axis);
     "ragged_any": ragged_any(mask), ragged_any_axis(mask, axis);
     "ragged_all": ragged_all(mask), ragged_all_axis(mask, axis);
     // Running
@@ -339,9 +340,51 @@ fn map_call(mut args: Vec<Expr>, names: &[&str], body: impl FnOnce(Vec<Expr>) ->
 mod tests {
     use super::*;
 
-    /// Tests that every function has a builder for every number of arguments.
+    /// The builders of a function by its syntax, `f(x [, axis [, ddof]])`: with the arguments that
+    /// it needs, and one for each argument more, which is named after it.
+    fn write_builders(name: &str) -> String {
+        let syntax = functions::first_syntax(name).unwrap();
+        let inside = syntax.strip_prefix(name).and_then(|s| s.strip_prefix('(')).unwrap();
+        let mut args: Vec<&str> = Vec::new();
+        let mut builders = Vec::new();
+        for (more, part) in inside.split('[').enumerate() {
+            let given = part.trim_end_matches([')', ']']).split(',').map(str::trim);
+            args.extend(given.filter(|a| !a.is_empty()));
+            let plain = |a: &&str| a.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            assert!(args.iter().all(plain), "write the builders of {syntax} by hand");
+            let suffix =
+                if more > 0 { format!("_{}", args.last().unwrap()) } else { String::new() };
+            builders.push(format!("{name}{suffix}({})", args.join(", ")));
+        }
+        format!("    {name:?}: {};\n", builders.join(", "))
+    }
+
+    #[test]
+    fn builders_follow_the_syntax() {
+        let found = write_builders("ragged_std");
+        let expected = "ragged_std(x), ragged_std_axis(x, axis), ragged_std_ddof(x, axis, ddof)";
+        assert_eq!(found, format!("    \"ragged_std\": {expected};\n"));
+    }
+
+    /// Writes the builders of functions that have none into this file. The next build has them.
+    fn add_builders() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/expr_fn.rs");
+        let mut source = std::fs::read_to_string(path).unwrap();
+        for f in functions::all_scalar() {
+            if !BUILT.iter().any(|(name, ..)| *name == f.name()) {
+                let end = source.find("    // Aggregates\n").unwrap();
+                source.insert_str(end, &write_builders(f.name()));
+            }
+        }
+        std::fs::write(path, source).unwrap();
+    }
+
+    /// Every function, with every number of arguments it takes.
     #[test]
     fn every_function_has_its_builders() {
+        if std::env::var_os("SERRATE_BLESS").is_some() {
+            return add_builders();
+        }
         let scalar = functions::all_scalar();
         let aggregate = functions::all_aggregate();
         let names: Vec<&str> =

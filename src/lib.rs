@@ -1,6 +1,9 @@
 //! A columnar engine for nested ragged data: patients who have visits that have codes, and any
 //! other data in which lists of different lengths nest and several columns share one nesting.
 //!
+//! The types that a program names most are exported at the top: [`RaggedTable`], [`RaggedArray`],
+//! [`DenseTensor`], [`Index`], [`Error`] and a few more.
+//!
 //! * [`table::RaggedTable`]: jointly ragged columns, flat Arrow arrays over offsets stored once per
 //!   axis; [`array::RaggedArray`]: one column with its axes.
 //! * [`mod@index`]: numpy-style indices along each axis.
@@ -18,9 +21,8 @@
 //! ```
 //! use std::sync::Arc;
 //! use serrate::arrow::array::UInt16Array;
-//! use serrate::dense::DenseOptions;
 //! use serrate::kernels::densify::densify;
-//! use serrate::table::RaggedTable;
+//! use serrate::{DenseOptions, RaggedTable};
 //!
 //! // two patients with 3 and 1 visits, which have 2, 4, 1 and 3 codes
 //! let table = RaggedTable::builder()
@@ -42,7 +44,9 @@ pub mod functions;
 #[cfg(feature = "sql")]
 pub mod sql;
 
+// Public for the binary alone.
 #[cfg(feature = "cli")]
+#[doc(hidden)]
 pub mod cli;
 
 pub use arrow;
@@ -51,11 +55,11 @@ pub use datafusion;
 #[cfg(feature = "parquet")]
 #[doc(inline)]
 pub use serrate_core::audit;
-#[doc(hidden)]
-pub use serrate_core::with_offsets;
 #[doc(inline)]
 pub use serrate_core::{
-    Error, Result, array, batching, dense, dok, error, generate, het, index, io, loader, table,
+    DType, DenseOptions, DenseTensor, DokTensor, Error, HetTensor, Index, Layout, Loader,
+    LoaderOptions, Offsets, RaggedArray, RaggedBatch, RaggedTable, Result, array, batching, dense,
+    dok, error, generate, het, index, io, loader, table,
 };
 
 /// Operations on ragged arrays as free functions: arrays in, `Result` out.

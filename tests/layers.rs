@@ -23,7 +23,7 @@ const CORE: &[Layer] = &[
     ("table", &["array", "error", "index"]),
     ("kernels", &["array", "error", "index", "limit", "table"]),
     ("dense", &["array", "error", "index", "kernels", "limit", "table"]),
-    ("batching", &["array", "dense", "error", "index", "limit", "table"]),
+    ("batching", &["array", "dense", "error", "index", "kernels", "limit", "table"]),
     ("het", &["array", "dense", "error", "index", "kernels", "limit", "table"]),
     ("dok", &["array", "dense", "error", "index", "kernels", "limit"]),
     ("io", &["array", "dense", "dok", "error", "kernels", "table"]),

@@ -1,9 +1,15 @@
 //! The error type of the crate.
 
+use std::error::Error as StdError;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use arrow::datatypes::DataType;
 use arrow::error::ArrowError;
+#[cfg(feature = "sql")]
+use datafusion_common::DataFusionError;
+#[cfg(feature = "parquet")]
+use parquet::errors::ParquetError;
 
 /// Result with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -206,11 +212,11 @@ pub enum Error {
     /// An error of Parquet.
     #[cfg(feature = "parquet")]
     #[error(transparent)]
-    Parquet(#[from] parquet::errors::ParquetError),
+    Parquet(#[from] ParquetError),
     /// An error of DataFusion.
     #[cfg(feature = "sql")]
     #[error(transparent)]
-    DataFusion(#[from] Box<datafusion_common::DataFusionError>),
+    DataFusion(#[from] Box<DataFusionError>),
 }
 
 impl Error {
@@ -234,22 +240,164 @@ impl Error {
     pub fn type_of(what: impl Into<String>, expected: impl Into<String>, found: &DataType) -> Self {
         Self::Type { what: what.into(), expected: expected.into(), found: found.clone() }
     }
+
+    /// Returns whether a file, a folder or an object does not exist.
+    ///
+    /// This and the other predicates also look into errors of Arrow, Parquet and DataFusion that
+    /// wrap another error, so that they answer the same for a file that SQL reads.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::json::read_json;
+    /// let error = read_json("no such file.json", &Default::default()).unwrap_err();
+    /// assert!(error.is_not_found() && !error.is_exists());
+    /// ```
+    pub fn is_not_found(&self) -> bool {
+        self.is_io_kind(ErrorKind::NotFound)
+    }
+
+    /// Returns whether an output exists already and may not be replaced.
+    pub fn is_exists(&self) -> bool {
+        self.is_io_kind(ErrorKind::AlreadyExists)
+            || self.any_cause(|e| matches!(e.downcast_ref(), Some(Self::Exists(_))))
+    }
+
+    /// Returns whether more memory was needed than a limit allows or the system has. The same
+    /// call may succeed with a higher limit or on less data.
+    pub fn is_memory_limit(&self) -> bool {
+        self.is_io_kind(ErrorKind::OutOfMemory)
+            || self.any_cause(|e| {
+                #[cfg(feature = "sql")]
+                if let Some(DataFusionError::ResourcesExhausted(_)) = e.downcast_ref() {
+                    return true;
+                }
+                matches!(e.downcast_ref(), Some(Self::TooLarge { .. }))
+                    || matches!(e.downcast_ref(), Some(ArrowError::MemoryError(_)))
+            })
+    }
+
+    /// Returns whether an index is outside the axis, list or sample that it is applied to.
+    pub fn is_out_of_range(&self) -> bool {
+        self.any_cause(|e| {
+            matches!(
+                e.downcast_ref(),
+                Some(
+                    Self::OutOfRange { .. }
+                        | Self::OutOfRangeIn { .. }
+                        | Self::OutOfRangeAt { .. }
+                        | Self::NoSuchEntry { .. }
+                )
+            )
+        })
+    }
+
+    /// Returns whether the content of a file violates its format. Trying again does not help.
+    pub fn is_bad_file(&self) -> bool {
+        self.any_cause(|e| {
+            #[cfg(feature = "parquet")]
+            if let Some(ParquetError::General(_) | ParquetError::EOF(_)) = e.downcast_ref() {
+                return true;
+            }
+            matches!(e.downcast_ref(), Some(Self::File { .. }))
+        })
+    }
+
+    fn is_io_kind(&self, kind: ErrorKind) -> bool {
+        self.any_cause(|e| {
+            #[cfg(feature = "object_store")]
+            match e.downcast_ref() {
+                Some(object_store::Error::NotFound { .. }) => return kind == ErrorKind::NotFound,
+                Some(object_store::Error::AlreadyExists { .. }) => {
+                    return kind == ErrorKind::AlreadyExists;
+                }
+                _ => {}
+            }
+            e.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == kind)
+        })
+    }
+
+    /// Whether a test holds for this error or one that it wraps, however deep.
+    fn any_cause(&self, test: impl Fn(&(dyn StdError + 'static)) -> bool) -> bool {
+        let mut next: Option<&(dyn StdError + 'static)> = Some(self);
+        while let Some(error) = next {
+            if test(error) {
+                return true;
+            }
+            // Transparent variants report the source of what they hold, not what they hold.
+            next = match error.downcast_ref() {
+                Some(Self::Arrow(e)) => Some(e),
+                #[cfg(feature = "parquet")]
+                Some(Self::Parquet(e)) => Some(e),
+                #[cfg(feature = "sql")]
+                Some(Self::DataFusion(e)) => Some(e.as_ref()),
+                _ => error.source(),
+            };
+        }
+        false
+    }
 }
 
 #[cfg(feature = "sql")]
-impl From<datafusion_common::DataFusionError> for Error {
-    fn from(e: datafusion_common::DataFusionError) -> Self {
+impl From<DataFusionError> for Error {
+    fn from(e: DataFusionError) -> Self {
         Self::DataFusion(Box::new(e))
     }
 }
 
 #[cfg(feature = "sql")]
-impl From<Error> for datafusion_common::DataFusionError {
+impl From<Error> for DataFusionError {
     fn from(e: Error) -> Self {
         match e {
             Error::DataFusion(inner) => *inner,
             Error::Arrow(inner) => Self::ArrowError(Box::new(inner), None),
             other => Self::External(Box::new(other)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn predicates_tell_errors_apart() {
+        let large = Error::TooLarge { what: "x".into(), bytes: 2, limit: 1, hint: String::new() };
+        let errors = [
+            Error::io("a", ErrorKind::NotFound.into()),
+            Error::Exists("a".into()),
+            large,
+            Error::OutOfRange { axis: 0, index: 3, size: 2 },
+            Error::file("a", "ends early"),
+            Error::invalid("no"),
+        ];
+        for (i, error) in errors.iter().enumerate() {
+            assert_eq!(list_answers(error), (0..5).map(|k| k == i).collect::<Vec<_>>(), "{error}");
+        }
+        assert!(Error::io("a", ErrorKind::AlreadyExists.into()).is_exists());
+        assert!(Error::Arrow(ArrowError::MemoryError("full".into())).is_memory_limit());
+    }
+
+    fn list_answers(e: &Error) -> Vec<bool> {
+        vec![
+            e.is_not_found(),
+            e.is_exists(),
+            e.is_memory_limit(),
+            e.is_out_of_range(),
+            e.is_bad_file(),
+        ]
+    }
+
+    #[test]
+    fn predicates_look_into_wrapped_errors() {
+        let wrapped = ArrowError::ExternalError(Box::new(Error::Exists("a".into())));
+        assert!(Error::Arrow(wrapped).is_exists());
+        #[cfg(feature = "sql")]
+        {
+            let inner = DataFusionError::from(Error::io("a", ErrorKind::NotFound.into()));
+            let error = Error::from(inner.context("while reading"));
+            assert!(error.is_not_found() && !error.is_exists());
+            let full = DataFusionError::ResourcesExhausted("pool".into());
+            assert!(Error::from(full).is_memory_limit());
         }
     }
 }

@@ -11,9 +11,11 @@ pub use crate::array::nulls::{true_bits, with_nulls};
 pub use crate::index::parse::item_positions;
 #[cfg(feature = "sql")]
 pub use crate::io::atomic::settle;
+pub use crate::io::atomic::{AtomicFile, AtomicFiles, AtomicFolder};
 pub use crate::io::contain::panic_text;
 pub use crate::io::lease::Lease;
 pub use crate::io::listing::{is_hidden, is_hidden_name};
+pub use crate::io::order::{natural, textual};
 #[cfg(feature = "sql")]
 pub use crate::io::stamp::Stamp;
 pub use crate::kernels::align::aligned;

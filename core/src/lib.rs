@@ -20,5 +20,14 @@ mod limit;
 pub mod loader;
 pub mod table;
 
+pub(crate) use array::with_offsets;
+pub use array::{Layout, Offsets, RaggedArray};
 pub use arrow;
+pub use batching::RaggedBatch;
+pub use dense::{DType, DenseOptions, DenseTensor};
+pub use dok::DokTensor;
 pub use error::{Error, Result};
+pub use het::HetTensor;
+pub use index::Index;
+pub use loader::{Loader, LoaderOptions};
+pub use table::RaggedTable;

@@ -18,8 +18,8 @@ use super::output::group_digits;
 use super::progress::Progress;
 use crate::array::leaf_type;
 use crate::dense::TableDenseOptions;
-use crate::io::atomic::AtomicFiles;
 use crate::io::meds::Vocabulary;
+use serrate_core::internal::AtomicFiles;
 
 const EXAMPLES: &str = "\
 Examples:

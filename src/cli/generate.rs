@@ -12,8 +12,8 @@ use super::interrupt;
 use super::output::group_digits;
 use super::progress::Progress;
 use crate::generate::{MedsWriteOptions, Patients};
-use crate::io::atomic::AtomicFiles;
 use crate::io::parquet::ParquetWriteOptions;
+use serrate_core::internal::AtomicFiles;
 
 const EXAMPLES: &str = "\
 Examples:

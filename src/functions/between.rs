@@ -7,7 +7,7 @@ use arrow::compute::is_null;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails};
+use super::def::{Def, Facts, Fails};
 use super::doc::{Doc, Section};
 use super::example;
 use super::operators::{BatchOperand, as_booleans};
@@ -19,7 +19,6 @@ use serrate_core::internal::true_bits;
 
 pub(super) static BETWEEN: Def = Def {
     name: "ragged_between",
-    aliases: &[],
     arity: (3, 5),
     doc: Doc {
         section: Section::Index,
@@ -50,7 +49,8 @@ pub(super) static BETWEEN: Def = Def {
     plan,
     call,
     fails: Fails::UnequalLengths,
-    infix: None,
+    facts: Facts { shrinks: true, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 /// Indices of the compared values and of `closed` among the arguments.

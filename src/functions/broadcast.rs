@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, StructArray};
 use arrow::datatypes::{DataType, Field, Fields};
 
 use super::args::Call;
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::retyped_field;
@@ -17,7 +17,6 @@ use crate::kernels::coords;
 
 pub(super) static BROADCAST: Def = Def {
     name: "ragged_broadcast",
-    aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Structure,
@@ -57,8 +56,7 @@ pub(super) static BROADCAST: Def = Def {
         let how = parse_spread(call.text(2))?;
         call.lists(&broadcast::broadcast(&call.ragged(0)?, &call.ragged(1)?, how)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 fn parse_spread(text: Option<&str>) -> Result<Spread> {
@@ -73,7 +71,6 @@ fn parse_spread(text: Option<&str>) -> Result<Spread> {
 
 pub(super) static COORDS: Def = Def {
     name: "ragged_coords",
-    aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Structure,
@@ -99,8 +96,7 @@ pub(super) static COORDS: Def = Def {
         Ok(nullable(lists.plain_leaf(leaf)))
     },
     call: list_coordinates,
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 fn fields(axes: usize) -> Fields {

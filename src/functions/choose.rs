@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
@@ -21,7 +21,6 @@ use crate::kernels::select;
 
 pub(super) static WHERE: Def = Def {
     name: "ragged_where",
-    aliases: &[],
     arity: (3, 3),
     doc: Doc {
         section: Section::Elementwise,
@@ -61,8 +60,8 @@ pub(super) static WHERE: Def = Def {
         let (a, b) = (cast_argument(call, 1, &leaf)?, cast_argument(call, 2, &leaf)?);
         call.lists(&select::where_(&mask, a.operand(), b.operand())?)
     },
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts { instead_of: &["nullif"], ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 /// Returns the type of the chosen values: the type of the only list, or the common type of both.
@@ -152,7 +151,6 @@ fn cast_strictly(value: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
 
 pub(super) static FILL_NULL: Def = Def {
     name: "ragged_fill_null",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Elementwise,
@@ -193,8 +191,8 @@ pub(super) static FILL_NULL: Def = Def {
         let x = select::cast(&call.ragged(0)?, &leaf, false)?;
         call.lists(&select::fill_null(&x, cast_argument(call, 1, &leaf)?.operand())?)
     },
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts { instead_of: &["coalesce"], ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 macro_rules! casts {
@@ -202,7 +200,6 @@ macro_rules! casts {
         #[doc = concat!("`", $name, "(x, 'type')`.")]
         pub(super) static $id: Def = Def {
             name: $name,
-            aliases: &[],
             arity: (2, 2),
             doc: Doc {
                 section: Section::Elementwise,
@@ -236,8 +233,8 @@ macro_rules! casts {
                 let values = select::cast(&x, &to, $or_null).map_err(|e| without_place(&x, &to, e))?;
                 call.lists(&values)
             },
-            fails: Fails::Values,
-            infix: None,
+            facts: Facts { instead_of: if $or_null { &[] } else { &["trunc"] }, ..Facts::NONE },
+            ..Def::DEFAULTS
         };
     };
 }

@@ -10,7 +10,7 @@ use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, UInt32Type};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::file_cache::FileCache;
@@ -125,7 +125,6 @@ fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)>
 
 pub(super) static ENCODE: Def = Def {
     name: "ragged_encode",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Codes,
@@ -154,8 +153,8 @@ pub(super) static ENCODE: Def = Def {
         };
         call.lists(&x.with_leaves(tokens)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts::COMPARES,
+    ..Def::DEFAULTS
 };
 
 fn text_type() -> DataType {
@@ -164,7 +163,6 @@ fn text_type() -> DataType {
 
 pub(super) static DECODE: Def = Def {
     name: "ragged_decode",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Codes,
@@ -206,13 +204,11 @@ pub(super) static DECODE: Def = Def {
         let decoded = DictionaryArray::try_new(places, Arc::clone(&codes.texts))?;
         call.lists(&x.with_leaves(Arc::new(decoded))?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 pub(super) static DESCENDANTS: Def = Def {
     name: "descendants",
-    aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Codes,
@@ -276,6 +272,5 @@ pub(super) static DESCENDANTS: Def = Def {
         }
         Ok(Arc::new(out.finish()))
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };

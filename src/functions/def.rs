@@ -31,6 +31,64 @@ pub(crate) struct Def {
     /// The operator that column names show for a call, such as `>` in `val > 5`.
     pub(crate) infix: Option<&'static str>,
     pub(crate) fails: Fails,
+    /// Facts that rules of the planner ask for.
+    pub(crate) facts: Facts,
+}
+
+/// Facts about a function that rules of the planner ask for. [`NONE`](Self::NONE) is always right.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    /// The result has fewer values than the lists it is made of. `sql::pushdown::below_joins` then
+    /// computes it below a join.
+    pub(crate) shrinks: bool,
+    /// A call with one argument reads the values of a row, whatever lists they are in.
+    /// `sql::pushdown::flat_filters` then leaves out the inner lists of a filter below it.
+    pub(crate) whole_row: bool,
+    /// The part of its first argument that it reads. `sql::pushdown::lengths` skips values that nothing
+    /// reads.
+    pub(crate) reads: Reads,
+    /// It orders values or finds equal ones, which intervals cannot do. `sql::mends::times` then
+    /// refuses intervals.
+    pub(crate) compares: bool,
+    /// Scalar functions and aggregates in whose place it is used for lists, if they have other
+    /// names. `sql::statement::hints` suggests it for them.
+    pub(crate) instead_of: &'static [&'static str],
+}
+
+impl Facts {
+    pub(crate) const NONE: Self = Self {
+        shrinks: false,
+        whole_row: false,
+        reads: Reads::Values,
+        compares: false,
+        instead_of: &[],
+    };
+
+    /// The facts of a function that orders values or finds equal ones.
+    pub(crate) const COMPARES: Self = Self { compares: true, ..Self::NONE };
+
+    /// The facts of a reduction.
+    pub(crate) const REDUCES: Self = Self { shrinks: true, whole_row: true, ..Self::NONE };
+}
+
+/// The part of its first argument that a function reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reads {
+    Values,
+    /// The lengths of lists.
+    Lengths,
+    /// The lengths of lists and which values are NULL.
+    LengthsAndNulls,
+    /// Nothing: it moves or drops values, provided that all arguments but the first are literals.
+    /// Below a function that reads lengths, only the lengths of lists are read.
+    Structure,
+}
+
+impl Reads {
+    /// Whether it reads lengths and no values.
+    pub(crate) fn is_length(self) -> bool {
+        matches!(self, Self::Lengths | Self::LengthsAndNulls)
+    }
 }
 
 /// When a call can fail although planning has accepted the types of its arguments.
@@ -51,10 +109,23 @@ pub(crate) enum Fails {
 }
 
 impl Def {
-    /// Whether a call can fail for some values.
-    ///
-    /// `shapes` names, for each argument, the column that has the same list lengths, if known. `written`
-    /// is true if all arguments but the first are literals.
+    /// Holds for most definitions; name, documentation, type and computation are always
+    /// given.
+    pub(crate) const DEFAULTS: Self = Self {
+        name: "",
+        aliases: &[],
+        arity: (1, 1),
+        doc: Doc::EMPTY,
+        plan: |plan| Err(plan.refuse(0, "belongs to no function")),
+        call: |_| Err(Error::invalid("the function has no definition")),
+        infix: None,
+        fails: Fails::Values,
+        facts: Facts::NONE,
+    };
+
+    /// Whether a call can fail for some values. `shapes` names, for each argument, the column whose
+    /// list lengths it has, if known; `written` is true if all arguments but the first are
+    /// literals.
     pub(crate) fn can_fail(
         &self,
         types: &[DataType],

@@ -9,7 +9,7 @@ use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
 use super::choose::cast_scalar;
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
@@ -31,7 +31,6 @@ const SIDE: (&str, &str) = (
 
 pub(super) static DENSIFY: Def = Def {
     name: "densify",
-    aliases: &[],
     arity: (2, 4),
     doc: Doc {
         section: Section::Dense,
@@ -86,13 +85,11 @@ pub(super) static DENSIFY: Def = Def {
             densify::densify(&x, Some(&given_sizes(call)?), &options).map_err(name_limit)?;
         to_rows(call, &tensor)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 pub(super) static MASK: Def = Def {
     name: "densify_mask",
-    aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Dense,
@@ -110,13 +107,11 @@ pub(super) static MASK: Def = Def {
         let tensor = mask::mask(&call.ragged(0)?, axis, Some(&sizes), &dense_options(call, 2)?);
         to_rows(call, &tensor.map_err(name_limit)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 pub(super) static VALID: Def = Def {
     name: "densify_valid",
-    aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Dense,
@@ -146,8 +141,7 @@ pub(super) static VALID: Def = Def {
         let tensor = mask::validity_mask(&call.ragged(0)?, Some(&sizes), &dense_options(call, 2)?);
         to_rows(call, &tensor.map_err(name_limit)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
@@ -293,7 +287,6 @@ fn to_rows(call: &Call<'_>, tensor: &DenseTensor) -> Result<ArrayRef> {
 
 pub(super) static PAD: Def = Def {
     name: "ragged_pad",
-    aliases: &[],
     arity: (2, 4),
     doc: Doc {
         section: Section::Dense,
@@ -361,8 +354,7 @@ pub(super) static PAD: Def = Def {
         };
         call.lists(&pad::pad(&x, &row_sizes(call, x.axes().len())?, &options).map_err(name_limit)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 /// Returns the sizes of [`PAD`], one argument per axis.

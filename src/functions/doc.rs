@@ -102,6 +102,16 @@ pub(crate) struct Doc {
 }
 
 impl Doc {
+    pub(crate) const EMPTY: Self = Self {
+        section: Section::Shape,
+        description: "",
+        syntax: &[],
+        args: &[],
+        missing: "",
+        duckdb: "",
+        example: "",
+    };
+
     /// Returns the first sentence of the description, as a cell of a Markdown table.
     pub(crate) fn summary(&self) -> String {
         let end = self.description.find(". ").unwrap_or(self.description.len());

@@ -19,7 +19,7 @@ use datafusion::logical_expr::{
 };
 
 use super::args::{Call, Plan};
-use super::def::{ANY, Def, Fails, nullable};
+use super::def::{ANY, Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index;
@@ -45,7 +45,6 @@ const SUCH: &str = "'m'";
 
 pub(super) static GET: Def = Def {
     name: "dok_get",
-    aliases: &[],
     arity: (2, ANY),
     doc: Doc {
         section: Section::Sparse,
@@ -87,13 +86,11 @@ pub(super) static GET: Def = Def {
         let default = if call.len() > keys + 1 { Some(keys + 1) } else { None };
         look_up_rows(call, keys, default, |keys, default| get(&version, keys, default))
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 pub(super) static CONTAINS: Def = Def {
     name: "dok_contains",
-    aliases: &[],
     arity: (2, ANY),
     doc: Doc {
         section: Section::Sparse,
@@ -121,8 +118,7 @@ pub(super) static CONTAINS: Def = Def {
         let version = spec.load()?;
         look_up_rows(call, spec.keys()?.len(), None, |keys, _| contains(&version, keys))
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 fn planned_file(plan: &Plan<'_>) -> Result<Spec> {

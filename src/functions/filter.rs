@@ -4,7 +4,7 @@ use arrow::array::{Array, new_null_array};
 use arrow::datatypes::DataType;
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails};
+use super::def::{Def, Facts, Fails};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::{retyped_field, same_field};
@@ -18,7 +18,6 @@ const MASK: (&str, &str) = ("mask", "lists of booleans with the same lengths");
 
 pub(super) static FILTER: Def = Def {
     name: "ragged_filter",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Index,
@@ -35,12 +34,12 @@ pub(super) static FILTER: Def = Def {
     },
     call: |call| call.lists(&filter::filter(&call.ragged(0)?, &read_mask(call)?)?),
     fails: Fails::UnequalLengths,
-    infix: None,
+    facts: Facts { shrinks: true, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 pub(super) static COMPRESS: Def = Def {
     name: "ragged_compress",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Index,
@@ -57,7 +56,8 @@ pub(super) static COMPRESS: Def = Def {
     },
     call: |call| call.lists(&filter::compress(&call.ragged(0)?, &read_mask(call)?)?),
     fails: Fails::UnequalLengths,
-    infix: None,
+    facts: Facts { shrinks: true, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 /// Returns the lists of argument 0 after checking that argument 1 is a mask for them.

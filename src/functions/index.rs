@@ -7,14 +7,14 @@ use arrow::compute::can_cast_types;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{ANY, Def, Fails, nullable};
+use super::def::{ANY, Def, Facts, Fails, Reads, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
 use crate::error::Result;
 use crate::index::{Index, parse_index};
 use crate::kernels::index;
-use crate::kernels::search::{self, Side};
+use crate::kernels::search::{self, SearchSide};
 use crate::kernels::{RowArg, at};
 use serrate_core::internal::item_positions;
 
@@ -36,7 +36,6 @@ pub(super) fn retyped_field(plan: &Plan<'_>, data_type: DataType) -> Result<Fiel
 
 pub(super) static SLICE: Def = Def {
     name: "ragged_slice",
-    aliases: &[],
     arity: (3, 5),
     doc: Doc {
         section: Section::Index,
@@ -72,12 +71,12 @@ pub(super) static SLICE: Def = Def {
         call.lists(&index::slice(&call.ragged(0)?, axis, &start, &stop, &step)?)
     },
     fails: Fails::ComputedArguments,
-    infix: None,
+    facts: Facts { shrinks: true, reads: Reads::Structure, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 pub(super) static HEAD: Def = Def {
     name: "ragged_head",
-    aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Index,
@@ -94,12 +93,12 @@ pub(super) static HEAD: Def = Def {
         call.lists(&index::head(&call.ragged(0)?, axis, &call.row_arg(1)?)?)
     },
     fails: Fails::ComputedArguments,
-    infix: None,
+    facts: Facts { shrinks: true, reads: Reads::Structure, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 pub(super) static TAIL: Def = Def {
     name: "ragged_tail",
-    aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Index,
@@ -116,7 +115,8 @@ pub(super) static TAIL: Def = Def {
         call.lists(&index::tail(&call.ragged(0)?, axis, &call.row_arg(1)?)?)
     },
     fails: Fails::ComputedArguments,
-    infix: None,
+    facts: Facts { shrinks: true, reads: Reads::Structure, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 fn plan_ends(plan: &Plan<'_>) -> Result<FieldRef> {
@@ -127,7 +127,6 @@ fn plan_ends(plan: &Plan<'_>) -> Result<FieldRef> {
 
 pub(super) static GET: Def = Def {
     name: "ragged_get",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Index,
@@ -166,8 +165,7 @@ pub(super) static GET: Def = Def {
         let out = index::get(&call.ragged(0)?, &index)?;
         if out.axes().is_empty() { Ok(Arc::clone(out.leaves())) } else { call.lists(&out) }
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 /// Refuses an index list next to another one or to an integer, which numpy combines element by element.
@@ -204,7 +202,6 @@ fn kept_levels(index: &[Index], depth: usize) -> Vec<bool> {
 
 pub(super) static AT: Def = Def {
     name: "ragged_at",
-    aliases: &[],
     arity: (2, ANY),
     doc: Doc {
         section: Section::Index,
@@ -222,12 +219,11 @@ pub(super) static AT: Def = Def {
     },
     call: |call| at::at(&call.ragged(0)?, &row_args(call, 1)?, None),
     fails: Fails::Never,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 pub(super) static AT_OR: Def = Def {
     name: "ragged_at_or",
-    aliases: &[],
     arity: (3, ANY),
     doc: Doc {
         section: Section::Index,
@@ -269,7 +265,7 @@ pub(super) static AT_OR: Def = Def {
         }
     },
     fails: Fails::Never,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 fn check_coordinates(plan: &Plan<'_>, lists: &Lists, first: usize) -> Result<()> {
@@ -293,7 +289,6 @@ fn row_args(call: &Call<'_>, first: usize) -> Result<Vec<RowArg>> {
 
 pub(super) static SEARCHSORTED: Def = Def {
     name: "ragged_searchsorted",
-    aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Index,
@@ -359,14 +354,15 @@ pub(super) static SEARCHSORTED: Def = Def {
         }?;
         Ok(Arc::new(found))
     },
-    fails: Fails::UnequalLengths,
-    infix: None,
+    fails: Fails::Never,
+    facts: Facts::COMPARES,
+    ..Def::DEFAULTS
 };
 
-fn parse_side(text: Option<&str>) -> Result<Side> {
+fn parse_side(text: Option<&str>) -> Result<SearchSide> {
     match text {
-        None | Some("left") => Ok(Side::Left),
-        Some("right") => Ok(Side::Right),
+        None | Some("left") => Ok(SearchSide::Left),
+        Some("right") => Ok(SearchSide::Right),
         Some(other) => Err(crate::Error::invalid(format!(
             "ragged_searchsorted: the side must be 'left' or 'right', not {other:?}"
         ))),

@@ -10,7 +10,7 @@ use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
 use super::codes::codes_file;
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::file_cache::FileCache;
@@ -179,7 +179,6 @@ fn name_table(plan: &Plan<'_>, e: &Error) -> Error {
 
 pub(super) static LOOKUP: Def = Def {
     name: "ragged_lookup",
-    aliases: &[],
     arity: (4, 5),
     doc: Doc {
         section: Section::Codes,
@@ -210,13 +209,12 @@ pub(super) static LOOKUP: Def = Def {
         let table = read_table(call, 1)?;
         call.lists(&lookup::looked_up(&call.ragged(0)?, &table.keys, &table.values)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts::COMPARES,
+    ..Def::DEFAULTS
 };
 
 pub(super) static BIN: Def = Def {
     name: "ragged_bin",
-    aliases: &[],
     arity: (3, 6),
     doc: Doc {
         section: Section::Codes,
@@ -279,8 +277,8 @@ pub(super) static BIN: Def = Def {
         let table = read_table(call, 2)?;
         call.lists(&lookup::bins(&values, &call.ragged(1)?, &table.keys, table.cuts()?)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts::COMPARES,
+    ..Def::DEFAULTS
 };
 
 fn result_field(lists: &Lists, leaf: DataType) -> FieldRef {

@@ -4,7 +4,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::Plan;
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::RaggedArray;
@@ -21,6 +21,18 @@ const fn unary_fails(how: Unary) -> Fails {
     }
 }
 
+/// The names that SQL or DataFusion has for the function of a scalar, if they differ.
+const fn unary_facts(how: Unary) -> Facts {
+    let instead_of: &[&str] = match how {
+        Unary::Ceil => &["ceiling"],
+        Unary::IsNan => &["isnan"],
+        Unary::Log10 => &["log"],
+        Unary::Sign => &["signum"],
+        _ => &[],
+    };
+    Facts { instead_of, ..Facts::NONE }
+}
+
 macro_rules! math {
     ($id:ident, $how:expr, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
         math!($id, $how, $name, $description, $missing, $duckdb, X);
@@ -29,7 +41,6 @@ macro_rules! math {
         #[doc = concat!("`", $name, "(x)`.")]
         pub(super) static $id: Def = Def {
             name: $name,
-            aliases: &[],
             arity: (1, 1),
             doc: Doc {
                 section: Section::Elementwise,
@@ -43,7 +54,8 @@ macro_rules! math {
             plan: |plan| plan_unary(plan, $how),
             call: |call| call.lists(&compute_unary(&call.ragged(0)?, $how)?),
             fails: unary_fails($how),
-            infix: None,
+            facts: unary_facts($how),
+            ..Def::DEFAULTS
         };
     };
 }
@@ -140,7 +152,6 @@ math!(
 
 pub(super) static ROUND: Def = Def {
     name: "ragged_round",
-    aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Elementwise,
@@ -168,8 +179,7 @@ pub(super) static ROUND: Def = Def {
         let digits = call.integer(1).and_then(|n| i32::try_from(n).ok()).unwrap_or_default();
         call.lists(&compute_unary(&call.ragged(0)?, Unary::Round(digits))?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {

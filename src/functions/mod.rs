@@ -64,7 +64,8 @@ use datafusion::prelude::SessionContext;
 pub(crate) use aggregate::{SUM_STATE, exact_deviation, exact_floats, exact_mean, float_extremes};
 pub(crate) use chain::is_chain;
 pub(crate) use codes::codes_file;
-use def::{Def, RaggedUdf};
+pub(crate) use def::Reads;
+use def::{Def, Facts, Fails, RaggedUdf};
 use doc::Section;
 #[cfg(feature = "cli")]
 pub(crate) use doc::wrap_words;
@@ -81,7 +82,6 @@ pub(crate) use planner::{
     FILTER, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant, plans_predicates,
 };
 pub(crate) use scalar::scalar_functions;
-pub(crate) use shape::{LENGTHS_ONLY, STRUCTURE_ONLY};
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
 pub(crate) use unsigned::{is_for_signed, signed_windows, takes_unsigned};
 
@@ -133,6 +133,7 @@ static DEFS: &[&Def] = &[
     &reduce::FIRST,
     &reduce::LAST,
     &reduce::NUNIQUE,
+    &reduce::MODE,
     &operators::ANY,
     &operators::ALL,
     &running::CUMSUM,
@@ -234,6 +235,36 @@ pub(crate) fn definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 
+/// Returns the facts about a function for rules of the planner; none for functions that are not
+/// ours.
+pub(crate) fn facts_of(function: &ScalarUDF) -> &'static Facts {
+    definition(function).map_or(&Facts::NONE, |def| &def.facts)
+}
+
+/// Returns what a function reads of the lists of its first argument. It knows the functions of
+/// DataFusion that read only lengths or move values as well.
+pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
+    match function.name() {
+        "array_length" | "cardinality" => Reads::Lengths,
+        "array_slice" => Reads::Structure,
+        _ => facts_of(function).reads,
+    }
+}
+
+/// Returns our function that does for the values of a list what a scalar function or an aggregate
+/// does.
+pub(crate) fn for_lists(name: &str) -> Option<&'static str> {
+    let named = |def: &&&Def| def.name.strip_prefix("ragged_") == Some(name);
+    let of = DEFS.iter().find(|def| def.facts.instead_of.contains(&name));
+    of.or_else(|| DEFS.iter().find(named)).map(|def| def.name)
+}
+
+/// Whether no call of a function fails, whatever the values.
+#[doc(hidden)]
+pub fn is_total(name: &str) -> bool {
+    DEFS.iter().any(|def| def.name == name && def.fails == Fails::Never)
+}
+
 pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
 }
@@ -266,6 +297,13 @@ pub(crate) fn higher_order(name: &str) -> Option<&'static Arc<HigherOrderUDF>> {
 pub(crate) fn arity(name: &str) -> Option<(usize, usize)> {
     let scalar = DEFS.iter().find(|d| d.name == name).map(|d| d.arity);
     scalar.or_else(|| aggregate::arity(name))
+}
+
+/// Returns the first way to call a scalar function, as its documentation writes it.
+#[cfg(test)]
+pub(crate) fn first_syntax(name: &str) -> Option<&'static str> {
+    let def = DEFS.iter().find(|def| def.name == name)?;
+    def.doc.syntax.first().copied()
 }
 
 /// Returns all scalar functions.

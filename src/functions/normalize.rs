@@ -5,7 +5,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::RaggedArray;
@@ -28,7 +28,6 @@ macro_rules! scaled {
         #[doc = concat!("`", $name, "(x [, axis])`.")]
         pub(super) static $id: Def = Def {
             name: $name,
-            aliases: &[],
             arity: (1, 2),
             doc: Doc {
                 section: Section::Elementwise,
@@ -41,8 +40,7 @@ macro_rules! scaled {
             },
             plan: plan_scaled,
             call: |call| call.lists(&$kernel(&read_floats(call)?, call_axis(call))?),
-            fails: Fails::Values,
-            infix: None,
+            ..Def::DEFAULTS
         };
     };
 }
@@ -64,7 +62,6 @@ scaled!(
 
 pub(super) static NORMALIZE: Def = Def {
     name: "ragged_normalize",
-    aliases: &[],
     arity: (1, 3),
     doc: Doc {
         section: Section::Elementwise,
@@ -100,8 +97,7 @@ pub(super) static NORMALIZE: Def = Def {
         let p = call.constant(2).and_then(norm_order).unwrap_or(2.0);
         call.lists(&normalize::normalize(&read_floats(call)?, call_axis(call), p, 1e-12)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 /// Returns the order of a norm. NULL means 2.

@@ -5,7 +5,7 @@ use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
@@ -28,7 +28,6 @@ macro_rules! operator {
         #[doc = concat!("`", $name, "(a, b)`.")]
         pub(super) static $id: Def = Def {
             name: $name,
-            aliases: &[],
             arity: (2, 2),
             doc: Doc {
                 section: Section::Elementwise,
@@ -43,6 +42,7 @@ macro_rules! operator {
             call: |call| compute_operator(call, $op),
             fails: operator_fails($op),
             infix: Some($infix),
+            ..Def::DEFAULTS
         };
     };
 }
@@ -184,7 +184,6 @@ operator!(
 
 pub(super) static POW: Def = Def {
     name: "ragged_pow",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Elementwise,
@@ -197,13 +196,12 @@ pub(super) static POW: Def = Def {
     },
     plan: |plan| plan_operator(plan, Op::Pow),
     call: |call| compute_operator(call, Op::Pow),
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts { instead_of: &["power"], ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 pub(super) static MINIMUM: Def = Def {
     name: "ragged_minimum",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Elementwise,
@@ -216,13 +214,12 @@ pub(super) static MINIMUM: Def = Def {
     },
     plan: |plan| plan_operator(plan, Op::Minimum),
     call: |call| compute_operator(call, Op::Minimum),
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts { instead_of: &["least"], ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 pub(super) static MAXIMUM: Def = Def {
     name: "ragged_maximum",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Elementwise,
@@ -235,13 +232,12 @@ pub(super) static MAXIMUM: Def = Def {
     },
     plan: |plan| plan_operator(plan, Op::Maximum),
     call: |call| compute_operator(call, Op::Maximum),
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts { instead_of: &["greatest"], ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 pub(super) static XOR: Def = Def {
     name: "ragged_xor",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Elementwise,
@@ -254,8 +250,7 @@ pub(super) static XOR: Def = Def {
     },
     plan: |plan| plan_operator(plan, Op::Xor),
     call: |call| compute_operator(call, Op::Xor),
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 fn is_list(data_type: &DataType) -> bool {
@@ -402,7 +397,6 @@ pub(super) fn as_booleans(mask: &RaggedArray) -> Result<RaggedArray> {
 
 pub(super) static NEG: Def = Def {
     name: "ragged_neg",
-    aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Elementwise,
@@ -428,13 +422,11 @@ pub(super) static NEG: Def = Def {
         Ok(nullable(lists.plain_leaf(leaf.clone())))
     },
     call: |call| call.lists(&elementwise::neg(&call.ragged(0)?)?),
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 pub(super) static NOT: Def = Def {
     name: "ragged_not",
-    aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Elementwise,
@@ -448,7 +440,7 @@ pub(super) static NOT: Def = Def {
     plan: |plan| Ok(nullable(plan.boolean_lists(0)?.plain_leaf(DataType::Boolean))),
     call: |call| call.lists(&elementwise::not(&as_booleans(&call.ragged(0)?)?)?),
     fails: Fails::Never,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 const MASK_ARGS: &[(&str, &str)] = &[
@@ -461,7 +453,6 @@ const MASK_ARGS: &[(&str, &str)] = &[
 
 pub(super) static ANY: Def = Def {
     name: "ragged_any",
-    aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Reduce,
@@ -475,12 +466,12 @@ pub(super) static ANY: Def = Def {
     plan: plan_quantifier,
     call: |call| compute_quantifier(call, Reduction::Any),
     fails: Fails::Never,
-    infix: None,
+    facts: Facts { instead_of: &["bool_or"], ..Facts::REDUCES },
+    ..Def::DEFAULTS
 };
 
 pub(super) static ALL: Def = Def {
     name: "ragged_all",
-    aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Reduce,
@@ -494,7 +485,8 @@ pub(super) static ALL: Def = Def {
     plan: plan_quantifier,
     call: |call| compute_quantifier(call, Reduction::All),
     fails: Fails::Never,
-    infix: None,
+    facts: Facts { instead_of: &["bool_and"], ..Facts::REDUCES },
+    ..Def::DEFAULTS
 };
 
 fn plan_quantifier(plan: &Plan<'_>) -> Result<FieldRef> {

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::list_depth;
@@ -29,12 +29,25 @@ const fn reduction_fails(how: Reduction) -> Fails {
     }
 }
 
+const fn reduction_facts(how: Reduction) -> Facts {
+    use Reduction::{ArgMax, ArgMin, First, Last, Max, Mean, Median, Min, Mode, Nunique, Std, Var};
+    let instead_of: &[&str] = match how {
+        First => &["first_value"],
+        Last => &["last_value"],
+        Mean => &["avg"],
+        Std { .. } => &["stddev", "stddev_pop", "stddev_samp"],
+        Var { .. } => &["var_pop", "var_samp", "var_sample", "var_population"],
+        _ => &[],
+    };
+    let compares = matches!(how, ArgMax | ArgMin | Max | Median | Min | Mode | Nunique);
+    Facts { compares, instead_of, ..Facts::REDUCES }
+}
+
 macro_rules! reduction {
     ($id:ident, $how:expr, $name:literal, $description:literal, $missing:literal, $duckdb:literal) => {
         #[doc = concat!("`", $name, "(x [, axis])`.")]
         pub(super) static $id: Def = Def {
             name: $name,
-            aliases: &[],
             arity: (1, 2),
             doc: Doc {
                 section: Section::Reduce,
@@ -48,7 +61,8 @@ macro_rules! reduction {
             plan: |plan| plan_reduction(plan, $how),
             call: |call| compute_reduction(call, $how),
             fails: reduction_fails($how),
-            infix: None,
+            facts: reduction_facts($how),
+            ..Def::DEFAULTS
         };
     };
 }
@@ -143,12 +157,20 @@ reduction!(
     "`list_unique(flatten(x))`."
 );
 
+reduction!(
+    MODE,
+    Reduction::Mode,
+    "ragged_mode",
+    "Returns the most frequent value of numbers, booleans, dates, times or strings, in their type; the smallest if several are equally frequent.",
+    "NULL values are skipped. The result is NULL if there are no values. All NaN are one value, which is greater than any number, and 0.0 equals -0.0.",
+    "`list_mode(flatten(x))`, `list_transform(x, lambda v: list_mode(v))`; of several, it returns the first."
+);
+
 macro_rules! spread {
     ($id:ident, $how:ident, $name:literal, $description:literal, $duckdb:literal) => {
         #[doc = concat!("`", $name, "(x [, axis [, ddof]])`.")]
         pub(super) static $id: Def = Def {
             name: $name,
-            aliases: &[],
             arity: (1, 3),
             doc: Doc {
                 section: Section::Reduce,
@@ -172,7 +194,8 @@ macro_rules! spread {
                 compute_reduction(call, Reduction::$how { ddof })
             },
             fails: Fails::Never,
-            infix: None,
+            facts: reduction_facts(Reduction::$how { ddof: 1 }),
+            ..Def::DEFAULTS
         };
     };
 }
@@ -201,7 +224,6 @@ fn parse_ddof(plan: &Plan<'_>) -> Result<u32> {
 
 pub(super) static QUANTILE: Def = Def {
     name: "ragged_quantile",
-    aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Reduce,
@@ -250,8 +272,11 @@ pub(super) static QUANTILE: Def = Def {
             _ => Err(Error::invalid("ragged_quantile: q must be a literal, such as 0.5")),
         }
     },
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts {
+        instead_of: &["percentile_cont", "quantile_cont", "approx_percentile_cont"],
+        ..Facts::COMPARES
+    },
+    ..Def::DEFAULTS
 };
 
 /// Returns the requested quantiles, and whether they were given as a list.

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::ScalarValue;
 
 use super::args::Plan;
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, Fails, Reads, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::retyped_field;
@@ -17,7 +17,6 @@ use crate::kernels::reshape;
 
 pub(super) static FLATTEN: Def = Def {
     name: "ragged_flatten",
-    aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Shape,
@@ -57,14 +56,14 @@ pub(super) static FLATTEN: Def = Def {
         })
     },
     fails: Fails::Never,
-    infix: None,
+    facts: Facts { whole_row: true, reads: Reads::Structure, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 const X: (&str, &str) = ("x", "a list of any depth: List, LargeList or FixedSizeList");
 
 pub(super) static SQUEEZE: Def = Def {
     name: "ragged_squeeze",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Shape,
@@ -92,13 +91,12 @@ pub(super) static SQUEEZE: Def = Def {
         let out = reshape::squeeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?;
         if out.axes().is_empty() { Ok(Arc::clone(out.leaves())) } else { call.lists(&out) }
     },
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts { reads: Reads::Structure, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 pub(super) static UNSQUEEZE: Def = Def {
     name: "ragged_unsqueeze",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Shape,
@@ -121,7 +119,8 @@ pub(super) static UNSQUEEZE: Def = Def {
     },
     call: |call| call.lists(&reshape::unsqueeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?),
     fails: Fails::Never,
-    infix: None,
+    facts: Facts { reads: Reads::Structure, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 fn new_axis(plan: &Plan<'_>, ndim: usize) -> Result<usize> {
@@ -137,7 +136,6 @@ fn new_axis(plan: &Plan<'_>, ndim: usize) -> Result<usize> {
 
 pub(super) static RESHAPE: Def = Def {
     name: "ragged_reshape",
-    aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Shape,
@@ -177,8 +175,7 @@ pub(super) static RESHAPE: Def = Def {
         let axis = call.integer(2).unwrap_or(1);
         call.lists(&reshape::reshape(&call.ragged(0)?, axis, &sizes)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 pub(super) fn literal_sizes(value: &ScalarValue) -> Option<Vec<i64>> {

@@ -4,7 +4,7 @@ use arrow::datatypes::FieldRef;
 
 use super::args::Plan;
 use super::choose::cast_scalar;
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::retyped_field;
@@ -25,7 +25,6 @@ macro_rules! cumulative {
         #[doc = concat!("`", $name, "(x [, axis])`.")]
         pub(super) static $id: Def = Def {
             name: $name,
-            aliases: &[],
             arity: (1, 2),
             doc: Doc {
                 section: Section::Running,
@@ -52,8 +51,11 @@ macro_rules! cumulative {
                 }
                 call.lists(&running::running(&x, Running::$how, axis)?)
             },
-            fails: Fails::Values,
-            infix: None,
+            facts: Facts {
+                compares: matches!(Running::$how, Running::Max | Running::Min),
+                ..Facts::NONE
+            },
+            ..Def::DEFAULTS
         };
     };
 }
@@ -97,7 +99,6 @@ fn refuse_leaf(plan: &Plan<'_>, lists: &Lists) -> crate::Error {
 
 pub(super) static DIFF: Def = Def {
     name: "ragged_diff",
-    aliases: &[],
     arity: (1, 3),
     doc: Doc {
         section: Section::Running,
@@ -126,13 +127,11 @@ pub(super) static DIFF: Def = Def {
         let (n, axis) = (call.integer(1).unwrap_or(1), call.integer(2).unwrap_or(-1));
         call.lists(&running::diff(&call.ragged(0)?, n, axis)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 pub(super) static SHIFT: Def = Def {
     name: "ragged_shift",
-    aliases: &[],
     arity: (2, 4),
     doc: Doc {
         section: Section::Running,
@@ -180,8 +179,8 @@ pub(super) static SHIFT: Def = Def {
         };
         call.lists(&running::shift(&x, n, fill.as_ref(), axis)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts { instead_of: &["lag", "lead"], ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 macro_rules! filled {
@@ -189,7 +188,6 @@ macro_rules! filled {
         #[doc = concat!("`", $name, "(x [, axis])`.")]
         pub(super) static $id: Def = Def {
             name: $name,
-            aliases: &[],
             arity: (1, 2),
             doc: Doc {
                 section: Section::Running,
@@ -202,8 +200,7 @@ macro_rules! filled {
             },
             plan: plan_filling,
             call: |call| call.lists(&$kernel(&call.ragged(0)?, call.integer(1).unwrap_or(-1))?),
-            fails: Fails::Values,
-            infix: None,
+            ..Def::DEFAULTS
         };
     };
 }

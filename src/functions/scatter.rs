@@ -5,7 +5,7 @@ use arrow::datatypes::DataType;
 
 use super::args::Call;
 use super::choose::check_fits;
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::same_field;
@@ -24,7 +24,6 @@ const INDICES: (&str, &str) = (
 
 pub(super) static SCATTER: Def = Def {
     name: "ragged_scatter",
-    aliases: &[],
     arity: (3, 3),
     doc: Doc {
         section: Section::Index,
@@ -84,8 +83,7 @@ pub(super) static SCATTER: Def = Def {
         let values = cast_whole(call, &values, x.leaf_type())?;
         call.lists(&scatter::scatter(&x, &at, &values, Duplicates::Last)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 /// Casts values to another type. A fraction written to integers is refused, not truncated.
@@ -106,7 +104,6 @@ fn cast_whole(call: &Call<'_>, values: &RaggedArray, to: &DataType) -> Result<Ra
 
 pub(super) static INDICES_FROM_MASK: Def = Def {
     name: "ragged_indices_from_mask",
-    aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Index,
@@ -119,13 +116,11 @@ pub(super) static INDICES_FROM_MASK: Def = Def {
     },
     plan: |plan| wrap_leaf(&plan.boolean_lists(0)?, DataType::Int64),
     call: |call| call.lists(&indices::indices_from_mask(&as_booleans(&call.ragged(0)?)?)?),
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 pub(super) static MASK_FROM_INDICES: Def = Def {
     name: "ragged_mask_from_indices",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Index,
@@ -154,6 +149,5 @@ pub(super) static MASK_FROM_INDICES: Def = Def {
         let sizes = count(call, 1)?;
         call.lists(&indices::mask_from_indices(&read_integers(call, 0)?, Count::Each(&sizes))?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };

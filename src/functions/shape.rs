@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::datatypes::DataType;
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, Fails, Reads, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::{list_depth, list_of};
@@ -20,33 +20,8 @@ const AXIS: (&str, &str) = (
     "an axis, a literal: 1 is the outermost list of a row, -1 the innermost; 0, the rows, is refused",
 );
 
-/// Functions that read the lengths of lists but no values. [`COUNT`] also reads which values are NULL.
-pub(crate) const LENGTHS_ONLY: [&str; 7] = [
-    "array_length",
-    "cardinality",
-    "ragged_count",
-    "ragged_lengths",
-    "ragged_max_shape",
-    "ragged_ndim",
-    "ragged_shape",
-];
-
-/// Functions that rearrange or drop values without reading them, if all arguments but the first are
-/// literals. As arguments of [`LENGTHS_ONLY`], they read only the lengths of lists.
-pub(crate) const STRUCTURE_ONLY: [&str; 8] = [
-    "array_slice",
-    "ragged_flatten",
-    "ragged_head",
-    "ragged_reverse",
-    "ragged_slice",
-    "ragged_squeeze",
-    "ragged_tail",
-    "ragged_unsqueeze",
-];
-
 pub(super) static NDIM: Def = Def {
     name: "ragged_ndim",
-    aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Shape,
@@ -67,12 +42,12 @@ pub(super) static NDIM: Def = Def {
         Ok(Arc::new(Int64Array::new(vec![axes; x.len()].into(), x.logical_nulls())))
     },
     fails: Fails::Never,
-    infix: None,
+    facts: Facts { reads: Reads::Lengths, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 pub(super) static SHAPE: Def = Def {
     name: "ragged_shape",
-    aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Shape,
@@ -86,12 +61,12 @@ pub(super) static SHAPE: Def = Def {
     plan: plan_shape,
     call: |call| call.lists(&shape::row_shapes(&call.ragged(0)?)?),
     fails: Fails::Never,
-    infix: None,
+    facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 pub(super) static MAX_SHAPE: Def = Def {
     name: "ragged_max_shape",
-    aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Shape,
@@ -105,7 +80,8 @@ pub(super) static MAX_SHAPE: Def = Def {
     plan: plan_shape,
     call: |call| call.lists(&shape::row_max_shapes(&call.ragged(0)?)?),
     fails: Fails::Never,
-    infix: None,
+    facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 fn plan_shape(plan: &Plan<'_>) -> Result<arrow::datatypes::FieldRef> {
@@ -115,7 +91,6 @@ fn plan_shape(plan: &Plan<'_>) -> Result<arrow::datatypes::FieldRef> {
 
 pub(super) static LENGTHS: Def = Def {
     name: "ragged_lengths",
-    aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Shape,
@@ -136,12 +111,12 @@ pub(super) static LENGTHS: Def = Def {
         call.lists(&shape::lengths(&call.ragged(0)?, axis)?)
     },
     fails: Fails::Never,
-    infix: None,
+    facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 pub(super) static COUNT: Def = Def {
     name: "ragged_count",
-    aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Shape,
@@ -162,7 +137,8 @@ pub(super) static COUNT: Def = Def {
     },
     call: count,
     fails: Fails::Never,
-    infix: None,
+    facts: Facts { whole_row: true, reads: Reads::LengthsAndNulls, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 fn count(call: &Call<'_>) -> Result<ArrayRef> {

@@ -4,7 +4,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::{retyped_field, same_field};
@@ -19,7 +19,6 @@ const ORDER: (&str, &str) = (
 
 pub(super) static SORT: Def = Def {
     name: "ragged_sort",
-    aliases: &[],
     arity: (1, 3),
     doc: Doc {
         section: Section::Running,
@@ -68,8 +67,8 @@ pub(super) static SORT: Def = Def {
             Some(by) => sort::sort_by(&x, &call.ragged(by)?, order)?,
         })
     },
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts::COMPARES,
+    ..Def::DEFAULTS
 };
 
 fn locate_arguments(
@@ -136,7 +135,6 @@ macro_rules! positions {
         #[doc = concat!("`", $name, "(x [, order])`.")]
         pub(super) static $id: Def = Def {
             name: $name,
-            aliases: &[],
             arity: (1, 2),
             doc: Doc {
                 section: Section::Running,
@@ -152,8 +150,8 @@ macro_rules! positions {
                 let order = parse_order(call.text(1)).unwrap_or_default();
                 call.lists(&$kernel(&call.ragged(0)?, order)?)
             },
-            fails: Fails::Values,
-            infix: None,
+            facts: Facts::COMPARES,
+            ..Def::DEFAULTS
         };
     };
 }
@@ -184,7 +182,6 @@ fn plan_positions(plan: &Plan<'_>) -> Result<FieldRef> {
 
 pub(super) static UNIQUE: Def = Def {
     name: "ragged_unique",
-    aliases: &[],
     arity: (1, 1),
     doc: Doc {
         section: Section::Running,
@@ -201,8 +198,8 @@ pub(super) static UNIQUE: Def = Def {
         retyped_field(plan, lists.open())
     },
     call: unique_values,
-    fails: Fails::Values,
-    infix: None,
+    facts: Facts::COMPARES,
+    ..Def::DEFAULTS
 };
 
 fn unique_values(call: &Call<'_>) -> Result<ArrayRef> {

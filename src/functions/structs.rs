@@ -8,7 +8,7 @@ use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 
 use super::args::{Call, Plan};
-use super::def::{ANY, Def, Fails, nullable};
+use super::def::{ANY, Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 
 pub(super) static ZIP: Def = Def {
     name: "ragged_zip",
-    aliases: &[],
     arity: (2, ANY),
     doc: Doc {
         section: Section::Structure,
@@ -39,8 +38,7 @@ pub(super) static ZIP: Def = Def {
         Ok(nullable(shared.plain().outer(shared.depth(), DataType::Struct(fields))))
     },
     call: zip_lists,
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
@@ -126,7 +124,6 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
 
 pub(super) static UNZIP: Def = Def {
     name: "ragged_unzip",
-    aliases: &[],
     arity: (1, ANY),
     doc: Doc {
         section: Section::Structure,
@@ -164,8 +161,7 @@ pub(super) static UNZIP: Def = Def {
         Ok(Arc::new(nullable(out).as_ref().clone().with_metadata(metadata)))
     },
     call: unzip_field,
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 fn field_lists_type(lists: &Lists, field: &Field) -> DataType {

@@ -4,7 +4,7 @@ use arrow::array::new_null_array;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, Fails, Reads, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::same_field;
@@ -61,8 +61,7 @@ pub(super) static TAKE: Def = Def {
         }
         call.lists(&take::take(&x, &read_integers(call, 1)?)?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Lists> {
@@ -86,7 +85,6 @@ pub(super) fn read_integers(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
 
 pub(super) static REVERSE: Def = Def {
     name: "ragged_reverse",
-    aliases: &[],
     arity: (1, 2),
     doc: Doc {
         section: Section::Index,
@@ -109,12 +107,12 @@ pub(super) static REVERSE: Def = Def {
     },
     call: |call| call.lists(&take::reverse(&call.ragged(0)?, call.integer(1).unwrap_or(1))?),
     fails: Fails::Never,
-    infix: None,
+    facts: Facts { reads: Reads::Structure, ..Facts::NONE },
+    ..Def::DEFAULTS
 };
 
 pub(super) static REPEAT: Def = Def {
     name: "ragged_repeat",
-    aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Index,
@@ -143,8 +141,7 @@ pub(super) static REPEAT: Def = Def {
         let n = count(call, 1)?;
         call.lists(&repeat::repeat(&call.ragged(0)?, axis, Count::Each(&n))?)
     },
-    fails: Fails::Values,
-    infix: None,
+    ..Def::DEFAULTS
 };
 
 /// Checks that an argument counts elements: an integer, or lists of integers of at most `levels` levels.

@@ -7,7 +7,7 @@ use arrow::compute::{cast, concat};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::{ListKind, RaggedArray, list_kind};
@@ -26,7 +26,6 @@ macro_rules! text_test {
         #[doc = concat!("`", $name, "(x, text)`.")]
         pub(super) static $id: Def = Def {
             name: $name,
-            aliases: &[],
             arity: (2, 2),
             doc: Doc {
                 section: Section::Codes,
@@ -41,6 +40,7 @@ macro_rules! text_test {
             call: |call| compute_test(call, |text, _| $test(text)),
             fails: Fails::UnequalLengths,
             infix: $infix,
+            ..Def::DEFAULTS
         };
     };
 }
@@ -78,7 +78,6 @@ text_test!(
 
 pub(super) static MATCHES: Def = Def {
     name: "ragged_matches",
-    aliases: &[],
     arity: (2, 3),
     doc: Doc {
         section: Section::Codes,
@@ -109,6 +108,7 @@ pub(super) static MATCHES: Def = Def {
     call: |call| compute_test(call, |pattern, flags| TextTest::Matches { pattern, flags }),
     fails: Fails::ComputedArguments,
     infix: Some("~"),
+    ..Def::DEFAULTS
 };
 
 fn plan_test(
@@ -187,7 +187,6 @@ fn by_run(
 
 pub(super) static ISIN: Def = Def {
     name: "ragged_isin",
-    aliases: &[],
     arity: (2, 2),
     doc: Doc {
         section: Section::Codes,
@@ -233,7 +232,8 @@ pub(super) static ISIN: Def = Def {
         call.lists(&by_run(call, &x, answers)?)
     },
     fails: Fails::Never,
-    infix: None,
+    facts: Facts::COMPARES,
+    ..Def::DEFAULTS
 };
 
 fn values(list: &ArrayRef) -> Result<Option<ArrayRef>> {

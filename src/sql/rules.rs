@@ -1,4 +1,5 @@
-//! The optimizer rules of a session, in order.
+//! The rules of a session in one ordered list: what each is for, what it works around, and when it
+//! can go.
 //!
 //! There are three kinds. Rules that work around a fault of DataFusion and rules that keep source order
 //! always run. Rules that speed up queries are [`Switched`]: each has a setting `serrate.rule.NAME`, and
@@ -10,7 +11,8 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
+use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -18,17 +20,33 @@ use crate::config::SerrateOptions;
 use crate::sql::exec::guard::NamedFiles;
 use crate::sql::exec::stack::DeepStacks;
 use crate::sql::exec::yielding::YieldingJoins;
+use crate::sql::mends::changes::PlainChanges;
+use crate::sql::mends::computed_lists::ComputedLists;
 use crate::sql::mends::conditions::{LazyConditions, PushDownFree};
+use crate::sql::mends::decimals::StableDecimals;
+use crate::sql::mends::dependencies::UnnestDependencies;
+use crate::sql::mends::duration_windows::DurationWindows;
+use crate::sql::mends::empty_queries::EmptyQueries;
 use crate::sql::mends::equations::PlainEquations;
 use crate::sql::mends::float_keys::{ConstantFloatKeys, FloatKeys};
 use crate::sql::mends::guarded_rules::GuardedRule;
 use crate::sql::mends::lambdas::LambdaParameters;
 use crate::sql::mends::limits::OpaqueLimits;
 use crate::sql::mends::merge_joins::MergeJoinFilters;
+use crate::sql::mends::multisets::CountedSets;
+use crate::sql::mends::nested_order::NestedOrder;
+use crate::sql::mends::query_values::QueryValues;
+use crate::sql::mends::rows_in::RowsIn;
 use crate::sql::mends::scan_order::OrderedScanLimits;
+use crate::sql::mends::similar::SimilarPatterns;
 use crate::sql::mends::sort_lists::SortLists;
 use crate::sql::mends::sorts::{LostConstants, MissingSorts, UnorderedKeys};
+use crate::sql::mends::subqueries::ThreeValuedIn;
+use crate::sql::mends::texts::OneText;
+use crate::sql::mends::times::ExactTimes;
 use crate::sql::mends::topk::WholeFloatGroups;
+use crate::sql::mends::unions::FlatUnions;
+use crate::sql::mends::window_keys::WindowKeys;
 use crate::sql::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
 use crate::sql::pushdown::batches::LeafBatches;
 use crate::sql::pushdown::below_joins::BelowJoins;
@@ -38,94 +56,479 @@ use crate::sql::pushdown::lengths::{LengthsBelow, LengthsIntoScan};
 use crate::sql::pushdown::partitions::LeafPartitions;
 use crate::sql::sources::asof::{AsOfOrder, AsOfProjections};
 use crate::sql::sources::parquet::ParquetLists;
+use crate::sql::statement::FromAlone;
+use crate::sql::statement::hints::ListHints;
 
+pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// Removes logical rules of DataFusion that make valid statements fail.
-///
-/// `eliminate_group_by_constant` of DataFusion 55 drops `CAST(id AS VARCHAR)` next to `id` from a GROUP
-/// BY and builds a projection in which both have one name, which DataFusion refuses. The rule is only an
-/// optimization. Keep it once `stock_grouping_by_a_cast_still_fails` in `tests/sql/planning.rs` fails.
-pub(in crate::sql) fn remove_logical_rules(rules: &mut Vec<LogicalRule>) {
-    rules.retain(|rule| rule.name() != "eliminate_group_by_constant");
+/// A rule of a session, and why it is there.
+#[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
+struct Rule {
+    step: Step,
+    /// The fault without it.
+    without: &'static str,
+    /// Numbers of issues and pull requests of `apache/datafusion` about what it works around.
+    upstream: &'static [u32],
+    until: Until,
 }
 
-/// Adds rules that evaluate conditions that can fail only for the rows for which the query does.
-pub(in crate::sql) fn guard_logical_rules(rules: &mut Vec<LogicalRule>) {
+/// When a rule runs.
+#[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
+enum Step {
+    /// Analyzer rule, before all others.
+    FirstOfAll(fn() -> TypeRule),
+    /// Analyzer rule, before type coercion.
+    BeforeCoercion(fn() -> TypeRule),
+    /// Analyzer rule, after DataFusion's.
+    AfterCoercion(fn() -> TypeRule),
+    /// Logical rule, before DataFusion's.
+    FirstLogical(fn() -> LogicalRule),
+    /// Logical rule of DataFusion that does not run.
+    WithoutLogical(&'static str),
+    /// Something around every logical rule of DataFusion.
+    AroundLogical(&'static str),
+    /// Logical rule, after DataFusion's.
+    LastLogical(fn() -> LogicalRule),
+    /// Physical rule, before DataFusion's.
+    FirstPhysical(fn() -> PhysicalRule),
+    /// Physical rule, after a certain rule of DataFusion.
+    AfterPhysical(&'static str, fn() -> PhysicalRule),
+    /// Physical rule, before a certain rule of DataFusion.
+    BeforePhysical(&'static str, fn() -> PhysicalRule),
+    /// Something around every physical rule of DataFusion.
+    AroundPhysical(&'static str),
+    /// Physical rule, after DataFusion's.
+    LastPhysical(fn() -> PhysicalRule),
+}
+
+/// When a rule can go.
+#[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
+enum Until {
+    /// When this test fails: DataFusion is right then.
+    Fails(&'static str),
+    /// When this test passes without it.
+    Passes(&'static str),
+    /// Never: it speeds up queries, and the setting `serrate.rule.NAME` switches it off.
+    Speed,
+    /// Never: it is a feature, which DataFusion does not have.
+    Feature,
+}
+
+/// All rules of a session, in the order in which they run. `docs/internals/sql.md` has it as a
+/// table.
+static RULES: &[Rule] = &[
+    Rule {
+        // After type coercion, the original expressions are lost.
+        step: Step::FirstOfAll(|| Arc::new(ListHints)),
+        without: "errors of operators on lists do not say what to write",
+        upstream: &[],
+        until: Until::Feature,
+    },
+    Rule {
+        step: Step::BeforeCoercion(|| Arc::new(RowsIn)),
+        without: "`(a, b) IN (SELECT x, y ..)` is refused",
+        upstream: &[19857],
+        until: Until::Feature,
+    },
+    Rule {
+        step: Step::BeforeCoercion(|| Arc::new(ExactTimes)),
+        without: "timestamps far from 1970 overflow, durations and intervals compare wrongly",
+        upstream: &[22756],
+        until: Until::Fails("stock_functions_still_work_in_nanoseconds"),
+    },
+    Rule {
+        step: Step::BeforeCoercion(|| Arc::new(OneText)),
+        without: "LIKE of a dictionary with a column of strings fails",
+        upstream: &[],
+        until: Until::Feature,
+    },
+    Rule {
+        step: Step::BeforeCoercion(|| Arc::new(StableDecimals)),
+        without: "floats compared with decimals become decimals, and `round` changes its type",
+        upstream: &[14272],
+        until: Until::Fails("stock_floats_become_decimals"),
+    },
+    Rule {
+        step: Step::BeforeCoercion(|| Arc::new(SimilarPatterns)),
+        without: "SIMILAR TO searches for a regular expression",
+        upstream: &[22263, 23188],
+        until: Until::Fails("stock_similar_to_still_searches"),
+    },
+    Rule {
+        step: Step::BeforeCoercion(|| Arc::new(DurationWindows)),
+        without: "windows ordered by durations are refused",
+        upstream: &[24916],
+        until: Until::Fails("stock_windows_over_durations_still_fail"),
+    },
+    Rule {
+        step: Step::BeforeCoercion(|| Arc::new(WindowKeys)),
+        without: "windows over lists of lists and structs fail",
+        upstream: &[24937],
+        until: Until::Fails("stock_windows_over_lists_of_lists_still_fail"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(FromAlone)),
+        without: "`FROM t` without SELECT has no columns",
+        upstream: &[],
+        until: Until::Feature,
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(PlainChanges)),
+        without: "DELETE and UPDATE with a query in WHERE change every row",
+        upstream: &[24654],
+        until: Until::Feature,
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(UnnestDependencies)),
+        without: "the key of a group is taken for a key of its unnested rows",
+        upstream: &[24787],
+        until: Until::Fails("stock_unnest_still_keeps_dependencies"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(FlatUnions)),
+        without: "many UNIONs in a row take quadratic time",
+        upstream: &[17261],
+        until: Until::Feature,
+    },
+    // From here on, types are coerced.
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(ComputedLists)),
+        without: "`x IN (1, CASE ..)` finds values that the list does not have",
+        upstream: &[],
+        until: Until::Fails("stock_lists_with_case_are_still_wrong"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(NestedOrder)),
+        without: "lists and structs with NULL compare and sort in two orders",
+        upstream: &[],
+        until: Until::Fails("stock_comparisons_of_lists_have_least_nulls"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(QueryValues)),
+        without: "IN and EXISTS as values, and most correlated scalar queries, are refused",
+        upstream: &[23022],
+        until: Until::Fails("stock_queries_are_no_values"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(ThreeValuedIn)),
+        without: "NOT IN (query) with NULL returns rows",
+        upstream: &[8241, 25347, 25473],
+        until: Until::Fails("stock_in_is_still_two_valued"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(EmptyQueries)),
+        without: "a scalar query without rows is taken to be never NULL",
+        upstream: &[],
+        until: Until::Fails("stock_queries_without_rows_are_still_values"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(CountedSets)),
+        without: "EXCEPT ALL and INTERSECT ALL do not count equal rows",
+        upstream: &[12955, 12956],
+        until: Until::Fails("stock_sets_still_count_nothing"),
+    },
+    Rule {
+        step: Step::WithoutLogical("eliminate_group_by_constant"),
+        without: "GROUP BY a column and a cast of it fails, because both get one name",
+        upstream: &[],
+        until: Until::Fails("stock_grouping_by_a_cast_still_fails"),
+    },
+    Rule {
+        step: Step::AroundLogical("PushDownFree"),
+        without: "conditions that can fail move to rows for which the query does not ask",
+        upstream: &[8927],
+        until: Until::Fails("stock_conditions_still_move"),
+    },
+    Rule {
+        // Before constants are folded.
+        step: Step::FirstLogical(|| Arc::new(ConstantFloatKeys)),
+        without: "constant zeros and NaN with different signs differ",
+        upstream: &[22490, 22835],
+        until: Until::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
+    },
+    Rule {
+        // Before expressions are simplified, and before conditions become joins.
+        step: Step::FirstLogical(|| Arc::new(LazyConditions)),
+        without: "AND, OR and CASE evaluate operands that can fail for rows that exclude them",
+        upstream: &[8927, 25136],
+        until: Until::Fails("stock_conditions_still_move"),
+    },
+    Rule {
+        step: Step::LastLogical(|| Arc::new(FloatKeys)),
+        without: "zeros and NaN with different signs differ in comparisons, groups and joins",
+        upstream: &[22490, 22835],
+        until: Until::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
+    },
+    Rule {
+        step: Step::LastLogical(|| Arc::new(Switched(FlatFilters))),
+        without: "a filter builds inner lists that a reduction over the row skips",
+        upstream: &[],
+        until: Until::Speed,
+    },
+    Rule {
+        step: Step::LastLogical(|| Arc::new(Switched(BelowJoins))),
+        without: "joins copy lists of which only a reduction is read",
+        upstream: &[],
+        until: Until::Speed,
+    },
+    Rule {
+        // Last, so that no other rule sees its columns.
+        step: Step::LastLogical(|| Arc::new(Switched(LengthsBelow))),
+        without: "lengths of lists are computed far from the scan",
+        upstream: &[],
+        until: Until::Speed,
+    },
+    Rule {
+        // Before any rule asks for the type of a parameter.
+        step: Step::FirstPhysical(|| Arc::new(LambdaParameters)),
+        without: "lambdas read columns in place of their parameters",
+        upstream: &[24372],
+        until: Until::Feature,
+    },
+    Rule {
+        // Before sorts are removed.
+        step: Step::FirstPhysical(|| Arc::new(PlainEquations)),
+        without: "windows divided by a column that equals an expression of itself fail",
+        upstream: &[],
+        until: Until::Fails("stock_windows_over_equations_still_fail"),
+    },
+    Rule {
+        step: Step::FirstPhysical(|| Arc::new(LostConstants)),
+        without: "constants count as constant above outer joins and GROUPING SETS",
+        upstream: &[],
+        until: Until::Fails("stock_constants_are_still_kept_where_they_are_null"),
+    },
+    Rule {
+        // Before batches of tables in memory are distributed.
+        step: Step::FirstPhysical(|| Arc::new(MemoryOrder)),
+        without: "LIMIT over tables in memory takes other rows than the first",
+        upstream: &[],
+        until: Until::Feature,
+    },
+    Rule {
+        // Before partitions are inserted between a projection and its scan.
+        step: Step::FirstPhysical(|| Arc::new(Switched(AsOfProjections))),
+        without: "scans of labels copy the history of each label",
+        upstream: &[],
+        until: Until::Speed,
+    },
+    Rule {
+        // Before conditions are pushed into scans.
+        step: Step::FirstPhysical(|| Arc::new(Switched(ContainsPushdown))),
+        without: "Parquet scans do not prune by `ragged_any(x == v)`",
+        upstream: &[],
+        until: Until::Speed,
+    },
+    Rule {
+        // Before partitions are planned.
+        step: Step::FirstPhysical(|| Arc::new(Switched(LeafPartitions))),
+        without: "one thread reads a file of few rows and many leaves",
+        upstream: &[],
+        until: Until::Speed,
+    },
+    Rule {
+        // After conditions are pushed into scans, and before a repartitioning comes between.
+        step: Step::AfterPhysical("FilterPushdown", || Arc::new(Switched(LengthsIntoScan))),
+        without: "scans read values of which only the lengths of lists are needed",
+        upstream: &[],
+        until: Until::Speed,
+    },
+    Rule {
+        step: Step::AfterPhysical("TopKAggregation", || Arc::new(WholeFloatGroups)),
+        without: "GROUP BY .. ORDER BY .. LIMIT of floats drops NaN, or panics",
+        upstream: &[],
+        until: Until::Fails("stock_topk_of_floats_is_still_wrong"),
+    },
+    // After all sorts are in place, before plans are checked.
+    Rule {
+        // Removes known orders, which may require further sorts.
+        step: Step::BeforePhysical("SanityCheckPlan", || Arc::new(UnorderedKeys)),
+        without: "grouping by constant lists of lists fails",
+        upstream: &[24937],
+        until: Until::Fails("stock_distinct_of_constant_lists_still_fails"),
+    },
+    Rule {
+        step: Step::BeforePhysical("SanityCheckPlan", || Arc::new(MissingSorts)),
+        without: "plans over UNION ALL lack sorts that operators need",
+        upstream: &[16171, 17372, 23528],
+        until: Until::Fails("stock_unions_with_a_constant_still_fail"),
+    },
+    Rule {
+        step: Step::AroundPhysical("GuardedRule"),
+        without: "filters and projections move to other columns of the same name",
+        upstream: &[21246, 25244, 25259, 25296],
+        until: Until::Fails("stock_filter_pushdown_is_still_wrong"),
+    },
+    Rule {
+        step: Step::AroundPhysical("OpaqueLimits"),
+        without: "ORDER BY moves below a LIMIT or an OFFSET",
+        upstream: &[25378, 25408],
+        until: Until::Fails("stock_sorts_still_move_below_limits"),
+    },
+    Rule {
+        step: Step::LastPhysical(|| Arc::new(AsOfOrder)),
+        without: "rows of meds_asof come in any order",
+        upstream: &[],
+        until: Until::Feature,
+    },
+    Rule {
+        step: Step::LastPhysical(|| Arc::new(SourceOrder)),
+        without: "LIMIT and files with positions get rows in another order than that of the source",
+        upstream: &[],
+        until: Until::Feature,
+    },
+    Rule {
+        step: Step::LastPhysical(|| Arc::new(Switched(OffsetIntoScan))),
+        without: "rows that OFFSET skips are read",
+        upstream: &[],
+        until: Until::Speed,
+    },
+    Rule {
+        step: Step::LastPhysical(|| Arc::new(Switched(LeafBatches))),
+        without: "batches of long lists take gigabytes",
+        upstream: &[],
+        until: Until::Speed,
+    },
+    Rule {
+        // After every limit is in its scan.
+        step: Step::LastPhysical(|| Arc::new(OrderedScanLimits)),
+        without: "a LIMIT in an ordered Parquet scan returns later rows",
+        upstream: &[24272],
+        until: Until::Fails("stock_limits_drop_row_groups"),
+    },
+    Rule {
+        // Has its own setting, `serrate.parquet_lists`, and needs the final scans.
+        step: Step::LastPhysical(|| Arc::new(ParquetLists)),
+        without: "lists in Parquet files are decoded three to four times as slowly",
+        upstream: &[],
+        until: Until::Feature,
+    },
+    Rule {
+        step: Step::LastPhysical(|| Arc::new(SortLists)),
+        without: "ORDER BY lists with NULL and LIMIT loses rows",
+        upstream: &[],
+        until: Until::Passes("order_by_lists_does_not_depend_on_batches"),
+    },
+    Rule {
+        // Before joins are wrapped.
+        step: Step::LastPhysical(|| Arc::new(MergeJoinFilters)),
+        without: "merge joins with a condition fail over rows without a partner",
+        upstream: &[21197],
+        until: Until::Fails("stock_merge_joins_still_fail"),
+    },
+    Rule {
+        step: Step::LastPhysical(|| Arc::new(YieldingJoins)),
+        without: "long joins cannot be cancelled",
+        upstream: &[19358],
+        until: Until::Feature,
+    },
+    Rule {
+        step: Step::LastPhysical(|| Arc::new(DeepStacks)),
+        without: "deep expressions overflow the stack",
+        upstream: &[8900, 22229],
+        until: Until::Feature,
+    },
+    Rule {
+        step: Step::LastPhysical(|| Arc::new(NamedFiles)),
+        without: "errors do not name their file, and a damaged file ends the process",
+        upstream: &[],
+        until: Until::Feature,
+    },
+];
+
+/// The analyzer rules between the first of all and DataFusion's type coercion.
+pub(in crate::sql) fn rules_before_coercion() -> impl Iterator<Item = TypeRule> {
+    RULES.iter().filter_map(|rule| match rule.step {
+        Step::BeforeCoercion(make) => Some(make()),
+        _ => None,
+    })
+}
+
+/// A plan whose expressions have the types that they will be evaluated in.
+pub(in crate::sql) fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let config = ConfigOptions::default();
+    let coerced =
+        rules_before_coercion().try_fold(plan, |plan, rule| rule.analyze(plan, &config))?;
+    TypeCoercion::new().analyze(coerced, &config)
+}
+
+/// Adds the analyzer rules in front of those of DataFusion.
+pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
+    let first = RULES.iter().filter_map(|rule| match rule.step {
+        Step::FirstOfAll(make) => Some(make()),
+        _ => None,
+    });
+    let first: Vec<TypeRule> = first.chain(rules_before_coercion()).collect();
+    rules.splice(0..0, first);
+}
+
+pub(in crate::sql) fn last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
+    RULES.iter().filter_map(|rule| match rule.step {
+        Step::AfterCoercion(make) => Some(make()),
+        _ => None,
+    })
+}
+
+/// Changes the logical rules of DataFusion: removes those that make valid statements fail, and
+/// prevents the evaluation of conditions that can fail for rows for which the query does not
+/// evaluate them.
+pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
+    let refused = |name: &str| {
+        RULES.iter().any(|rule| matches!(rule.step, Step::WithoutLogical(of) if of == name))
+    };
+    rules.retain(|rule| !refused(rule.name()));
     for rule in rules.iter_mut() {
         *rule = PushDownFree::around(Arc::clone(rule));
     }
-    // Runs before expressions are simplified and conditions become joins.
-    rules.insert(0, Arc::new(LazyConditions));
-    // Runs before constants are folded.
-    rules.insert(0, Arc::new(ConstantFloatKeys));
-}
-
-pub(in crate::sql) fn logical_rules() -> [LogicalRule; 4] {
-    [
-        // Comparisons and keys must treat both zeros, and all NaN, as equal.
-        Arc::new(FloatKeys),
-        Arc::new(Switched(FlatFilters)),
-        Arc::new(Switched(BelowJoins)),
-        // Runs last, so that no other rule sees its columns.
-        Arc::new(Switched(LengthsBelow)),
-    ]
-}
-
-pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
-    let first: [PhysicalRule; 7] = [
-        // Runs before any rule asks for the type of a parameter.
-        Arc::new(LambdaParameters),
-        // Run before sorts are removed.
-        Arc::new(PlainEquations),
-        Arc::new(LostConstants),
-        // Runs before batches of tables in memory are repartitioned.
-        Arc::new(MemoryOrder),
-        // Runs before a repartitioning is inserted between a projection and its scan.
-        Arc::new(Switched(AsOfProjections)),
-        // Runs before conditions are pushed into scans.
-        Arc::new(Switched(ContainsPushdown)),
-        // Runs before partitions are planned.
-        Arc::new(Switched(LeafPartitions)),
-    ];
+    let first: Vec<LogicalRule> = RULES
+        .iter()
+        .filter_map(|rule| match rule.step {
+            Step::FirstLogical(make) => Some(make()),
+            _ => None,
+        })
+        .collect();
     rules.splice(0..0, first);
-    // Runs after conditions are pushed into scans, and before a repartitioning is inserted above them.
-    let filters = rules.iter().position(|rule| rule.name() == "FilterPushdown");
-    rules.insert(filters.map_or(rules.len(), |at| at + 1), Arc::new(Switched(LengthsIntoScan)));
-    let topk = rules.iter().position(|rule| rule.name() == "TopKAggregation");
-    rules.insert(topk.map_or(rules.len(), |at| at + 1), Arc::new(WholeFloatGroups));
-    // Run after all sorts are in place, before plans are checked.
-    let check = rules.iter().position(|rule| rule.name() == "SanityCheckPlan");
-    let check = check.unwrap_or(rules.len());
-    let orders: [PhysicalRule; 2] = [
-        // Removes known orders, so that further sorts may be required.
-        Arc::new(UnorderedKeys),
-        Arc::new(MissingSorts),
-    ];
-    rules.splice(check..check, orders);
+}
+
+pub(in crate::sql) fn last_logical_rules() -> impl Iterator<Item = LogicalRule> {
+    RULES.iter().filter_map(|rule| match rule.step {
+        Step::LastLogical(make) => Some(make()),
+        _ => None,
+    })
+}
+
+/// Inserts rules among the physical ones of DataFusion, and guards all of them.
+pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
+    let mut first: Vec<PhysicalRule> = Vec::new();
+    for rule in RULES {
+        let place =
+            |rules: &[PhysicalRule], name: &str| rules.iter().position(|r| r.name() == name);
+        match rule.step {
+            Step::FirstPhysical(make) => first.push(make()),
+            Step::AfterPhysical(name, make) => {
+                let at = place(rules, name).map_or(rules.len(), |at| at + 1);
+                rules.insert(at, make());
+            }
+            Step::BeforePhysical(name, make) => {
+                let at = place(rules, name).unwrap_or(rules.len());
+                rules.insert(at, make());
+            }
+            _ => {}
+        }
+    }
+    rules.splice(0..0, first);
     for rule in rules.iter_mut() {
         *rule = OpaqueLimits::guard(GuardedRule::guard(Arc::clone(rule)));
     }
 }
 
-pub(in crate::sql) fn last_physical_rules() -> [PhysicalRule; 11] {
-    [
-        Arc::new(AsOfOrder),
-        Arc::new(SourceOrder),
-        Arc::new(Switched(OffsetIntoScan)),
-        Arc::new(Switched(LeafBatches)),
-        // Runs after every limit is in its scan.
-        Arc::new(OrderedScanLimits),
-        // Runs after all rules that change scans. Its setting is `serrate.parquet_lists`.
-        Arc::new(ParquetLists),
-        Arc::new(SortLists),
-        // Runs before joins are wrapped.
-        Arc::new(MergeJoinFilters),
-        Arc::new(YieldingJoins),
-        Arc::new(DeepStacks),
-        Arc::new(NamedFiles),
-    ]
+pub(in crate::sql) fn last_physical_rules() -> impl Iterator<Item = PhysicalRule> {
+    RULES.iter().filter_map(|rule| match rule.step {
+        Step::LastPhysical(make) => Some(make()),
+        _ => None,
+    })
 }
 
 /// A rule `serrate_NAME` that the setting `serrate.rule.NAME` switches off.
@@ -182,25 +585,127 @@ impl<R: PhysicalOptimizerRule> PhysicalOptimizerRule for Switched<R> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::fmt::Write as _;
+    use std::fs;
+    use std::path::Path;
 
     use super::*;
-    use crate::config::RULES;
+    use crate::config;
+
+    impl Rule {
+        /// The name of the rule, and its debug output.
+        fn names(&self) -> (String, String) {
+            match self.step {
+                Step::FirstOfAll(make) | Step::BeforeCoercion(make) | Step::AfterCoercion(make) => {
+                    (make().name().to_owned(), format!("{:?}", make()))
+                }
+                Step::FirstLogical(make) | Step::LastLogical(make) => {
+                    (make().name().to_owned(), format!("{:?}", make()))
+                }
+                Step::FirstPhysical(make)
+                | Step::AfterPhysical(_, make)
+                | Step::BeforePhysical(_, make)
+                | Step::LastPhysical(make) => (make().name().to_owned(), format!("{:?}", make())),
+                Step::WithoutLogical(name)
+                | Step::AroundLogical(name)
+                | Step::AroundPhysical(name) => (name.to_owned(), String::new()),
+            }
+        }
+
+        fn describe_place(&self) -> String {
+            match self.step {
+                Step::FirstOfAll(_) => "analysis, first".into(),
+                Step::BeforeCoercion(_) => "analysis, before type coercion".into(),
+                Step::AfterCoercion(_) => "analysis, last".into(),
+                Step::FirstLogical(_) => "logical, first".into(),
+                Step::WithoutLogical(_) => "logical, removed".into(),
+                Step::AroundLogical(_) => "logical, around each".into(),
+                Step::LastLogical(_) => "logical, last".into(),
+                Step::FirstPhysical(_) => "physical, first".into(),
+                Step::AfterPhysical(name, _) => format!("physical, after `{name}`"),
+                Step::BeforePhysical(name, _) => format!("physical, before `{name}`"),
+                Step::AroundPhysical(_) => "physical, around each".into(),
+                Step::LastPhysical(_) => "physical, last".into(),
+            }
+        }
+    }
 
     #[test]
     fn every_switched_rule_has_a_setting() {
-        let mut physical: Vec<PhysicalRule> = Vec::new();
-        add_physical_rules(&mut physical);
-        physical.extend(last_physical_rules());
-        let logical = logical_rules();
-        let switched = |debug: String, name: &str| {
-            debug.starts_with("Switched").then(|| name.replace("serrate_", ""))
-        };
-        let found: BTreeSet<String> = physical
-            .iter()
-            .filter_map(|rule| switched(format!("{rule:?}"), rule.name()))
-            .chain(logical.iter().filter_map(|rule| switched(format!("{rule:?}"), rule.name())))
-            .collect();
-        let known: BTreeSet<String> = RULES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let mut found = BTreeSet::new();
+        for rule in RULES {
+            let (name, debug) = rule.names();
+            let switched = debug.starts_with("Switched");
+            assert_eq!(switched, matches!(rule.until, Until::Speed), "{name}");
+            if switched {
+                found.insert(name.replace("serrate_", ""));
+            }
+        }
+        let known: BTreeSet<String> =
+            config::RULES.iter().map(|(name, _)| (*name).to_owned()).collect();
         assert_eq!(found, known);
+    }
+
+    /// The start and the end of the table in the documentation.
+    const MARKS: [&str; 2] = ["<!-- rules -->\n", "<!-- end of rules -->\n"];
+
+    fn write_table() -> String {
+        let mut table = String::from(
+            "\n| rule | runs | without it | DataFusion | can go |\n|---|---|---|---|---|\n",
+        );
+        for rule in RULES {
+            let (name, _) = rule.names();
+            let links = rule
+                .upstream
+                .iter()
+                .map(|n| format!("[{n}](https://github.com/apache/datafusion/issues/{n})"));
+            let links: Vec<String> = links.collect();
+            let until = match rule.until {
+                Until::Fails(test) => format!("when `{test}` fails"),
+                Until::Passes(test) => format!("when `{test}` passes without it"),
+                Until::Speed => format!("stays; `serrate.rule.{}`", name.replace("serrate_", "")),
+                Until::Feature => "stays".into(),
+            };
+            let (place, without) = (rule.describe_place(), rule.without);
+            let _ = writeln!(
+                table,
+                "| `{name}` | {place} | {without} | {} | {until} |",
+                links.join(", ")
+            );
+        }
+        table.push('\n');
+        table
+    }
+
+    #[test]
+    fn the_documentation_has_every_rule() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/internals/sql.md");
+        let text = fs::read_to_string(&path).unwrap();
+        let (before, rest) = text.split_once(MARKS[0]).unwrap();
+        let (now, after) = rest.split_once(MARKS[1]).unwrap();
+        let table = write_table();
+        if std::env::var_os("SERRATE_BLESS").is_some() {
+            let [start, end] = MARKS;
+            fs::write(&path, format!("{before}{start}{table}{end}{after}")).unwrap();
+        } else {
+            assert!(
+                now == table,
+                "docs/internals/sql.md: SERRATE_BLESS=1 cargo test writes\n{table}"
+            );
+        }
+    }
+
+    #[test]
+    fn tests_that_rules_name_exist() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql");
+        let mut sources = String::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            sources += &fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+        }
+        for rule in RULES {
+            if let Until::Fails(test) | Until::Passes(test) = rule.until {
+                assert!(sources.contains(&format!("async fn {test}(")), "there is no test {test}");
+            }
+        }
     }
 }

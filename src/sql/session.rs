@@ -15,7 +15,6 @@ use datafusion::datasource::listing_table_factory::ListingTableFactory;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::registry::MemoryExtensionTypeRegistry;
-use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::config::SerrateOptions;
@@ -24,20 +23,11 @@ use crate::functions::{
     register_operators, scalar_functions, signed_counts, signed_windows, takes_unsigned,
 };
 use crate::sql::exec::stack::DeepPlanner;
-use crate::sql::mends::changes::PlainChanges;
-use crate::sql::mends::computed_lists::ComputedLists;
-use crate::sql::mends::dependencies::{UnnestDependencies, UnnestDependenciesPlanner};
-use crate::sql::mends::empty_queries::EmptyQueries;
-use crate::sql::mends::multisets::CountedSets;
-use crate::sql::mends::nested_order::NestedOrder;
-use crate::sql::mends::query_values::QueryValues;
-use crate::sql::mends::rules_before_coercion;
-use crate::sql::mends::subqueries::ThreeValuedIn;
+use crate::sql::mends::dependencies::UnnestDependenciesPlanner;
 use crate::sql::mends::times::register_wide;
-use crate::sql::mends::unions::FlatUnions;
 use crate::sql::rules::{
-    add_physical_rules, guard_logical_rules, last_physical_rules, logical_rules,
-    remove_logical_rules,
+    add_analyzer_rules, add_physical_rules, change_logical_rules, last_analyzer_rules,
+    last_logical_rules, last_physical_rules,
 };
 use crate::sql::sources::asof::MedsAsOfFunction;
 use crate::sql::sources::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
@@ -52,9 +42,7 @@ use crate::sql::sources::training::BatchesFormatFactory;
 use crate::sql::sources::urls::PathTables;
 use crate::sql::sources::visible::with_visible_files;
 use crate::sql::sources::whole::WholeFileFormatFactory;
-use crate::sql::statement::FromAlone;
 use crate::sql::statement::errors::OfStatement;
-use crate::sql::statement::hints::ListHints;
 use crate::sql::statement::positions::PositionsPlanner;
 
 /// Creates a session with everything registered: settings `serrate.*`, functions, operators on lists,
@@ -160,27 +148,10 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     for rule in &mut builder.analyzer().get_or_insert_default().rules {
         *rule = Arc::new(OfStatement(Arc::clone(rule)));
     }
-    // After type coercion, the original expressions are lost.
-    let hints: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ListHints);
-    let rules = &mut builder.analyzer().get_or_insert_default().rules;
-    rules.insert(0, hints);
-    rules.splice(1..1, rules_before_coercion());
-    let analyzer = builder.analyzer_rules().get_or_insert_default();
-    analyzer.push(Arc::new(FromAlone));
-    analyzer.push(Arc::new(PlainChanges));
-    analyzer.push(Arc::new(UnnestDependencies));
-    analyzer.push(Arc::new(FlatUnions));
-    // Types are coerced at this point.
-    analyzer.push(Arc::new(ComputedLists));
-    analyzer.push(Arc::new(NestedOrder));
-    analyzer.push(Arc::new(QueryValues));
-    analyzer.push(Arc::new(ThreeValuedIn));
-    analyzer.push(Arc::new(EmptyQueries));
-    analyzer.push(Arc::new(CountedSets));
-    let rules = &mut builder.optimizer().get_or_insert_default().rules;
-    remove_logical_rules(rules);
-    guard_logical_rules(rules);
-    builder.optimizer_rules().get_or_insert_default().extend(logical_rules());
+    add_analyzer_rules(&mut builder.analyzer().get_or_insert_default().rules);
+    builder.analyzer_rules().get_or_insert_default().extend(last_analyzer_rules());
+    change_logical_rules(&mut builder.optimizer().get_or_insert_default().rules);
+    builder.optimizer_rules().get_or_insert_default().extend(last_logical_rules());
     add_physical_rules(&mut builder.physical_optimizers().get_or_insert_default().rules);
     builder.physical_optimizer_rules().get_or_insert_default().extend(last_physical_rules());
     let inner = builder.query_planner().take();
@@ -224,9 +195,9 @@ fn files_table_factory() -> Arc<dyn TableProviderFactory> {
 fn file_formats() -> Vec<Arc<dyn FileFormatFactory>> {
     vec![
         Arc::new(NrtFormatFactory),
-        Arc::new(SafetensorsFormatFactory),
-        Arc::new(BatchesFormatFactory),
-        Arc::new(DokFormatFactory),
+        Arc::new(SafetensorsFormatFactory::new()),
+        Arc::new(BatchesFormatFactory::new()),
+        Arc::new(DokFormatFactory::new()),
     ]
 }
 

@@ -12,9 +12,9 @@ use serrate::dense::{DType, DenseTensor};
 use crate::reference::{Random, Slow, at, indices, numbers, places, tensor};
 
 const ANY: IndexOptions =
-    IndexOptions { duplicates: Duplicates::LastWins, beyond: BeyondSample::Filler };
+    IndexOptions { duplicates: Duplicates::Last, beyond: BeyondSample::Filler };
 const STRICT: IndexOptions =
-    IndexOptions { duplicates: Duplicates::Error, beyond: BeyondSample::Error };
+    IndexOptions { duplicates: Duplicates::Refuse, beyond: BeyondSample::Error };
 
 /// Draws up to five positions below `limit` for every sample, some of them negative.
 fn positions(r: &mut Random, samples: usize, limit: impl Fn(usize) -> usize) -> Vec<Vec<i64>> {

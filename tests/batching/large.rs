@@ -48,7 +48,7 @@ fn threads_make_what_one_makes() {
         &DenseTensor::from_vec([ends.len()], ends).unwrap(),
     )
     .unwrap();
-    let options = IndexOptions { duplicates: Duplicates::Error, ..Default::default() };
+    let options = IndexOptions { duplicates: Duplicates::Refuse, ..Default::default() };
     let taken = batched_indexing_access(&data, &ids, 0, None, &options).unwrap();
     let (values, positions) = (data.values(), ids.values().as_slice::<i32>().unwrap());
     let values = values.as_slice::<i32>().unwrap();

@@ -1,7 +1,7 @@
 //! The cases of sparse tensors.
 
 use serrate::dense::{DType, DenseTensor, Fill};
-use serrate::dok::{DokTensor, Duplicates, Source, Unary};
+use serrate::dok::{DokTensor, DokUnary, DokValue, DuplicateEntries};
 use serrate::index::{Index, IndexArray};
 use serrate::{Error, Result};
 
@@ -81,7 +81,7 @@ fn dok(json: &Json) -> Checked<Result<DokTensor>> {
             values.cast(dtype).map_err(|e| e.to_string())?
         }
     };
-    Ok(DokTensor::from_coo(shape, &indices, &values, Duplicates::Last))
+    Ok(DokTensor::from_coo(shape, &indices, &values, DuplicateEntries::Last))
 }
 
 /// The tensor that a case begins with: the input itself, or its `dok`.
@@ -179,11 +179,11 @@ enum Value {
 }
 
 impl Value {
-    fn source(&self) -> Source<'_> {
+    fn source(&self) -> DokValue<'_> {
         match self {
-            Self::Scalar(v) => Source::Scalar(*v),
-            Self::Dense(v) => Source::Dense(v),
-            Self::Sparse(v) => Source::Sparse(v),
+            Self::Scalar(v) => DokValue::Scalar(*v),
+            Self::Dense(v) => DokValue::Dense(v),
+            Self::Sparse(v) => DokValue::Sparse(v),
         }
     }
 }
@@ -237,7 +237,7 @@ fn found(case: &Case) -> Checked<Result<Found>> {
             let part = |name: &str| case.input.get(name).ok_or_else(|| format!("no {name}"));
             let (indices, values) = (tensor(part("indices")?)?, tensor(part("values")?)?);
             let size: Vec<usize> = ints(part("size")?)?;
-            made(DokTensor::from_coo(size, &indices, &values, Duplicates::Sum))
+            made(DokTensor::from_coo(size, &indices, &values, DuplicateEntries::Sum))
         }
         "getitem_int" | "getitem_slice" | "getitem_array" | "getitem_mask" | "getitem_mixed"
         | "getitem_raises" => {
@@ -352,14 +352,14 @@ fn found(case: &Case) -> Checked<Result<Found>> {
                 Some(n) => n.int()?,
             };
             let of = match args.get("op").ok_or("no op")?.text()? {
-                "abs" => Unary::Abs,
-                "sqrt" => Unary::Sqrt,
-                "ceil" => Unary::Ceil,
-                "floor" => Unary::Floor,
-                "round" => Unary::Round(decimals),
-                "neg" => Unary::Neg,
-                "sign" => Unary::Sign,
-                "trunc" => Unary::Trunc,
+                "abs" => DokUnary::Abs,
+                "sqrt" => DokUnary::Sqrt,
+                "ceil" => DokUnary::Ceil,
+                "floor" => DokUnary::Floor,
+                "round" => DokUnary::Round(decimals),
+                "neg" => DokUnary::Neg,
+                "sign" => DokUnary::Sign,
+                "trunc" => DokUnary::Trunc,
                 other => return Err(format!("the function {other:?} is unknown")),
             };
             sparse!(&["op", "decimals"], t => made(t.map(of)))

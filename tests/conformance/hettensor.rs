@@ -7,7 +7,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 use serrate::array::RaggedArray;
 use serrate::dense::{DType, DenseOptions, DenseTensor};
-use serrate::het::{HetOperand, HetTensor, HetValue, Nested, Scalar, cat};
+use serrate::het::{HetOperand, HetTensor, HetValue, Nested, Number, cat};
 use serrate::index::{Index, IndexArray};
 use serrate::kernels::coords::coords;
 use serrate::kernels::elementwise::Op;
@@ -153,10 +153,10 @@ fn found(case: &Case) -> Checked<Result<Found>> {
             let result = match kind.as_str() {
                 "scalar" => {
                     let scalar = match given {
-                        Json::Bool(b) => Scalar::Bool(*b),
+                        Json::Bool(b) => Number::Bool(*b),
                         given => match given.int() {
-                            Ok(n) => Scalar::Int(n),
-                            Err(_) => Scalar::Float(given.float()?),
+                            Ok(n) => Number::Int(n),
+                            Err(_) => Number::Float(given.float()?),
                         },
                     };
                     operate(case, &x, scalar.into())?

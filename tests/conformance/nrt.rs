@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use serde_json::Value;
 use serrate::Error;
 use serrate::dense::{DType, DenseOptions, DenseTensor};
-use serrate::io::json::{JsonOptions, is_ndim_list};
+use serrate::io::json::JsonOptions;
 use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
 use serrate::table::RaggedTable;
 
@@ -141,6 +141,26 @@ pub(crate) fn run(case: &Case) -> Checked<Verdict> {
         other => return Err(format!("the operation {other:?} is unknown")),
     };
     settle(case, &from, found)
+}
+
+/// Whether a value is lists nested exactly `ndim` deep around numbers or booleans, as the library
+/// means it: an empty list fits any depth.
+fn is_ndim_list(value: &Value, ndim: usize) -> serrate::Result<bool> {
+    fn is_number(value: &Value) -> bool {
+        match value {
+            Value::Bool(_) | Value::Number(_) => true,
+            Value::String(text) => matches!(text.as_str(), "NaN" | "Infinity" | "-Infinity"),
+            _ => false,
+        }
+    }
+    fn is_nested(value: &Value, ndim: usize) -> bool {
+        let Value::Array(list) = value else { return false };
+        list.iter().all(|v| if ndim == 1 { is_number(v) } else { is_nested(v, ndim - 1) })
+    }
+    if ndim == 0 {
+        return Err(Error::invalid("the depth of a list is at least 1; 0 was given"));
+    }
+    Ok(is_nested(value, ndim))
 }
 
 fn one(

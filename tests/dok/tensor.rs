@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serrate::Error;
 use serrate::dense::{DType, DenseTensor};
-use serrate::dok::{DokTensor, Duplicates, Unary};
+use serrate::dok::{DokTensor, DokUnary, DuplicateEntries};
 use serrate::index::{Index, IndexArray, parse_index};
 
 fn dense(shape: &[usize], values: &[i32]) -> DenseTensor {
@@ -294,7 +294,7 @@ proptest! {
         let d = dense(&shape, &values);
         let t = DokTensor::from_dense(&d).unwrap();
         let coo = t.to_coo().unwrap();
-        let again = DokTensor::from_coo(coo.shape.clone(), &coo.indices, &coo.values, Duplicates::Sum).unwrap();
+        let again = DokTensor::from_coo(coo.shape.clone(), &coo.indices, &coo.values, DuplicateEntries::Sum).unwrap();
         prop_assert_eq!(again.to_coo().unwrap(), coo);
         if let [_, _] = shape[..] {
             let csr = t.to_csr().unwrap();
@@ -372,7 +372,7 @@ fn sizes_are_checked_up_to_2_to_the_63() {
     let coo = t.to_coo().unwrap();
     assert_eq!(coo.indices.as_slice::<i64>().unwrap()[1], 511);
     let again =
-        DokTensor::from_coo(t.shape(), &coo.indices, &coo.values, Duplicates::Last).unwrap();
+        DokTensor::from_coo(t.shape(), &coo.indices, &coo.values, DuplicateEntries::Last).unwrap();
     assert_eq!(again.flatten().unwrap().at(&[-1]).unwrap().to_string(), "3");
     assert_eq!(t.sum(None, false).unwrap().at(&[]).unwrap().to_string(), "7");
     assert_eq!(t.get_sparse(&parse_index("::-1, ..., :2").unwrap()).unwrap().nnz().unwrap(), 1);
@@ -400,7 +400,7 @@ fn sizes_are_checked_up_to_2_to_the_63() {
 fn softmax_is_among_entries() {
     let indices = DenseTensor::from_vec([2, 4], vec![0i64, 0, 0, 1, 0, 2, 3, 1]).unwrap();
     let values = DenseTensor::from_vec([4], vec![1.0, 0.0, 2.0, -800.0]).unwrap();
-    let t = DokTensor::from_coo([2, 4], &indices, &values, Duplicates::Last).unwrap();
+    let t = DokTensor::from_coo([2, 4], &indices, &values, DuplicateEntries::Last).unwrap();
     let soft = t.softmax(&[-1]).unwrap();
     let (e, sum) = (1f64.exp(), 1f64.exp() + 1.0 + 2f64.exp());
     let expected = [e / sum, 0.0, 1.0 / sum, e * e / sum, 0.0, 1.0, 0.0, 0.0];
@@ -414,7 +414,7 @@ fn softmax_is_among_entries() {
     assert!(t.cast(DType::I32).unwrap().softmax(&[0]).is_err());
     assert!(t.cast(DType::I32).unwrap().sqrt().is_err());
     assert_eq!(
-        t.map(Unary::Sign).unwrap().sum(None, false).unwrap().at(&[]).unwrap().to_string(),
+        t.map(DokUnary::Sign).unwrap().sum(None, false).unwrap().at(&[]).unwrap().to_string(),
         "1"
     );
 }
@@ -423,11 +423,12 @@ fn softmax_is_among_entries() {
 fn explicit_zeros_and_overflow() {
     let indices = DenseTensor::from_vec([1, 3], vec![0i64, 1, 1]).unwrap();
     let values = DenseTensor::from_vec([3], vec![0u8, 200, 100]).unwrap();
-    let mut t = DokTensor::from_coo([4], &indices, &values, Duplicates::Last).unwrap();
+    let mut t = DokTensor::from_coo([4], &indices, &values, DuplicateEntries::Last).unwrap();
     assert_eq!((t.nnz().unwrap(), t.sparsity().unwrap()), (2, 0.5));
     t.prune().unwrap();
     assert_eq!(t.nnz().unwrap(), 1);
-    let e = DokTensor::from_coo([4], &indices, &values, Duplicates::Sum).unwrap_err().to_string();
+    let e =
+        DokTensor::from_coo([4], &indices, &values, DuplicateEntries::Sum).unwrap_err().to_string();
     assert!(e.contains("does not fit uint8"), "{e}");
     assert!(
         t.add(&t).is_ok() && t.scale(3).is_err() && t.scale(0.5).unwrap().dtype() == DType::F64
@@ -447,7 +448,7 @@ fn explicit_zeros_and_overflow() {
     for bad in [vec![0i64, 4], vec![-1, 0]] {
         let bad = DenseTensor::from_vec([1, 2], bad).unwrap();
         let two = DenseTensor::from_vec([2], vec![1f32, 2.0]).unwrap();
-        assert!(DokTensor::from_coo([4], &bad, &two, Duplicates::Last).is_err());
+        assert!(DokTensor::from_coo([4], &bad, &two, DuplicateEntries::Last).is_err());
     }
 }
 

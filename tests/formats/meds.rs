@@ -14,7 +14,7 @@ use arrow::datatypes::{DataType, Float32Type, Int64Type, TimestampMicrosecondTyp
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serrate::Error;
 use serrate::io::meds::{
-    MedsDataset, MedsOptions, MedsShard, VOCABULARY_METADATA, Vocabulary, VocabularyId,
+    MedsDataset, MedsReadOptions, MedsShard, VOCABULARY_METADATA, Vocabulary, VocabularyId,
 };
 use serrate::table::{RaggedTable, Unsorted};
 
@@ -123,7 +123,7 @@ fn what_is_not_sorted_is_sorted_stably_or_refused() {
     assert_eq!(strings(&events, "text_value"), [const { None }; 5], "only other shards have it");
     assert_eq!(strings(&statics, "static_code"), some(&["SEX//M", "SEX//F"]));
 
-    let strict = MedsOptions { unsorted: Unsorted::Refuse, ..Default::default() };
+    let strict = MedsReadOptions { unsorted: Unsorted::Refuse, ..Default::default() };
     let data = MedsDataset::open(folder()).unwrap();
     let e = data.shard("train/1").unwrap().read(&strict).unwrap_err().to_string();
     assert!(e.contains("1.parquet"), "{e}");
@@ -185,10 +185,10 @@ fn one_batch_has_events_and_statics_side_by_side() {
 #[test]
 fn further_columns_are_chosen_by_name() {
     let data = MedsDataset::open(folder()).unwrap();
-    let none = MedsOptions { columns: Some(vec![]), ..Default::default() };
+    let none = MedsReadOptions { columns: Some(vec![]), ..Default::default() };
     let shard = data.shard("train/0").unwrap().read(&none).unwrap();
     assert!(shard.events.column("text_value").is_err());
-    let wrong = MedsOptions { columns: Some(vec!["colour".into()]), ..Default::default() };
+    let wrong = MedsReadOptions { columns: Some(vec!["colour".into()]), ..Default::default() };
     let e = data.shard("train/0").unwrap().read(&wrong).unwrap_err();
     assert!(
         matches!(&e, Error::NoSuchColumn { name, available } if name == "colour" && available == "text_value"),
@@ -336,7 +336,7 @@ fn a_subject_has_one_shard() {
     // Subject 2 occurs again, without a time.
     let two = rows(&[Some(2), Some(3)], &[None, Some(1)], &[Some("a"), Some("b")]);
     let (_dir, root) = made(&[("data/a.parquet", &one), ("data/b.parquet", &two)]);
-    let strict = MedsOptions::default();
+    let strict = MedsReadOptions::default();
     for order in [[0, 1], [1, 0]] {
         let data = MedsDataset::open(&root).unwrap();
         let shards: Vec<_> = data.shards().collect();
@@ -345,7 +345,7 @@ fn a_subject_has_one_shard() {
         let e = shards[order[1]].read(&strict).unwrap_err().to_string();
         assert!(e.contains("a.parquet: subject 2 is also in"), "{e}");
         assert!(e.contains("b.parquet"), "{e}");
-        let shared = MedsOptions { shared_subjects: true, ..strict.clone() };
+        let shared = MedsReadOptions { shared_subjects: true, ..strict.clone() };
         assert_eq!(shards[order[1]].read(&shared).unwrap().events.num_rows(), 2);
     }
 }
@@ -369,16 +369,16 @@ fn a_column_named_as_the_static_facts_of_another_is_refused() {
     let both = with(&["unit", "static_unit"]);
     let (_dir, root) = made(&[("data/0.parquet", &both)]);
     let data = MedsDataset::open(&root).unwrap();
-    let e = data.schema(&MedsOptions::default()).unwrap_err().to_string();
+    let e = data.schema(&MedsReadOptions::default()).unwrap_err().to_string();
     assert!(e.contains("\"static_unit\"") && e.contains("rename it"), "{e}");
     let shard = data.shards().next().unwrap();
-    assert!(shard.read(&MedsOptions::default()).is_err());
-    let one = MedsOptions { columns: Some(vec!["unit".into()]), ..Default::default() };
+    assert!(shard.read(&MedsReadOptions::default()).is_err());
+    let one = MedsReadOptions { columns: Some(vec!["unit".into()]), ..Default::default() };
     shard.read(&one).unwrap().to_batch().unwrap();
     // The name is allowed if no column derives it.
     let (_dir, root) = made(&[("data/0.parquet", &with(&["static_unit"]))]);
     let data = MedsDataset::open(&root).unwrap();
-    data.shards().next().unwrap().read(&MedsOptions::default()).unwrap().to_batch().unwrap();
+    data.shards().next().unwrap().read(&MedsReadOptions::default()).unwrap().to_batch().unwrap();
 }
 
 #[test]

@@ -380,7 +380,8 @@ fn a_cohort_reads_as_the_data_it_was_made_of() {
         convert(&data(name), &out, &options).unwrap();
         let meds = MedsDataset::open(data(name)).unwrap();
         let cohort = TensorizedCohort::open(&out).unwrap();
-        let all = serrate::io::meds::MedsOptions { columns: Some(vec![]), ..Default::default() };
+        let all =
+            serrate::io::meds::MedsReadOptions { columns: Some(vec![]), ..Default::default() };
         for (i, shard) in meds.shards().enumerate() {
             let expected = shard.read(&all).unwrap();
             let found = cohort.read_meds(i).unwrap();

@@ -10,7 +10,7 @@ use rand::RngExt;
 use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::filter::filter;
 use serrate::kernels::gather::{filter_rows, take_ranges, take_rows};
-use serrate::kernels::search::{Side, searchsorted};
+use serrate::kernels::search::{SearchSide, searchsorted};
 
 use crate::cases;
 use crate::common::torture::{
@@ -138,13 +138,13 @@ proptest! {
             t if t.is_floating() => cast(&typed, &DataType::Float64).unwrap(),
             _ => cast(&typed, one_of(&[DataType::Int64, DataType::Float64, DataType::UInt8], &mut rng)).unwrap(),
         };
-        for side in [Side::Left, Side::Right] {
+        for side in [SearchSide::Left, SearchSide::Right] {
             let place = |row: &Node, needle: &Node| match (row, needle) {
                 (Node::Null, _) | (_, Node::Null) => Node::Null,
                 (row, needle) => Node::Int(row.children().iter().filter(|v| {
                     match order(v, needle) {
                         std::cmp::Ordering::Less => true,
-                        std::cmp::Ordering::Equal => side == Side::Right,
+                        std::cmp::Ordering::Equal => side == SearchSide::Right,
                         std::cmp::Ordering::Greater => false,
                     }
                 }).count() as i64),
@@ -170,7 +170,7 @@ proptest! {
     fn unsorted_lists_do_not_panic(seed: u64) {
         let mut rng = random(seed);
         let case = torture(&Spec::new(1, DataType::Float32), &mut rng);
-        let found = searchsorted(&case.ragged(), &Float64Array::new_scalar(1.5), Side::Left).unwrap();
+        let found = searchsorted(&case.ragged(), &Float64Array::new_scalar(1.5), SearchSide::Left).unwrap();
         for (place, row) in found.iter().zip(&case.rows) {
             prop_assert_eq!(place.is_none(), row.is_null());
             prop_assert!(place.unwrap_or(0) as usize <= row.children().len());
@@ -227,22 +227,30 @@ fn needles_of_other_units_are_exact() {
     let a = RaggedArray::try_new(1, vec![axis], Arc::new(days)).unwrap();
     // One second after the start of day 11.
     let second = arrow::array::TimestampSecondArray::from(vec![11 * 86_400 + 1]);
-    assert_eq!(searchsorted(&a, &second, Side::Left).unwrap().values(), &[2]);
+    assert_eq!(searchsorted(&a, &second, SearchSide::Left).unwrap().values(), &[2]);
     let day = arrow::array::TimestampSecondArray::from(vec![11 * 86_400]);
-    assert_eq!(searchsorted(&a, &day, Side::Left).unwrap().values(), &[1]);
+    assert_eq!(searchsorted(&a, &day, SearchSide::Left).unwrap().values(), &[1]);
     let text = arrow::array::StringArray::new_scalar("1970-01-12");
-    assert_eq!(searchsorted(&a, &text, Side::Right).unwrap().values(), &[2]);
-    let e = searchsorted(&a, &BooleanArray::new_scalar(true), Side::Left).unwrap_err().to_string();
+    assert_eq!(searchsorted(&a, &text, SearchSide::Right).unwrap().values(), &[2]);
+    let e = searchsorted(&a, &BooleanArray::new_scalar(true), SearchSide::Left)
+        .unwrap_err()
+        .to_string();
     assert!(e.contains("compares with Date32"), "{e}");
     let times = DataType::Timestamp(TimeUnit::Nanosecond, None);
     let fine = a.with_leaves(cast(a.leaves(), &times).unwrap()).unwrap();
-    assert_eq!(searchsorted(&fine, &second, Side::Left).unwrap().values(), &[2]);
+    assert_eq!(searchsorted(&fine, &second, SearchSide::Left).unwrap().values(), &[2]);
     let floats = Float64Array::from(vec![-0.0, 0.0, f64::NAN]);
     let a = a.with_leaves(Arc::new(floats)).unwrap();
     assert_eq!(a.leaves().as_primitive::<Float64Type>().len(), 3);
-    assert_eq!(searchsorted(&a, &Int64Array::new_scalar(0), Side::Left).unwrap().values(), &[0]);
-    assert_eq!(searchsorted(&a, &Int64Array::new_scalar(0), Side::Right).unwrap().values(), &[2]);
+    assert_eq!(
+        searchsorted(&a, &Int64Array::new_scalar(0), SearchSide::Left).unwrap().values(),
+        &[0]
+    );
+    assert_eq!(
+        searchsorted(&a, &Int64Array::new_scalar(0), SearchSide::Right).unwrap().values(),
+        &[2]
+    );
     let nan = Float64Array::new_scalar(f64::NAN);
-    assert_eq!(searchsorted(&a, &nan, Side::Left).unwrap().values(), &[2]);
-    assert_eq!(searchsorted(&a, &nan, Side::Right).unwrap().values(), &[3]);
+    assert_eq!(searchsorted(&a, &nan, SearchSide::Left).unwrap().values(), &[2]);
+    assert_eq!(searchsorted(&a, &nan, SearchSide::Right).unwrap().values(), &[3]);
 }

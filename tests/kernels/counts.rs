@@ -14,7 +14,7 @@ use serrate::kernels::isin::isin;
 use serrate::kernels::occurrences::{any_value, count_values};
 use serrate::kernels::reduce::{Reduction, reduce, reduce_where};
 use serrate::kernels::reshape::flatten_all;
-use serrate::kernels::search::{Side, searchsorted, searchsorted_lists};
+use serrate::kernels::search::{SearchSide, searchsorted, searchsorted_lists};
 use serrate::kernels::sort::{Order, sort};
 
 use crate::cases;
@@ -193,7 +193,7 @@ proptest! {
             case.rows.iter().map(|r| like(r, levels - 1, &mut three, false)).collect();
         let several = plain(levels, &leaf, &several);
         let lists = a.inner(levels - 1).unwrap();
-        for side in [Side::Left, Side::Right] {
+        for side in [SearchSide::Left, SearchSide::Right] {
             let found = searchsorted_lists(&a, &single, side).unwrap();
             let expected = searchsorted(&lists, single.leaves(), side).unwrap();
             prop_assert_eq!(found.leaves().as_primitive::<Int64Type>(), &expected);
@@ -250,7 +250,7 @@ fn masks_and_needles_that_do_not_fit_are_refused() {
     let a = rows(&[2, 1]);
     assert!(reduce_where(&a, &a, Reduction::Sum, None).is_err());
     let flat = RaggedArray::try_new(2, vec![], Arc::new(Int64Array::from(vec![1, 2]))).unwrap();
-    assert!(searchsorted_lists(&flat, &a, Side::Left).is_err());
-    let e = searchsorted_lists(&a, &rows(&[1]), Side::Left).unwrap_err().to_string();
+    assert!(searchsorted_lists(&flat, &a, SearchSide::Left).is_err());
+    let e = searchsorted_lists(&a, &rows(&[1]), SearchSide::Left).unwrap_err().to_string();
     assert!(e.contains("2 rows on the left and 1 on the right"), "{e}");
 }

@@ -18,7 +18,7 @@ use serrate::kernels::reduce::{self, Reduction, reduce};
 use crate::cases;
 use crate::common::torture::{Node, Spec, assert_alike, meaning, one_of, random, torture};
 
-const ALL: [Reduction; 19] = [
+const ALL: [Reduction; 20] = [
     Reduction::Sum,
     Reduction::Prod,
     Reduction::Mean,
@@ -38,6 +38,7 @@ const ALL: [Reduction; 19] = [
     Reduction::First,
     Reduction::Last,
     Reduction::Nunique,
+    Reduction::Mode,
 ];
 
 /// An element and its position along the axis.
@@ -131,6 +132,21 @@ fn one(how: Reduction, values: &[Placed<'_>], float: bool) -> Node {
                 }
             }
             Node::Int(seen.len() as i64)
+        }
+        Reduction::Mode => {
+            let count =
+                |v: &Node| values.iter().filter(|(_, w)| key(w, true) == key(v, true)).count();
+            let mut best: Option<&Placed<'_>> = None;
+            for v in &values {
+                let better = |b: &&Placed<'_>| {
+                    count(v.1) > count(b.1)
+                        || count(v.1) == count(b.1) && key(v.1, true) < key(b.1, true)
+                };
+                if best.is_none() || best.as_ref().is_some_and(better) {
+                    best = Some(v);
+                }
+            }
+            value(best)
         }
         Reduction::Sum if float => Node::Float(floats.iter().sum()),
         Reduction::Prod if float => Node::Float(floats.iter().product()),

@@ -5,7 +5,7 @@ use std::fmt;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::functions::{AGGREGATES, Call, OURS, STOCK, WINDOWS};
+use crate::functions::{AGGREGATES, Call, STOCK, WINDOWS, ours};
 
 /// The type of values below all lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +228,7 @@ impl Maker<'_> {
         if levels > 0 {
             for _ in 0..12 {
                 let stock = self.calls == Calls::Shared || ty.depth == 0 && self.chance(55);
-                let call = *self.pick(if stock { STOCK } else { OURS });
+                let call = *self.pick(if stock { STOCK } else { ours() });
                 if !self.calls.has(&call) {
                     continue;
                 }

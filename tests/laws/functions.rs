@@ -5,6 +5,12 @@
 //! `<l#.1>` is an argument of that type; arguments with the same number have the same lists.
 //! `<l#.1^>` has the lists around those. `<i=1>` is an argument that `{1}` repeats.
 
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
+use datafusion::logical_expr::ReturnFieldArgs;
+use serrate::datafusion;
+
 /// A call and its type.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
@@ -122,7 +128,57 @@ pub const STOCK: &[Call] = &[
     call("li", "array_append(<li>, <i>)"),
 ];
 
-/// Our functions: each registered function in each form of its syntax.
+/// Our functions: those of [`OURS`], and others over each type of list that they accept.
+pub fn ours() -> &'static [Call] {
+    static ALL: LazyLock<Vec<Call>> =
+        LazyLock::new(|| OURS.iter().copied().chain(find_unnamed()).collect());
+    &ALL
+}
+
+/// Calls of one list for functions that [`OURS`] does not name.
+fn find_unnamed() -> Vec<Call> {
+    let time = DataType::Timestamp(TimeUnit::Microsecond, None);
+    let leaves = [
+        ("i", DataType::Int64),
+        ("f", DataType::Float64),
+        ("b", DataType::Boolean),
+        ("s", DataType::Utf8),
+        ("t", time),
+    ];
+    let mut calls = Vec::new();
+    for f in serrate::functions::all_scalar() {
+        if OURS.iter().any(|call| names(call.text).any(|name| name == f.name())) {
+            continue;
+        }
+        for (letter, leaf) in &leaves {
+            let field = Field::new("x", DataType::new_list(leaf.clone(), true), true);
+            let args =
+                ReturnFieldArgs { arg_fields: &[Arc::new(field)], scalar_arguments: &[None] };
+            let Ok(planned) = f.return_field_from_args(args) else { continue };
+            let (depth, of) = match planned.data_type() {
+                DataType::List(item) => ("l", item.data_type()),
+                scalar => ("", scalar),
+            };
+            let same = match of {
+                t if t.is_integer() => "i",
+                t if t.is_floating() => "f",
+                t if t.is_string() => "s",
+                DataType::Boolean => "b",
+                DataType::Timestamp(..) => "t",
+                _ => continue,
+            };
+            calls.push(Call {
+                result: format!("{depth}{same}").leak(),
+                text: format!("{}(<l{letter}>)", f.name()).leak(),
+                fails: !serrate::functions::is_total(f.name()),
+            });
+        }
+    }
+    calls
+}
+
+/// Our functions: each function in each form of its syntax. A function that is missing here is
+/// called in its shortest form ([`ours`]).
 pub const OURS: &[Call] = &[
     // Shape.
     call("i", "ragged_count(<*?>)"),

@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::laws::{CALLS, arguments};
+use super::laws::{arguments, calls};
 use super::run;
 use datafusion::arrow::array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, LargeListArray, ListArray,
@@ -339,7 +339,7 @@ async fn a_batch_is_its_rows() {
     let trials: usize = asked.unwrap_or(TRIALS);
     let mut worked: Vec<(&str, usize)> = functions.iter().map(|f| (f.name(), 0)).collect();
     let mut failures: Vec<String> = Vec::new();
-    for (number, call) in CALLS.iter().enumerate() {
+    for (number, call) in calls().iter().enumerate() {
         let (name, given) = arguments(call);
         let by_name =
             |f: &&Arc<ScalarUDF>| f.name() == name || f.aliases().iter().any(|a| a == name);

@@ -5,10 +5,9 @@ mod axis;
 pub(crate) mod exact;
 #[cfg(feature = "sql")]
 pub(crate) mod extent;
+pub(crate) mod memory;
 pub(crate) mod nulls;
 mod offsets;
-pub(crate) mod pages;
-pub(crate) mod prefetch;
 mod ragged;
 pub(crate) mod ranges;
 
@@ -16,4 +15,5 @@ pub use self::arrow::{ListKind, leaf_type, list_depth, list_kind, list_of};
 pub(crate) use axis::lists_like;
 pub use axis::{Layout, resolve_axis};
 pub use offsets::Offsets;
+pub(crate) use offsets::with_offsets;
 pub use ragged::{ListAxis, RaggedArray};

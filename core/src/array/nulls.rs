@@ -1,6 +1,11 @@
 //! Replacement of validity, and masks whose nulls count as false.
 
-use arrow::array::{Array, ArrayRef, BooleanArray, make_array};
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray,
+    downcast_primitive_array, make_array,
+};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::DataType;
 
@@ -19,14 +24,22 @@ pub fn with_nulls(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayR
             values.len()
         )));
     }
-    let data = values.to_data().into_builder().nulls(nulls);
-    let simple = values.data_type().is_primitive() || *values.data_type() == DataType::Boolean;
-    if !simple {
-        return Ok(make_array(data.build()?));
-    }
-    // SAFETY: fixed-width values are valid under any validity, and its length was checked above. A
-    // checked build recounts the nulls, which takes as long as a sum.
-    Ok(make_array(unsafe { data.build_unchecked() }))
+    // A build from parts counts the nulls again, which takes as long as a sum.
+    Ok(downcast_primitive_array! {
+        values => replace_nulls(values, nulls),
+        DataType::Boolean => {
+            Arc::new(BooleanArray::new(values.as_boolean().values().clone(), nulls))
+        }
+        _ => make_array(values.to_data().into_builder().nulls(nulls).build()?),
+    })
+}
+
+fn replace_nulls<T: ArrowPrimitiveType>(
+    array: &PrimitiveArray<T>,
+    nulls: Option<NullBuffer>,
+) -> ArrayRef {
+    let values = PrimitiveArray::<T>::new(array.values().clone(), nulls);
+    Arc::new(values.with_data_type(array.data_type().clone()))
 }
 
 /// Returns the bits where a mask is true and not null.
@@ -39,8 +52,6 @@ pub fn true_bits(mask: &BooleanArray) -> BooleanBuffer {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::array::{Int32Array, NullArray, StringArray};
 
     use super::*;

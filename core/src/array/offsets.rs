@@ -31,9 +31,7 @@ pub enum Offsets {
     I64(OffsetBuffer<i64>),
 }
 
-/// Evaluates `$body` with `$o` bound to the offsets as a slice (`&[i32]` or `&[i64]`).
-#[macro_export]
-#[doc(hidden)]
+/// Runs `$body` with `$o` bound to the offsets as a typed slice (`&[i32]` or `&[i64]`).
 macro_rules! with_offsets {
     ($offsets:expr, $o:ident => $body:expr) => {
         match $offsets {
@@ -48,6 +46,7 @@ macro_rules! with_offsets {
         }
     };
 }
+pub(crate) use with_offsets;
 
 impl Offsets {
     /// Returns offsets of zero lists.

@@ -8,16 +8,7 @@ use super::{AnyBatch, RaggedBatch};
 use crate::array::Layout;
 use crate::dense::{DenseOptions, DenseTensor, Fill};
 use crate::error::{Error, Result};
-
-/// Treatment of an index that occurs twice within a sample of a write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Duplicates {
-    /// The last write wins.
-    #[default]
-    LastWins,
-    /// An error that names the sample and both positions.
-    Error,
-}
+use crate::kernels::scatter::Duplicates;
 
 /// Treatment of an index of filler: at least the size of its sample, but below
 /// [`max_sample_size`](RaggedBatch::max_sample_size).
@@ -36,7 +27,7 @@ pub enum BeyondSample {
 /// ```
 /// # use serrate_core as serrate;
 /// use serrate::batching::{BeyondSample, Duplicates, IndexOptions};
-/// let strict = IndexOptions { duplicates: Duplicates::Error, beyond: BeyondSample::Error };
+/// let strict = IndexOptions { duplicates: Duplicates::Refuse, beyond: BeyondSample::Error };
 /// assert_ne!(strict, IndexOptions::default());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -161,7 +152,7 @@ pub fn batched_inverse_indexing_access(
         shape,
         before: Before::Fill(filler.as_bytes()),
         limit: options.limit_of(output_num_targets),
-        unique: options.duplicates == Duplicates::Error,
+        unique: options.duplicates == Duplicates::Refuse,
     };
     let values = scatter_entries(&from, &indices, target)?;
     to_dense(&values, indices.batch_shape(), output_num_targets, dim)
@@ -185,7 +176,7 @@ pub fn batched_inverse_indexing_access(
 /// let new = DenseTensor::from_vec([1, 2], vec![7, 8])?;
 /// let out = batched_indexing_write(&new, &indices, &into, None, &IndexOptions::default())?;
 /// assert_eq!(out.to_tensor()?.to_string(), "int32[1, 3] [[1, 2, 8]]");
-/// let once = IndexOptions { duplicates: Duplicates::Error, ..Default::default() };
+/// let once = IndexOptions { duplicates: Duplicates::Refuse, ..Default::default() };
 /// assert!(batched_indexing_write(&new, &indices, &into, None, &once).is_err());
 /// # Ok::<(), serrate::Error>(())
 /// ```
@@ -220,7 +211,7 @@ fn write_entries(
         shape: own.values.shape().to_vec(),
         before: Before::Copy(own.values.as_bytes()),
         limit: options.limit_of(own.width),
-        unique: options.duplicates == Duplicates::Error,
+        unique: options.duplicates == Duplicates::Refuse,
     };
     let values = scatter_entries(from, indices, target)?;
     match into {

@@ -53,13 +53,14 @@ mod reduce;
 mod shape;
 mod structure;
 
+pub use crate::kernels::scatter::Duplicates;
 pub use any::AnyBatch;
 pub use apply::ApplyOutput;
 pub use batch::RaggedBatch;
 pub use combine::{Samples, combine_data};
 pub use convert::Packed;
 pub use indexing::{
-    BeyondSample, Duplicates, IndexOptions, batched_index_mapping, batched_indexing_access,
+    BeyondSample, IndexOptions, batched_index_mapping, batched_indexing_access,
     batched_indexing_write, batched_inverse_indexing_access,
 };
 pub use masking::{

@@ -244,7 +244,7 @@ impl FromStr for DType {
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed: bytemuck::Pod {}
 }
 
 /// A Rust type of the elements of a tensor.
@@ -265,6 +265,12 @@ pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Se
 
     /// Views a buffer as elements; `None` if it is misaligned or ends within an element.
     fn view(buffer: &Buffer) -> Option<&[Self]>;
+
+    /// Views bytes as elements, without those before the first aligned one and after the last.
+    #[doc(hidden)]
+    fn view_bytes(bytes: &[u8]) -> &[Self] {
+        bytemuck::pod_align_to(bytes).1
+    }
 }
 
 /// Views a buffer as Arrow native elements; `None` if it is misaligned or ends within an element.

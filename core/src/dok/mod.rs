@@ -9,4 +9,4 @@ pub use dictionary::Dictionary;
 pub use map::{Fallback, Fetched, HashMap, MapOptions, RowType};
 pub(crate) use map::{MISSING, canonicalize_keys};
 pub(crate) use tensor::check_size;
-pub use tensor::{Coo, Csr, DokTensor, Duplicates, Scalar, Source, Unary};
+pub use tensor::{Coo, Csr, DokScalar, DokTensor, DokUnary, DokValue, DuplicateEntries};

@@ -45,7 +45,7 @@ use crate::error::{Error, Result};
 pub use cat::cat;
 pub use dims::DimType;
 pub use nested::Nested;
-pub use ops::{HetOperand, Scalar};
+pub use ops::{HetOperand, Number};
 
 /// A tensor with axes whose size varies.
 ///

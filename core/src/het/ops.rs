@@ -18,7 +18,7 @@ use crate::kernels::unary::{Unary, unary};
 /// A number literal. It takes the type of the tensor it is combined with, unless its kind is higher
 /// (a float with integers gives float32).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scalar {
+pub enum Number {
     /// A boolean.
     Bool(bool),
     /// An integer.
@@ -35,7 +35,7 @@ pub enum HetOperand<'a> {
     /// A dense tensor; without axes it acts as a number of its type.
     Dense(&'a DenseTensor),
     /// A number.
-    Scalar(Scalar),
+    Scalar(Number),
 }
 
 impl<'a> From<&'a HetTensor> for HetOperand<'a> {
@@ -59,21 +59,21 @@ impl<'a> From<&'a HetValue> for HetOperand<'a> {
     }
 }
 
-impl From<Scalar> for HetOperand<'_> {
-    fn from(scalar: Scalar) -> Self {
-        Self::Scalar(scalar)
+impl From<Number> for HetOperand<'_> {
+    fn from(number: Number) -> Self {
+        Self::Scalar(number)
     }
 }
 
 impl From<i64> for HetOperand<'_> {
     fn from(n: i64) -> Self {
-        Self::Scalar(Scalar::Int(n))
+        Self::Scalar(Number::Int(n))
     }
 }
 
 impl From<f64> for HetOperand<'_> {
     fn from(x: f64) -> Self {
-        Self::Scalar(Scalar::Float(x))
+        Self::Scalar(Number::Float(x))
     }
 }
 
@@ -91,9 +91,9 @@ impl HetOperand<'_> {
             Self::Dense(tensor) => {
                 Ok((HetTensor::from_dense(tensor)?, promote_dtypes(with, tensor.dtype())))
             }
-            Self::Scalar(Scalar::Bool(v)) => number(DenseTensor::from_bools([], [*v])),
-            Self::Scalar(Scalar::Int(v)) => number(DenseTensor::from_vec([], vec![*v])),
-            Self::Scalar(Scalar::Float(v)) => {
+            Self::Scalar(Number::Bool(v)) => number(DenseTensor::from_bools([], [*v])),
+            Self::Scalar(Number::Int(v)) => number(DenseTensor::from_vec([], vec![*v])),
+            Self::Scalar(Number::Float(v)) => {
                 let value = DenseTensor::from_vec([], vec![*v])?;
                 let dtype = if with.is_float() { with } else { DType::F32 };
                 Ok((HetTensor::from_dense(&value)?, dtype))

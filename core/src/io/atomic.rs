@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// ```
 /// # use serrate_core as serrate;
 /// use std::io::Write;
-/// use serrate::io::atomic::AtomicFile;
+/// use serrate::internal::AtomicFile;
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("a.txt");
 /// let mut file = AtomicFile::create(&path, false)?;
@@ -119,7 +119,7 @@ impl Write for AtomicFile {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::io::atomic::AtomicFolder;
+/// use serrate::internal::AtomicFolder;
 /// let dir = tempfile::tempdir()?;
 /// let target = dir.path().join("out");
 /// let folder = AtomicFolder::create(&target)?;
@@ -228,7 +228,7 @@ fn replace_folder(
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::io::atomic::AtomicFiles;
+/// use serrate::internal::AtomicFiles;
 /// let dir = tempfile::tempdir()?;
 /// std::fs::write(dir.path().join("kept.txt"), b"kept")?;
 /// let files = AtomicFiles::create(dir.path(), false)?;

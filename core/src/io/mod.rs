@@ -1,7 +1,7 @@
 //! Readers and writers of files: one folder per format.
 
 pub mod arrow_ipc;
-pub mod atomic;
+pub(crate) mod atomic;
 pub(crate) mod contain;
 pub mod dictionary;
 pub mod dok;
@@ -11,8 +11,9 @@ pub(crate) mod keyed;
 pub(crate) mod lease;
 #[cfg_attr(not(any(feature = "sql", feature = "parquet")), allow(dead_code))]
 pub(crate) mod listing;
+mod map;
 pub mod nrt;
-pub mod order;
+pub(crate) mod order;
 pub mod safetensors;
 #[cfg(feature = "sql")]
 pub(crate) mod stamp;

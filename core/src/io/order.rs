@@ -8,7 +8,7 @@
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::io::order::natural;
+/// use serrate::internal::natural;
 /// let mut names = ["b/1.nrt", "a/10.nrt", "a/2.nrt"];
 /// names.sort_by_cached_key(|n| natural(n));
 /// assert_eq!(names, ["a/2.nrt", "a/10.nrt", "b/1.nrt"]);
@@ -38,7 +38,7 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::io::order::textual;
+/// use serrate::internal::textual;
 /// let mut names = ["b/1.nrt", "a/2.nrt", "a/10.nrt"];
 /// names.sort_by_cached_key(|n| textual(n));
 /// assert_eq!(names, ["a/10.nrt", "a/2.nrt", "b/1.nrt"]);

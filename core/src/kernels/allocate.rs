@@ -2,7 +2,7 @@
 
 use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 
-use crate::array::pages::huge_pages;
+use crate::array::memory::huge_pages;
 
 /// Size in bytes from which the allocator maps fresh memory for every result (the largest threshold
 /// of glibc). Such a loop over leaves spends half its time on page faults, 4 KiB at a time.

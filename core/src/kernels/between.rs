@@ -7,7 +7,7 @@ use arrow::array::Datum;
 use super::RowArg;
 use super::align::aligned;
 use super::index::slice;
-use super::search::{Side, searchsorted};
+use super::search::{SearchSide, searchsorted};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -68,12 +68,12 @@ pub fn range(
         Some(value) => searchsorted(times, value, side).map(RowArg::Each),
     };
     let start = match closure {
-        Closure::Both | Closure::Left => Side::Left,
-        Closure::Right | Closure::Neither => Side::Right,
+        Closure::Both | Closure::Left => SearchSide::Left,
+        Closure::Right | Closure::Neither => SearchSide::Right,
     };
     let stop = match closure {
-        Closure::Both | Closure::Right => Side::Right,
-        Closure::Left | Closure::Neither => Side::Left,
+        Closure::Both | Closure::Right => SearchSide::Right,
+        Closure::Left | Closure::Neither => SearchSide::Left,
     };
     Ok((find(low, start)?, find(high, stop)?))
 }

@@ -9,15 +9,21 @@ use arrow::buffer::{BooleanBuffer, MutableBuffer, ScalarBuffer};
 /// place. The expression calls `#[inline(always)]` functions, which are compiled once for each
 /// case.
 ///
-/// `fn[generics](arguments) -> result = expression` lists what the expression uses. An expression
-/// after `else` is for other CPUs, if it differs.
+/// `fn[generics](arguments) -> result = expression` names what the expression uses; `::[..]` after
+/// the generics gives those that the arguments do not determine. After `else` stands the expression
+/// for other CPUs if it differs.
 macro_rules! for_avx2 {
-    (fn[$($g:tt)*]($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? = $body:expr) => {
+    (
+        fn[$($g:tt)*]$(::[$($c:tt)*])?($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? = $body:expr
+    ) => {
         $crate::kernels::bits::for_avx2!(
-            fn[$($g)*]($($a: $t),*) $(-> $r)? = $body, else $body
+            fn[$($g)*]$(::[$($c)*])?($($a: $t),*) $(-> $r)? = $body, else $body
         )
     };
-    (fn[$($g:tt)*]($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? = $wide:expr, else $other:expr) => {{
+    (
+        fn[$($g:tt)*]$(::[$($c:tt)*])?($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? = $wide:expr,
+        else $other:expr
+    ) => {{
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
@@ -26,13 +32,39 @@ macro_rules! for_avx2 {
             }
             if $crate::kernels::bits::has_avx2() {
                 // SAFETY: `has_avx2` checked the enabled features.
-                return unsafe { run_avx2($($a),*) };
+                return unsafe { run_avx2$(::<$($c)*>)?($($a),*) };
             }
         }
         $other
     }};
 }
 pub(crate) use for_avx2;
+
+/// Returns from the surrounding function with the value of an expression in a function compiled for
+/// AVX-512, if a condition holds and the CPU has it. The expression may use the token. Otherwise,
+/// the code after it runs. The signature is written as for [`for_avx2`].
+macro_rules! return_avx512 {
+    (
+        if $condition:expr, $token:ident:
+        fn[$($g:tt)*]$(::[$($c:tt)*])?($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? = $body:expr
+    ) => {
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(
+                enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt"
+            )]
+            #[allow(unused_variables)]
+            fn run_avx512<$($g)*>($token: $crate::kernels::bits::Avx512, $($a: $t),*) $(-> $r)? {
+                $body
+            }
+            if $condition && let Some(token) = $crate::kernels::bits::Avx512::detect() {
+                // SAFETY: `Avx512::detect` returned a token, so the CPU has all enabled features.
+                return unsafe { run_avx512$(::<$($c)*>)?(token, $($a),*) };
+            }
+        }
+    };
+}
+pub(crate) use return_avx512;
 
 /// A bitmap with the number of set bits before each of its words.
 #[derive(Debug)]
@@ -188,6 +220,66 @@ impl BitWords<'_> {
     }
 }
 
+/// Validity of the leaves. Not an `Option`, so that each case compiles to its own loop.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) trait Validity: Copy {
+    const ALL: bool;
+
+    /// Returns the validity bits of the values `at..end`, at most 64.
+    fn word(self, at: usize, end: usize) -> u64;
+    /// Positions below this may be passed to [`word_within`](Self::word_within).
+    fn reach(self) -> usize;
+    /// Like [`word`](Self::word), without bounds checks.
+    ///
+    /// # Safety
+    /// `at` is less than [`reach`](Self::reach).
+    unsafe fn word_within(self, at: usize, end: usize) -> u64;
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct AllValid;
+
+impl Validity for AllValid {
+    const ALL: bool = true;
+
+    #[inline(always)]
+    fn word(self, at: usize, end: usize) -> u64 {
+        let n = end - at;
+        if n < 64 { (1 << n) - 1 } else { u64::MAX }
+    }
+
+    #[inline(always)]
+    fn reach(self) -> usize {
+        usize::MAX
+    }
+
+    #[inline(always)]
+    unsafe fn word_within(self, at: usize, end: usize) -> u64 {
+        self.word(at, end)
+    }
+}
+
+/// Values are valid where a bit is set.
+impl Validity for BitWords<'_> {
+    const ALL: bool = false;
+
+    #[inline(always)]
+    fn word(self, at: usize, end: usize) -> u64 {
+        AllValid.word(at, end) & self.at(at)
+    }
+
+    #[inline(always)]
+    fn reach(self) -> usize {
+        BitWords::reach(self)
+    }
+
+    #[inline(always)]
+    unsafe fn word_within(self, at: usize, end: usize) -> u64 {
+        // SAFETY: the caller ensures that `at` is less than `reach`.
+        AllValid.word(at, end) & unsafe { self.at_within(at) }
+    }
+}
+
 /// Returns the aligned words of a bitmap, the first bit lowest and bits past the end 0. Shares the
 /// buffer if the bitmap starts and ends at a word.
 pub(crate) fn align_words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
@@ -279,7 +371,85 @@ pub(crate) fn has_vbmi2() -> bool {
     has_avx512() && is_x86_feature_detected!("avx512vbmi2")
 }
 
-/// Proof token: exists only on CPUs with AVX-512 F/VL/DQ/BW.
+/// Proof token: can only be obtained in functions compiled for AVX2, and on CPUs that have it.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Avx2(());
+
+#[cfg(target_arch = "x86_64")]
+impl Avx2 {
+    /// Returns a token within [`for_avx2`].
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    pub(crate) fn new() -> Self {
+        Self(())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn try_new() -> Option<Self> {
+        has_avx2().then_some(Self(()))
+    }
+
+    /// Gathers the bits of `word` at the set bits of `mask`, lowest first.
+    #[inline(always)]
+    pub(crate) fn gather_bits(self, word: u64, mask: u64) -> u64 {
+        // SAFETY: a token exists only on CPUs with BMI2, which `has_avx2` includes.
+        unsafe { std::arch::x86_64::_pext_u64(word, mask) }
+    }
+
+    /// Packs bytes that are 0 or 1 into bits, the first byte lowest.
+    #[inline(always)]
+    pub(crate) fn pack_bytes(self, bytes: &[u8; 64]) -> u64 {
+        // SAFETY: a token exists only on CPUs with AVX2.
+        unsafe { pack_bytes_avx2(bytes) }
+    }
+
+    /// Returns bit masks of the words that are `wanted` after a shift to the right, and of those
+    /// that are 0.
+    #[inline(always)]
+    pub(crate) fn find_words<const SHIFT: i32>(self, words: &[u64; 8], wanted: u64) -> (u32, u32) {
+        // SAFETY: a token exists only on CPUs with AVX2.
+        unsafe { find_words_avx2::<SHIFT>(words, wanted) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2")]
+fn pack_bytes_avx2(bytes: &[u8; 64]) -> u64 {
+    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_slli_epi16};
+    let half = |at: usize| {
+        // SAFETY: both halves lie within the 64 bytes.
+        let bytes = unsafe { _mm256_loadu_si256(bytes.as_ptr().add(at).cast::<__m256i>()) };
+        // `movemask` takes the highest bit of every byte, so shift the lowest bit there.
+        let bits = _mm256_movemask_epi8(_mm256_slli_epi16::<7>(bytes));
+        u64::from(bits.cast_unsigned())
+    };
+    half(0) | half(32) << 32
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "avx2")]
+fn find_words_avx2<const SHIFT: i32>(words: &[u64; 8], wanted: u64) -> (u32, u32) {
+    use std::arch::x86_64::{
+        __m256i, _mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_movemask_pd,
+        _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_srli_epi64,
+    };
+    let wanted = _mm256_set1_epi64x(wanted.cast_signed());
+    let half = |at: usize| {
+        // SAFETY: `at` is 0 or 4, so four words from there on lie within the eight.
+        let words = unsafe { _mm256_loadu_si256(words.as_ptr().add(at).cast::<__m256i>()) };
+        let same = _mm256_cmpeq_epi64(_mm256_srli_epi64::<SHIFT>(words), wanted);
+        let empty = _mm256_cmpeq_epi64(words, _mm256_setzero_si256());
+        let bits = |lanes| _mm256_movemask_pd(_mm256_castsi256_pd(lanes)).cast_unsigned();
+        (bits(same), bits(empty))
+    };
+    let ((same, empty), (more_same, more_empty)) = (half(0), half(4));
+    (same | more_same << 4, empty | more_empty << 4)
+}
+
+/// Proof token: can only be obtained on CPUs with AVX-512 F/VL/DQ/BW.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) struct Avx512(());

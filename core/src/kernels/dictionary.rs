@@ -8,7 +8,7 @@ use arrow::datatypes::{
     UInt32Type, UInt64Type,
 };
 
-use super::flags::pack_flags_portable;
+use super::flags::{PackFlags, PortablePack};
 use crate::error::{Error, Result};
 
 /// Evaluates a predicate on every element of a flat array.
@@ -163,14 +163,14 @@ fn collect_bits<K: Copy>(keys: &[K], test: impl Fn(K) -> u8) -> BooleanBuffer {
         for (byte, key) in bytes.iter_mut().zip(chunk) {
             *byte = test(*key);
         }
-        words.push(pack_flags_portable(&bytes));
+        words.push(PortablePack.pack_flags(&bytes));
     }
     if !rest.is_empty() {
         bytes.fill(0);
         for (byte, key) in bytes.iter_mut().zip(rest) {
             *byte = test(*key);
         }
-        words.push(pack_flags_portable(&bytes));
+        words.push(PortablePack.pack_flags(&bytes));
     }
     BooleanBuffer::new(Buffer::from_vec(words), 0, keys.len())
 }

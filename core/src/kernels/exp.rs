@@ -1,32 +1,16 @@
 //! Vectorized exponential function.
 
-/// Replaces each value `x` with `e^x`, within one unit in the last place of [`f64::exp`]; exact for
-/// results of 0 and infinity, and NaN for NaN.
+use super::bits::{for_avx2, return_avx512};
+
+/// Replaces each value by `e` to its power, within one unit in the last place of [`f64::exp`];
+/// exact for results of 0 and infinity, and NaN for NaN.
 ///
 /// The argument is split into a multiple of `ln 2` and a remainder of at most half of `ln 2` (Cody
 /// and Waite, "Software Manual for the Elementary Functions", 1980), whose Taylor series is summed
 /// up to the 13th power. No step branches on the value, so the loop vectorizes.
 pub(super) fn compute_exp(values: &mut [f64]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn exp_avx2(values: &mut [f64]) {
-            exp_all(values);
-        }
-        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn exp_avx512(values: &mut [f64]) {
-            exp_all(values);
-        }
-        if super::bits::has_avx512() {
-            // SAFETY: `has_avx512` checked the enabled features.
-            return unsafe { exp_avx512(values) };
-        }
-        if super::bits::has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
-            return unsafe { exp_avx2(values) };
-        }
-    }
-    exp_all(values);
+    return_avx512!(if true, token: fn[](values: &mut [f64]) = exp_all(values));
+    for_avx2!(fn[](values: &mut [f64]) = exp_all(values));
 }
 
 #[inline(always)]

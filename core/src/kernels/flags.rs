@@ -2,6 +2,8 @@
 
 use arrow::buffer::{BooleanBuffer, Buffer};
 
+#[cfg(target_arch = "x86_64")]
+use super::bits::Avx2;
 use super::bits::for_avx2;
 
 pub(super) const WORD: usize = 64;
@@ -21,96 +23,74 @@ pub(super) fn collect_flags<T: Copy + Default, Q: Predicate<T>>(
 
 fn dispatch_words<T: Copy + Default, Q: Predicate<T>>(values: &[T], predicate: Q) -> Vec<u64> {
     for_avx2!(
-        fn[T: Copy + Default, Q: Predicate<T>](values: &[T], predicate: Q) -> Vec<u64> = {
-            // SAFETY: this function is compiled with AVX2.
-            unsafe { collect_words::<T, Q, true>(values, predicate) }
-        },
-        else {
-            // SAFETY: without `WIDE` the function needs no CPU features.
-            unsafe { collect_words::<T, Q, false>(values, predicate) }
-        }
+        fn[T: Copy + Default, Q: Predicate<T>](values: &[T], predicate: Q) -> Vec<u64> =
+            collect_words(values, predicate, Avx2::new()),
+        else collect_words(values, predicate, PortablePack)
     )
 }
 
-/// # Safety
-/// Same as [`pack_flags`].
 #[inline(always)]
-unsafe fn collect_words<T: Copy + Default, Q: Predicate<T>, const WIDE: bool>(
+fn collect_words<T: Copy + Default, Q: Predicate<T>>(
     values: &[T],
     predicate: Q,
+    pack: impl PackFlags,
 ) -> Vec<u64> {
     let mut out = Vec::with_capacity(values.len().div_ceil(WORD));
     let (chunks, rest) = values.as_chunks::<WORD>();
     for chunk in chunks {
-        // SAFETY: with `WIDE` the caller ensures AVX2.
-        out.push(unsafe { collect_word::<T, Q, WIDE>(chunk, predicate) }.to_le());
+        out.push(collect_word(chunk, predicate, pack).to_le());
     }
     if !rest.is_empty() {
         let mut chunk = [T::default(); WORD];
         chunk[..rest.len()].copy_from_slice(rest);
         let mask = u64::MAX >> (WORD - rest.len());
-        // SAFETY: with `WIDE` the caller ensures AVX2.
-        out.push((unsafe { collect_word::<T, Q, WIDE>(&chunk, predicate) } & mask).to_le());
+        out.push((collect_word(&chunk, predicate, pack) & mask).to_le());
     }
     out
 }
 
-/// # Safety
-/// Same as [`pack_flags`].
 #[inline(always)]
-unsafe fn collect_word<T: Copy, Q: Predicate<T>, const WIDE: bool>(
+fn collect_word<T: Copy, Q: Predicate<T>>(
     values: &[T; WORD],
     predicate: Q,
+    pack: impl PackFlags,
 ) -> u64 {
     let mut flags = [0u8; WORD];
     // An index loop, because the closures of a zip may not be inlined.
     for i in 0..WORD {
         flags[i] = u8::from(predicate.holds(values[i]));
     }
-    // SAFETY: with `WIDE` the caller ensures AVX2.
-    unsafe { pack_flags::<WIDE>(&flags) }
+    pack.pack_flags(&flags)
 }
 
-/// Packs bytes that are 0 or 1 into bits, the first byte lowest.
-///
-/// # Safety
-/// The CPU must support AVX2 if `WIDE` is set.
-#[inline(always)]
-pub(super) unsafe fn pack_flags<const WIDE: bool>(flags: &[u8; WORD]) -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    if WIDE {
-        // SAFETY: with `WIDE` the caller ensures AVX2.
-        return unsafe { pack_flags_avx2(flags) };
+/// A way to pack bytes that are 0 or 1 into bits, the first byte lowest.
+pub(super) trait PackFlags: Copy {
+    fn pack_flags(self, flags: &[u8; WORD]) -> u64;
+}
+
+/// Packs on any CPU.
+#[derive(Clone, Copy)]
+pub(super) struct PortablePack;
+
+impl PackFlags for PortablePack {
+    #[inline(always)]
+    fn pack_flags(self, flags: &[u8; WORD]) -> u64 {
+        let mut word = 0;
+        for (i, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
+            // The multiplication gathers the lowest bits of eight bytes in the highest byte.
+            let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+            word |= bits << (8 * i);
+        }
+        word
     }
-    let mut word = 0;
-    for (i, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
-        // The multiplication gathers the lowest bits of eight bytes in the highest byte.
-        let bits = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-        word |= bits << (8 * i);
-    }
-    word
 }
 
-/// Packs like [`pack_flags`], on any CPU.
-pub(super) fn pack_flags_portable(flags: &[u8; WORD]) -> u64 {
-    // SAFETY: without `WIDE` the function needs no CPU features.
-    unsafe { pack_flags::<false>(flags) }
-}
-
-/// Packs like [`pack_flags`], 32 bytes per step.
 #[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx2")]
-fn pack_flags_avx2(flags: &[u8; WORD]) -> u64 {
-    use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_movemask_epi8, _mm256_slli_epi16};
-    let half = |at: usize| {
-        // SAFETY: both halves lie within the 64 bytes.
-        let bytes = unsafe { _mm256_loadu_si256(flags.as_ptr().add(at).cast::<__m256i>()) };
-        // `movemask` takes the highest bit of every byte, so shift the lowest bit there.
-        let bits = _mm256_movemask_epi8(_mm256_slli_epi16::<7>(bytes));
-        u64::from(bits.cast_unsigned())
-    };
-    half(0) | half(32) << 32
+impl PackFlags for Avx2 {
+    #[inline(always)]
+    fn pack_flags(self, flags: &[u8; WORD]) -> u64 {
+        self.pack_bytes(flags)
+    }
 }
 
 #[cfg(test)]
@@ -137,11 +117,10 @@ mod tests {
                 *byte = u8::from(state >> 60 > 7);
                 expected |= u64::from(*byte) << i;
             }
-            assert_eq!(pack_flags_portable(&bytes), expected);
+            assert_eq!(PortablePack.pack_flags(&bytes), expected);
             #[cfg(target_arch = "x86_64")]
-            if crate::kernels::bits::has_avx2() {
-                // SAFETY: `has_avx2` checked the enabled features.
-                assert_eq!(unsafe { pack_flags_avx2(&bytes) }, expected);
+            if let Some(token) = Avx2::try_new() {
+                assert_eq!(token.pack_flags(&bytes), expected);
             }
         }
     }

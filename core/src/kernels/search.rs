@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 
 /// The position to return among equal elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Side {
+pub enum SearchSide {
     /// Before them: the number of elements less than the needle.
     #[default]
     Left,
@@ -43,20 +43,24 @@ pub enum Side {
 /// # use std::sync::Arc;
 /// # use arrow::array::{Array, Int32Array};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::search::{Side, searchsorted};
+/// use serrate::kernels::search::{SearchSide, searchsorted};
 /// // [[10, 20, 20, 30], [], [5]]
 /// let leaves = Arc::new(Int32Array::from(vec![10, 20, 20, 30, 5]));
 /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([4, 0, 1])?.into()], leaves)?;
 /// let twenty = Int32Array::new_scalar(20);
-/// assert_eq!(searchsorted(&a, &twenty, Side::Left)?.values(), &[1, 0, 1]);
-/// assert_eq!(searchsorted(&a, &twenty, Side::Right)?.values(), &[3, 0, 1]);
+/// assert_eq!(searchsorted(&a, &twenty, SearchSide::Left)?.values(), &[1, 0, 1]);
+/// assert_eq!(searchsorted(&a, &twenty, SearchSide::Right)?.values(), &[3, 0, 1]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
 /// When the array does not have exactly one level of lists, needles per row do not match the number
 /// of rows, or the two types cannot be compared.
-pub fn searchsorted(array: &RaggedArray, needles: &dyn Datum, side: Side) -> Result<Int64Array> {
+pub fn searchsorted(
+    array: &RaggedArray,
+    needles: &dyn Datum,
+    side: SearchSide,
+) -> Result<Int64Array> {
     let [level] = array.axes() else {
         return Err(Error::invalid(format!(
             "searchsorted takes an array with one level of lists, but the array has {}; pick or flatten the others first",
@@ -88,7 +92,7 @@ pub fn searchsorted(array: &RaggedArray, needles: &dyn Datum, side: Side) -> Res
 /// # use std::sync::Arc;
 /// # use arrow::array::{AsArray, Int32Array, types::Int64Type};
 /// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::search::{Side, searchsorted_lists};
+/// use serrate::kernels::search::{SearchSide, searchsorted_lists};
 /// let lists = |lengths: [usize; 2], leaves: Vec<i32>| -> serrate::Result<_> {
 ///     let axis = Offsets::from_lengths(lengths)?.into();
 ///     RaggedArray::try_new(2, vec![axis], Arc::new(Int32Array::from(leaves)))
@@ -97,7 +101,7 @@ pub fn searchsorted(array: &RaggedArray, needles: &dyn Datum, side: Side) -> Res
 /// let found = searchsorted_lists(
 ///     &lists([3, 1], vec![10, 20, 30, 5])?,
 ///     &lists([2, 2], vec![20, 35, 1, 5])?,
-///     Side::Left,
+///     SearchSide::Left,
 /// )?;
 /// assert_eq!(found.leaves().as_primitive::<Int64Type>().values(), &[1, 3, 0, 0]);
 /// # Ok::<(), serrate::Error>(())
@@ -109,7 +113,7 @@ pub fn searchsorted(array: &RaggedArray, needles: &dyn Datum, side: Side) -> Res
 pub fn searchsorted_lists(
     array: &RaggedArray,
     needles: &RaggedArray,
-    side: Side,
+    side: SearchSide,
 ) -> Result<RaggedArray> {
     let (levels, given) = (array.axes().len(), needles.axes().len());
     if levels == 0 || (given != levels && given + 1 != levels) {
@@ -139,7 +143,7 @@ fn find_positions(
     leaves: &ArrayRef,
     needles: &ArrayRef,
     which: NeedleLayout<'_>,
-    side: Side,
+    side: SearchSide,
 ) -> Result<Int64Array> {
     let (leaves, needles) = (unpack_dictionary(leaves)?, unpack_dictionary(needles)?);
     let search = ListSearch { level, which, side };
@@ -201,7 +205,7 @@ enum NeedleLayout<'a> {
 struct ListSearch<'a> {
     level: &'a ListAxis,
     which: NeedleLayout<'a>,
-    side: Side,
+    side: SearchSide,
 }
 
 impl ListSearch<'_> {
@@ -231,7 +235,7 @@ impl ListSearch<'_> {
                     let mid = low + (high - low) / 2;
                     let before = match compare(mid, needle) {
                         Ordering::Less => true,
-                        Ordering::Equal => self.side == Side::Right,
+                        Ordering::Equal => self.side == SearchSide::Right,
                         Ordering::Greater => false,
                     };
                     if before { low = mid + 1 } else { high = mid }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::frame::Frame;
-use crate::array::prefetch::prefetch_for_write;
+use crate::array::memory::prefetch_for_write;
 use crate::dense::{Side, Size};
 
 /// Offsets and sizes of all axes, which determine the slots of every tensor of a batch. A used

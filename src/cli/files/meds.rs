@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 
 use crate::array::leaf_type;
 use crate::cli::error::Outcome;
-use crate::io::meds::{MedsOptions, MedsShard};
+use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 
 /// A selection of the columns of a shard.
@@ -23,7 +23,7 @@ pub(in crate::cli) enum MedsPart {
 
 impl MedsPart {
     pub(super) fn read(self, folder: &MedsFolder, shard: usize) -> Outcome<RecordBatch> {
-        self.select_columns(&folder.read(shard, &MedsOptions::default())?)
+        self.select_columns(&folder.read(shard, &MedsReadOptions::default())?)
     }
 
     fn select_columns(self, shard: &MedsShard) -> Outcome<RecordBatch> {

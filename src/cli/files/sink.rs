@@ -11,12 +11,12 @@ use crate::array::{leaf_type, list_kind};
 use crate::cli::error::{Failure, Outcome};
 use crate::dense::TableDenseOptions;
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
-use crate::io::atomic::AtomicFile;
 use crate::io::json::NdjsonWriter;
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::io::safetensors::{SaveOptions, dense};
 use crate::table::RaggedTable;
+use serrate_core::internal::AtomicFile;
 
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct OutputOptions {

@@ -19,10 +19,10 @@ use crate::io::arrow_ipc::{IpcReadOptions, IpcTableReader};
 use crate::io::json::{JsonOptions, NdjsonReader, read_json};
 use crate::io::meds_torch::{MedsFolder, TensorizedCohort};
 use crate::io::nrt::{NrtFile, ReadOptions};
-use crate::io::order::natural;
 use crate::io::parquet::{ParquetReadOptions, ParquetTableReader};
 use crate::table::RaggedTable;
 use serrate_core::internal::is_hidden;
+use serrate_core::internal::natural;
 
 /// Target number of leaf values per batch.
 const BATCH_LEAVES: usize = 1 << 20;

@@ -17,7 +17,7 @@ use super::interrupt;
 use super::output::group_digits;
 use super::progress::Progress;
 use crate::error::Error;
-use crate::io::meds::{MedsOptions, MedsSummary};
+use crate::io::meds::{MedsReadOptions, MedsSummary};
 use crate::io::safetensors::SafetensorsFile;
 use crate::table::{AXES_METADATA, ColumnStats, RaggedTable, TableStats};
 
@@ -148,7 +148,7 @@ fn count_batches(
         progress.file(&shard.path);
         let batches = match &source.meds {
             Some(folder) => {
-                let read = folder.read(i, &MedsOptions::default())?;
+                let read = folder.read(i, &MedsReadOptions::default())?;
                 summary.push(&read)?;
                 Box::new(std::iter::once(Ok(read.to_batch()?)))
             }

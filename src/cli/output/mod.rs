@@ -14,7 +14,7 @@ use arrow::json::writer::{JsonArray, LineDelimited, WriterBuilder};
 use super::args::Format;
 use super::error::{Failure, Outcome};
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
-use crate::io::atomic::AtomicFile;
+use serrate_core::internal::AtomicFile;
 use serrate_core::internal::json::lists_as_json;
 
 pub(super) use cell::group_digits;

@@ -57,3 +57,52 @@ macro_rules! one_input {
 }
 
 pub(in crate::sql) use one_input;
+
+/// Implements [`one_input`] and the rest of what a node that returns the rows of its input has in
+/// common: its name, the properties of the input, the order of the rows.
+macro_rules! pass_through {
+    ($name:literal) => {
+        fn name(&self) -> &str {
+            $name
+        }
+
+        fn properties(&self) -> &Arc<PlanProperties> {
+            self.input.properties()
+        }
+
+        fn maintains_input_order(&self) -> Vec<bool> {
+            vec![true]
+        }
+
+        $crate::sql::exec::one_input!();
+    };
+}
+
+pub(in crate::sql) use pass_through;
+
+/// Implements the statistics of a node that returns the rows of its input.
+macro_rules! same_statistics {
+    () => {
+        fn child_stats_requests(
+            &self,
+            partition: Option<usize>,
+        ) -> Vec<datafusion::physical_plan::statistics::ChildStats> {
+            vec![datafusion::physical_plan::statistics::ChildStats::At(partition)]
+        }
+
+        fn statistics_from_inputs(
+            &self,
+            input_stats: &[Arc<datafusion::common::Statistics>],
+            _args: &datafusion::physical_plan::statistics::StatisticsArgs,
+        ) -> datafusion::error::Result<Arc<datafusion::common::Statistics>> {
+            match input_stats {
+                [input] => Ok(Arc::clone(input)),
+                _ => {
+                    datafusion::common::internal_err!("{} must have exactly one input", self.name())
+                }
+            }
+        }
+    };
+}
+
+pub(in crate::sql) use same_statistics;

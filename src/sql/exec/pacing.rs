@@ -13,7 +13,7 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskCo
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::Stream;
 
-use crate::sql::exec::one_input;
+use crate::sql::exec::pass_through;
 
 /// Pieces become smaller if the node above takes longer than this for one piece.
 const LONG: Duration = Duration::from_millis(20);
@@ -46,19 +46,7 @@ impl DisplayAs for PacedExec {
 }
 
 impl ExecutionPlan for PacedExec {
-    fn name(&self) -> &str {
-        "PacedExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    pass_through!("PacedExec");
 
     fn execute(
         &self,

@@ -12,9 +12,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
@@ -22,13 +20,12 @@ use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskCo
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use futures::Stream;
 use futures::stream::StreamExt;
 
-use crate::sql::exec::one_input;
+use crate::sql::exec::{pass_through, same_statistics};
 use crate::sql::statement::depth::{deep, run_deep};
 
 /// Maximum depth of expressions that use the current stack: kilobytes per level in a debug build.
@@ -125,19 +122,7 @@ impl DisplayAs for DeepStackExec {
 }
 
 impl ExecutionPlan for DeepStackExec {
-    fn name(&self) -> &str {
-        "DeepStackExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    pass_through!("DeepStackExec");
 
     fn execute(
         &self,
@@ -148,20 +133,7 @@ impl ExecutionPlan for DeepStackExec {
         Ok(Box::pin(DeepStream { input }))
     }
 
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        input_stats: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        match input_stats {
-            [input] => Ok(Arc::clone(input)),
-            _ => internal_err!("internal error: {} needs the statistics of 1 input", self.name()),
-        }
-    }
+    same_statistics!();
 }
 
 struct DeepStream {

@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
@@ -18,7 +17,6 @@ use datafusion::physical_plan::joins::{
     CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PiecewiseMergeJoinExec, SortMergeJoinExec,
     SymmetricHashJoinExec,
 };
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
     ReplaceChildrenOptions,
@@ -27,8 +25,8 @@ use futures::Stream;
 use futures::stream::StreamExt;
 use tokio::task::coop;
 
-use crate::sql::exec::one_input;
 use crate::sql::exec::pacing::PacedExec;
+use crate::sql::exec::{one_input, same_statistics};
 
 /// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
 ///
@@ -132,23 +130,7 @@ impl ExecutionPlan for YieldingExec {
         Ok(Box::pin(YieldingStream { input: self.input.execute(partition, context)? }))
     }
 
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        input_stats: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        match input_stats {
-            [input] => Ok(Arc::clone(input)),
-            _ => datafusion::common::internal_err!(
-                "internal error: {} needs the statistics of 1 input",
-                self.name()
-            ),
-        }
-    }
+    same_statistics!();
 }
 
 struct YieldingStream {

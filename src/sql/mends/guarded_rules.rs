@@ -27,7 +27,7 @@ use datafusion::physical_plan::{
 };
 
 use crate::functions::physical_cannot_fail;
-use crate::sql::exec::one_input;
+use crate::sql::exec::pass_through;
 use crate::sql::rules::PhysicalRule;
 
 /// A physical rule of DataFusion that moves nothing into nodes where columns would be resolved wrongly.
@@ -250,20 +250,9 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    fn name(&self) -> &str {
-        "BarrierExec"
-    }
-
-    /// Returns the properties of the input in the same allocation, which nodes above compare by pointer.
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    // The properties are those of the input in the same allocation, so that nodes above keep their
+    // knowledge of it.
+    pass_through!("BarrierExec");
 
     fn execute(
         &self,

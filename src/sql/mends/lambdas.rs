@@ -100,7 +100,7 @@ impl Bodies<'_> {
         let of_one = self.state.scalar_functions().contains_key(&name)
             || self.state.higher_order_functions().contains_key(&name);
         if !of_one && self.state.aggregate_functions().contains_key(&name) {
-            let ours = crate::sql::statement::hints::ours(&name);
+            let ours = crate::functions::for_lists(&name);
             let ours = ours
                 .map_or_else(String::new, |f| format!(" (for the values of a list, use {f}(x))"));
             return ControlFlow::Break(plan_datafusion_err!(

@@ -1,6 +1,6 @@
-//! Rules and planners that work around faults of DataFusion, one file each. Every file names the fault,
-//! the upstream issue if there is one, and the test `stock_.._still_..` that fails when the file can be
-//! removed.
+//! Rules and planners that work around faults of DataFusion, one file each. Every file names the
+//! fault and the test `stock_.. still` that fails when the file can be removed; `sql::rules` lists
+//! the rules in order, with upstream issues.
 
 pub(in crate::sql) mod changes;
 pub(in crate::sql) mod computed_lists;
@@ -30,34 +30,3 @@ pub(in crate::sql) mod times;
 pub(in crate::sql) mod topk;
 pub(in crate::sql) mod unions;
 pub(in crate::sql) mod window_keys;
-
-use std::sync::Arc;
-
-use datafusion::common::config::ConfigOptions;
-use datafusion::error::Result;
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::optimizer::AnalyzerRule;
-use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
-
-type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
-
-/// Returns the analyzer rules that run before DataFusion's type coercion, in order.
-pub(in crate::sql) fn rules_before_coercion() -> [TypeRule; 7] {
-    [
-        Arc::new(rows_in::RowsIn),
-        Arc::new(times::ExactTimes),
-        Arc::new(texts::OneText),
-        Arc::new(decimals::StableDecimals),
-        Arc::new(similar::SimilarPatterns),
-        Arc::new(duration_windows::DurationWindows),
-        Arc::new(window_keys::WindowKeys),
-    ]
-}
-
-/// Applies type coercion, so that expressions have the types in which they will be evaluated.
-pub(in crate::sql) fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let config = ConfigOptions::default();
-    let coerced =
-        rules_before_coercion().iter().try_fold(plan, |plan, rule| rule.analyze(plan, &config))?;
-    TypeCoercion::new().analyze(coerced, &config)
-}

@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
+use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{JoinType, Statistics};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
@@ -17,13 +17,12 @@ use datafusion::physical_plan::filter_pushdown::{FilterDescription, FilterPushdo
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
     InputOrderMode, PlanProperties, ReplaceChildrenOptions,
 };
 
-use crate::sql::exec::one_input;
+use crate::sql::exec::{one_input, same_statistics};
 
 /// Physical optimizer rule, before plans are checked: adds required sorts that are not known to hold.
 ///
@@ -294,21 +293,5 @@ impl ExecutionPlan for UnorderedExec {
         FilterDescription::from_children(parent_filters, &self.children())
     }
 
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        vec![ChildStats::At(partition)]
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        input_stats: &[Arc<Statistics>],
-        _args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        match input_stats {
-            [input] => Ok(Arc::clone(input)),
-            _ => datafusion::common::internal_err!(
-                "internal error: {} needs the statistics of 1 input",
-                self.name()
-            ),
-        }
-    }
+    same_statistics!();
 }

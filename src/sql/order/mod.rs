@@ -39,8 +39,8 @@ use datafusion::physical_plan::{
     ReplaceChildrenOptions,
 };
 
-use crate::io::order::natural;
 use crate::sql::sources::from::ExplodeExec;
+use serrate_core::internal::natural;
 
 pub use self::concat::SourceOrderExec;
 use self::fixed::FixedSource;

@@ -30,7 +30,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use crate::array::{leaf_type, list_depth};
 use crate::config::SerrateOptions;
 use crate::functions::SUM_STATE;
-use crate::sql::exec::one_input;
+use crate::sql::exec::pass_through;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::sources::table::TableSource;
 
@@ -280,19 +280,7 @@ impl DisplayAs for BatchSizeExec {
 }
 
 impl ExecutionPlan for BatchSizeExec {
-    fn name(&self) -> &str {
-        "BatchSizeExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    pass_through!("BatchSizeExec");
 
     fn execute(
         &self,

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::array::list_depth;
-use crate::functions::{cannot_fail, is_fixed_slice, is_ours};
+use crate::functions::{cannot_fail, facts_of, is_fixed_slice, is_ours};
 
 /// Prefix of the names of columns that this rule creates.
 const PREFIX: &str = "__serrate_below_join";
@@ -160,7 +160,9 @@ fn side_of(
             }
             // A mask is as large as its input, so only calls that shrink it are pushed down.
             let small = match e.get_type(schema.as_ref()) {
-                Ok(t) => list_depth(&t) == 0 || is_shrinking(call.name()) || is_fixed_slice(call),
+                Ok(t) => {
+                    list_depth(&t) == 0 || facts_of(&call.func).shrinks || is_fixed_slice(call)
+                }
                 Err(_) => false,
             };
             return Ok(small.then_some(i));
@@ -169,39 +171,7 @@ fn side_of(
     Ok(None)
 }
 
-/// Functions that return lists with fewer values than their input.
-const SHRINK: [&str; 9] = [
-    "ragged_slice",
-    "ragged_head",
-    "ragged_tail",
-    "ragged_filter",
-    "ragged_compress",
-    "ragged_between",
-    "ragged_lengths",
-    "ragged_shape",
-    "ragged_max_shape",
-];
-
-const REDUCE: [&str; 12] = [
-    "ragged_sum",
-    "ragged_mean",
-    "ragged_min",
-    "ragged_max",
-    "ragged_any",
-    "ragged_all",
-    "ragged_first",
-    "ragged_last",
-    "ragged_std",
-    "ragged_var",
-    "ragged_median",
-    "ragged_nunique",
-];
-
-fn is_shrinking(name: &str) -> bool {
-    SHRINK.contains(&name) || REDUCE.contains(&name)
-}
-
-/// Returns the columns that a plan returns unchanged.
+/// Returns the columns that a plan reads as they are.
 fn bare_lists(plan: &LogicalPlan) -> HashSet<Column> {
     plan.expressions()
         .into_iter()

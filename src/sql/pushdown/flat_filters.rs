@@ -9,28 +9,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use crate::functions::scalar;
-
-/// Functions of one argument that read all values of a row, whatever their nesting.
-const OF_ALL: [&str; 17] = [
-    "ragged_all",
-    "ragged_any",
-    "ragged_argmax",
-    "ragged_argmin",
-    "ragged_count",
-    "ragged_first",
-    "ragged_flatten",
-    "ragged_last",
-    "ragged_max",
-    "ragged_mean",
-    "ragged_median",
-    "ragged_min",
-    "ragged_nunique",
-    "ragged_prod",
-    "ragged_std",
-    "ragged_sum",
-    "ragged_var",
-];
+use crate::functions::{facts_of, scalar};
 
 /// Logical optimizer rule: rewrites `ragged_filter(x, mask)` to `ragged_compress(x, mask)` if only
 /// reductions over whole rows read it, in the same expression or in the plan above.
@@ -73,10 +52,12 @@ fn flatten_reduced(e: Expr) -> Result<Transformed<Expr>> {
 
 fn reduction_argument(e: &Expr) -> Option<&Expr> {
     match e {
-        Expr::ScalarFunction(call) if OF_ALL.contains(&call.name()) => match call.args.as_slice() {
-            [of] => Some(of),
-            _ => None,
-        },
+        Expr::ScalarFunction(call) if facts_of(&call.func).whole_row => {
+            match call.args.as_slice() {
+                [of] => Some(of),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }

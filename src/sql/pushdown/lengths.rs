@@ -21,7 +21,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 
 use crate::array::{leaf_type, list_depth};
-use crate::functions::{LENGTHS_ONLY, STRUCTURE_ONLY, never_fails};
+use crate::functions::{Reads, never_fails, reads_of_lists};
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::table::{RaggedTableProvider, TableSource};
 
@@ -138,7 +138,7 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
 
 /// Whether an expression rearranges leaves before it reads lengths.
 fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
-    e.exists(|e| Ok(called_function(e, &STRUCTURE_ONLY).is_some())).unwrap_or(false)
+    e.exists(|e| Ok(reads_of(e) == Reads::Structure)).unwrap_or(false)
 }
 
 /// Plans the same projection over other column types.
@@ -182,14 +182,14 @@ pub(in crate::sql) fn lengths_only<'a>(
             if let Some(column) = e.downcast_ref::<PhysicalColumn>() {
                 looked_at.insert(column.name().to_owned());
             }
-            let Some((name, column)) = measured(e) else {
+            let Some((what, column)) = measured(e) else {
                 return Ok(TreeNodeRecursion::Continue);
             };
             let field = schema.field_with_name(column.name()).ok();
             let field = field.filter(|f| list_depth(f.data_type()) > 0);
             let Some(field) = field else { return Ok(TreeNodeRecursion::Continue) };
             let may_miss = nan_is_null && leaf_type(field.data_type()).is_floating();
-            Ok(match name == "ragged_count" && may_miss {
+            Ok(match what == Reads::LengthsAndNulls && may_miss {
                 true => TreeNodeRecursion::Continue,
                 false => TreeNodeRecursion::Jump,
             })
@@ -199,23 +199,29 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns function and column if an expression is a call that reads only the lengths of a column.
-pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(&str, &PhysicalColumn)> {
-    let name = called_function(e, &LENGTHS_ONLY)?;
+/// Returns the function and the column if an expression is a call that reads the lengths of a
+/// column, as in [`of_lengths`].
+pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(Reads, &PhysicalColumn)> {
+    let what = reads_of(e);
+    if !what.is_length() {
+        return None;
+    }
     let mut list = e.children()[0];
-    while called_function(list, &STRUCTURE_ONLY).is_some() {
+    while reads_of(list) == Reads::Structure {
         list = list.children()[0];
     }
-    list.downcast_ref::<PhysicalColumn>().map(|column| (name, column))
+    list.downcast_ref::<PhysicalColumn>().map(|column| (what, column))
 }
 
-/// Returns the called function if it is in `functions` and all arguments after the first are literals.
-fn called_function<'a>(e: &'a Arc<dyn PhysicalExpr>, functions: &[&str]) -> Option<&'a str> {
-    let call = e.downcast_ref::<ScalarFunctionExpr>()?;
-    let [_, rest @ ..] = call.args() else { return None };
-    let name = call.fun().name();
-    let literal = |e: &Arc<dyn PhysicalExpr>| e.downcast_ref::<Literal>().is_some();
-    (functions.contains(&name) && rest.iter().all(literal)).then_some(name)
+/// Returns what an expression reads of lists if it calls a function and all arguments but the first
+/// are literals; values otherwise.
+fn reads_of(e: &Arc<dyn PhysicalExpr>) -> Reads {
+    let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else { return Reads::Values };
+    let [_, rest @ ..] = call.args() else { return Reads::Values };
+    match rest.iter().all(|e| e.downcast_ref::<Literal>().is_some()) {
+        true => reads_of_lists(call.fun()),
+        false => Reads::Values,
+    }
 }
 
 fn reads_lengths(e: &Expr) -> bool {
@@ -233,23 +239,23 @@ fn has_call_below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
 }
 
 fn of_lengths(e: &Expr) -> Option<&Column> {
-    let mut list = list_of(e, &LENGTHS_ONLY)?;
+    let mut list = list_of(e, Reads::is_length)?;
     loop {
         if let Expr::Column(column) = list {
             return Some(column);
         }
-        list = list_of(list, &STRUCTURE_ONLY)?;
+        list = list_of(list, |what| what == Reads::Structure)?;
     }
 }
 
-/// Returns the first argument of a call of one of `functions` if all others are literals.
-///
-/// A call that can fail is not moved, because the scan also evaluates it for rows that a condition drops.
-fn list_of<'a>(e: &'a Expr, functions: &[&str]) -> Option<&'a Expr> {
+/// Returns the first argument of a call that reads what `is` says, if all others are literals. A call
+/// that can fail stays where it is, because the scan also evaluates it for rows that a condition
+/// drops.
+fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
     let written = rest.iter().all(|e| matches!(e, Expr::Literal(..)));
-    (functions.contains(&call.name()) && written && never_fails(call)).then_some(list)
+    (is(reads_of_lists(&call.func)) && written && never_fails(call)).then_some(list)
 }
 
 /// Whether a plan returns rows of its input with columns of its input.

@@ -22,7 +22,7 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use crate::config::SerrateOptions;
-use crate::io::meds::{MedsOptions, MedsShard};
+use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::cuts::rows_within;
 use serrate_core::internal::meds::Needed;
@@ -105,10 +105,10 @@ impl TableProvider for MedsTable {
         let size = shards.div_ceil(state.config().target_partitions().max(1)).max(1);
         let partitions = (0..shards).step_by(size).map(|s| s..(s + size).min(shards)).collect();
         let settings = SerrateOptions::of(state.config_options());
-        let options = Arc::new(MedsOptions {
+        let options = Arc::new(MedsReadOptions {
             columns: Some(further(&self.schema, schema.fields().iter().map(|f| f.name().as_str()))),
             shared_subjects: settings.meds_shared_subjects,
-            ..MedsOptions::default()
+            ..MedsReadOptions::default()
         });
         Ok(DataSourceExec::from_data_source(MedsSource {
             folder: self.folder.clone(),
@@ -166,7 +166,7 @@ pub(in crate::sql) fn further<'a>(
 #[derive(Clone)]
 struct MedsSource {
     folder: MedsFolder,
-    options: Arc<MedsOptions>,
+    options: Arc<MedsReadOptions>,
     schema: SchemaRef,
     partitions: Vec<Range<usize>>,
     limit: Option<usize>,

@@ -19,3 +19,4 @@ pub(in crate::sql) mod training;
 pub(in crate::sql) mod urls;
 pub(in crate::sql) mod visible;
 pub(in crate::sql) mod whole;
+pub(in crate::sql) mod written;

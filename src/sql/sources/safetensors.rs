@@ -1,61 +1,29 @@
 //! `COPY .. TO 'x.safetensors'`: padded tensors for training.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Field, SchemaRef};
-use async_trait::async_trait;
-use datafusion::catalog::Session;
-use datafusion::common::{GetExt, Statistics, plan_err};
-use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
-use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
-use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
-use datafusion::datasource::sink::DataSink;
-use datafusion::datasource::table_schema::TableSchema;
+use arrow::datatypes::{DataType, Field};
+use datafusion::common::plan_err;
+use datafusion::datasource::physical_plan::FileSinkConfig;
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::LexRequirement;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
-use object_store::{ObjectMeta, ObjectStore};
+use datafusion::physical_plan::ExecutionPlan;
 
 use crate::array::list_depth;
-use crate::config::SerrateOptions;
 use crate::dense::{DType, DenseOptions, DenseTensor, Side, TableDenseOptions};
 use crate::io::safetensors::{SaveOptions, dense};
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::output::{OutputOptions, local_target, make_folder, write_blocking};
+use crate::sql::sources::output::{OutputOptions, local_target, make_folder};
+use crate::sql::sources::written::{TargetSink, WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 
 const READING: &str = "safetensors files can be written by COPY but not read as tables (rows of a tensor have no types or names of their own); load them with `safetensors`, or keep the data as .nrt or Parquet as well";
 
 /// Creates [`SafetensorsFormat`]; registered under the extension `safetensors`.
-#[derive(Debug, Default)]
-pub(crate) struct SafetensorsFormatFactory;
-
-impl GetExt for SafetensorsFormatFactory {
-    fn get_ext(&self) -> String {
-        "safetensors".into()
-    }
-}
-
-impl FileFormatFactory for SafetensorsFormatFactory {
-    fn create(
-        &self,
-        _state: &dyn Session,
-        options: &HashMap<String, String>,
-    ) -> Result<Arc<dyn FileFormat>> {
-        let output = OutputOptions::parse("SAFETENSORS", options, &["left", "keep_types"])?;
-        Ok(Arc::new(SafetensorsFormat { output }))
-    }
-
-    fn default(&self) -> Arc<dyn FileFormat> {
-        Arc::new(SafetensorsFormat::default())
-    }
-}
+pub(crate) type SafetensorsFormatFactory = WrittenFactory<SafetensorsFormat>;
 
 /// Dense safetensors as a target of COPY.
 ///
@@ -72,112 +40,45 @@ pub(crate) struct SafetensorsFormat {
     output: OutputOptions,
 }
 
-#[async_trait]
-impl FileFormat for SafetensorsFormat {
-    fn get_ext(&self) -> String {
-        "safetensors".into()
+impl WrittenFormat for SafetensorsFormat {
+    const NAME: &'static str = "safetensors";
+    const READING: &'static str = READING;
+    const COMPRESSING: &'static str = "safetensors files cannot be compressed";
+
+    fn parse(options: &HashMap<String, String>) -> Result<Self> {
+        let output = OutputOptions::parse("SAFETENSORS", options, &["left", "keep_types"])?;
+        Ok(Self { output })
     }
 
-    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
-        if compression.is_compressed() {
-            return plan_err!("safetensors files cannot be compressed; remove the compression");
-        }
-        Ok(self.get_ext())
-    }
-
-    fn compression_type(&self) -> Option<FileCompressionType> {
-        None
-    }
-
-    async fn infer_schema(
-        &self,
-        _state: &dyn Session,
-        _store: &Arc<dyn ObjectStore>,
-        _objects: &[ObjectMeta],
-    ) -> Result<SchemaRef> {
-        plan_err!("{READING}")
-    }
-
-    async fn infer_stats(
-        &self,
-        _state: &dyn Session,
-        _store: &Arc<dyn ObjectStore>,
-        _table_schema: SchemaRef,
-        _object: &ObjectMeta,
-    ) -> Result<Statistics> {
-        plan_err!("{READING}")
-    }
-
-    async fn create_physical_plan(
-        &self,
-        _state: &dyn Session,
-        _conf: FileScanConfig,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan_err!("{READING}")
-    }
-
-    async fn create_writer_physical_plan(
+    fn plan(
         &self,
         input: Arc<dyn ExecutionPlan>,
-        _state: &dyn Session,
-        conf: FileSinkConfig,
+        conf: &FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let sink = SafetensorsSink {
-            target: local_target(&conf, "SAFETENSORS")?,
-            schema: Arc::clone(conf.output_schema()),
-            options: self.output.clone(),
-        };
-        ordered_sink(input, Arc::new(sink), order, ".safetensors", Some(&["subject_id", "id"]))
-    }
-
-    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        // Never opened, because `create_physical_plan` refuses such files.
-        crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
-    }
-}
-
-#[derive(Debug)]
-struct SafetensorsSink {
-    target: PathBuf,
-    schema: SchemaRef,
-    options: OutputOptions,
-}
-
-impl DisplayAs for SafetensorsSink {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SafetensorsSink(file={})", self.target.display())
-    }
-}
-
-#[async_trait]
-impl DataSink for SafetensorsSink {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    async fn write_all(
-        &self,
-        data: SendableRecordBatchStream,
-        context: &Arc<TaskContext>,
-    ) -> Result<u64> {
-        let limit = SerrateOptions::of(context.session_config().options()).max_dense_bytes;
-        let (target, schema) = (self.target.clone(), Arc::clone(&self.schema));
-        let options = self.options.clone();
-        write_blocking(data, move |batches| {
-            if !options.overwrite && target.exists() {
-                return Err(crate::Error::Exists(target).into());
-            }
-            let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
-            let whole = concat_batches(&schema, &batches)?;
-            drop(batches);
-            let tensors = to_tensors(&whole, &options, limit)?;
-            let save = SaveOptions { overwrite: options.overwrite, ..SaveOptions::default() };
-            make_folder(&target)?;
-            dense::write(&target, tensors.iter().map(|(n, t)| (n.as_str(), t)), &save)?;
-            Ok(u64::try_from(whole.num_rows()).unwrap_or(u64::MAX))
-        })
-        .await
+        let (target, schema) =
+            (local_target(conf, "SAFETENSORS")?, Arc::clone(conf.output_schema()));
+        let options = self.output.clone();
+        // Collects batches, pads them and writes one file.
+        let write = TargetSink::new(
+            "SafetensorsSink(file=",
+            target,
+            schema,
+            move |batches, target, schema, limit| {
+                if !options.overwrite && target.exists() {
+                    return Err(crate::Error::Exists(target.into()).into());
+                }
+                let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
+                let whole = concat_batches(schema, &batches)?;
+                drop(batches);
+                let tensors = to_tensors(&whole, &options, limit)?;
+                let save = SaveOptions { overwrite: options.overwrite, ..SaveOptions::default() };
+                make_folder(target)?;
+                dense::write(target, tensors.iter().map(|(n, t)| (n.as_str(), t)), &save)?;
+                Ok(u64::try_from(whole.num_rows()).unwrap_or(u64::MAX))
+            },
+        );
+        ordered_sink(input, write, order, ".safetensors", Some(&["subject_id", "id"]))
     }
 }
 

@@ -1,33 +1,24 @@
 //! `COPY .. TO 'dir/' STORED AS BATCHES`: a training set, one file per batch.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
-use datafusion::catalog::Session;
-use datafusion::common::{GetExt, Statistics, plan_err};
-use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
-use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
-use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
-use datafusion::datasource::sink::DataSink;
-use datafusion::datasource::table_schema::TableSchema;
+use datafusion::common::plan_err;
+use datafusion::datasource::physical_plan::FileSinkConfig;
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::LexRequirement;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
-use object_store::{ObjectMeta, ObjectStore};
+use datafusion::physical_plan::ExecutionPlan;
 use serde_json::{Map, Value};
 
-use crate::config::SerrateOptions;
 use crate::dense::{Side, Size};
 use crate::loader::{BatchFolder, Form, Loader, LoaderOptions, Sampling};
 use crate::sql::exec::spool::Spool;
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::output::{local_folder, write_blocking};
+use crate::sql::sources::output::local_folder;
+use crate::sql::sources::written::{TargetSink, WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 use serrate_core::internal::check_target;
 
@@ -40,28 +31,7 @@ const IN_MEMORY: usize = 1 << 30;
 const READING: &str = "folders of batches can be written by COPY but not read as tables; load their files with `safetensors`";
 
 /// Creates [`BatchesFormat`]; registered as `batches`.
-#[derive(Debug, Default)]
-pub(crate) struct BatchesFormatFactory;
-
-impl GetExt for BatchesFormatFactory {
-    fn get_ext(&self) -> String {
-        BATCHES.into()
-    }
-}
-
-impl FileFormatFactory for BatchesFormatFactory {
-    fn create(
-        &self,
-        _state: &dyn Session,
-        options: &HashMap<String, String>,
-    ) -> Result<Arc<dyn FileFormat>> {
-        Ok(Arc::new(BatchesFormat { options: Options::parse(options)? }))
-    }
-
-    fn default(&self) -> Arc<dyn FileFormat> {
-        Arc::new(BatchesFormat::default())
-    }
-}
+pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
 
 /// Training batches as a target of COPY: a folder with one safetensors file per batch, as [`BatchFolder`]
 /// writes it.
@@ -120,7 +90,7 @@ const NAMES: [&str; 15] = [
 struct Texts<'a>(HashMap<&'a str, &'a str>);
 
 impl Texts<'_> {
-    fn number(&self, name: &str) -> Result<Option<u64>> {
+    fn parse_number(&self, name: &str) -> Result<Option<u64>> {
         match self.0.get(name).map(|text| text.trim().parse()) {
             None => Ok(None),
             Some(Ok(number)) => Ok(Some(number)),
@@ -129,16 +99,13 @@ impl Texts<'_> {
     }
 
     fn size(&self, name: &str) -> Result<Option<usize>> {
-        match self.number(name)?.map(usize::try_from) {
-            Some(Err(_)) => plan_err!(
-                "option '{name}' is too large for this machine; use a smaller \
-             number"
-            ),
+        match self.parse_number(name)?.map(usize::try_from) {
+            Some(Err(_)) => plan_err!("option '{name}' is too large"),
             number => Ok(number.and_then(std::result::Result::ok)),
         }
     }
 
-    fn flag(&self, name: &str) -> Result<bool> {
+    fn parse_flag(&self, name: &str) -> Result<bool> {
         match self.0.get(name).map(|text| text.trim().to_ascii_lowercase()).as_deref() {
             None | Some("false" | "off" | "0" | "no") => Ok(false),
             Some("true" | "on" | "1" | "yes") => Ok(true),
@@ -174,7 +141,7 @@ impl Options {
         };
         let mut loader = LoaderOptions::new(batch);
         let (len, inner) = (texts.size("len")?, texts.size("inner")?);
-        let epochs = texts.number("epochs")?.unwrap_or(1);
+        let epochs = texts.parse_number("epochs")?.unwrap_or(1);
         for (name, zero) in [
             ("batch", batch == 0),
             ("len", len == Some(0)),
@@ -214,7 +181,7 @@ impl Options {
             }
             None => {}
         }
-        let (fixed, packed) = (texts.flag("fixed")?, texts.flag("packed")?);
+        let (fixed, packed) = (texts.parse_flag("fixed")?, texts.parse_flag("packed")?);
         for name in ["fixed", "inner", "side"] {
             let given = match name {
                 "fixed" => fixed,
@@ -242,9 +209,9 @@ impl Options {
             (true, _, None) => loader = loader.sizes([size(len)]),
             (false, _, None) => {}
         }
-        loader = loader.seed(texts.number("seed")?.unwrap_or(0));
-        if texts.flag("shuffle")? {
-            loader = loader.shuffle(texts.number("seed")?.unwrap_or(0));
+        loader = loader.seed(texts.parse_number("seed")?.unwrap_or(0));
+        if texts.parse_flag("shuffle")? {
+            loader = loader.shuffle(texts.parse_number("seed")?.unwrap_or(0));
         }
         if let Some(pool) = texts.size("bucket")? {
             loader = loader.bucket(pool);
@@ -255,137 +222,75 @@ impl Options {
         if packed {
             loader = loader.form(Form::Packed);
         }
-        loader =
-            loader.drop_last(texts.flag("drop_last")?).tokens_as_i64(!texts.flag("keep_types")?);
-        Ok(Self { loader: Some(loader), epochs, overwrite: texts.flag("overwrite")? })
+        loader = loader
+            .drop_last(texts.parse_flag("drop_last")?)
+            .tokens_as_i64(!texts.parse_flag("keep_types")?);
+        Ok(Self { loader: Some(loader), epochs, overwrite: texts.parse_flag("overwrite")? })
     }
 }
 
-#[async_trait]
-impl FileFormat for BatchesFormat {
-    fn get_ext(&self) -> String {
-        BATCHES.into()
+impl WrittenFormat for BatchesFormat {
+    const NAME: &'static str = BATCHES;
+    const READING: &'static str = READING;
+    const COMPRESSING: &'static str = "batches cannot be compressed";
+
+    fn parse(options: &HashMap<String, String>) -> Result<Self> {
+        Ok(Self { options: Options::parse(options)? })
     }
 
-    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
-        if compression.is_compressed() {
-            return plan_err!("folders of batches cannot be compressed; remove the compression");
-        }
-        Ok(self.get_ext())
-    }
-
-    fn compression_type(&self) -> Option<FileCompressionType> {
-        None
-    }
-
-    async fn infer_schema(
-        &self,
-        _state: &dyn Session,
-        _store: &Arc<dyn ObjectStore>,
-        _objects: &[ObjectMeta],
-    ) -> Result<SchemaRef> {
-        plan_err!("{READING}")
-    }
-
-    async fn infer_stats(
-        &self,
-        _state: &dyn Session,
-        _store: &Arc<dyn ObjectStore>,
-        _table_schema: SchemaRef,
-        _object: &ObjectMeta,
-    ) -> Result<Statistics> {
-        plan_err!("{READING}")
-    }
-
-    async fn create_physical_plan(
-        &self,
-        _state: &dyn Session,
-        _conf: FileScanConfig,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan_err!("{READING}")
-    }
-
-    async fn create_writer_physical_plan(
+    fn plan(
         &self,
         input: Arc<dyn ExecutionPlan>,
-        _state: &dyn Session,
-        conf: FileSinkConfig,
+        conf: &FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let target = local_folder(&conf, "BATCHES")?;
+        let target = local_folder(conf, "BATCHES")?;
         check_target(&target, self.options.overwrite)?;
-        let sink = BatchesSink {
+        let (schema, options) = (Arc::clone(conf.output_schema()), self.options.clone());
+        let sink = TargetSink::new(
+            "BatchesSink(folder=",
             target,
-            schema: Arc::clone(conf.output_schema()),
-            options: self.options.clone(),
-        };
-        ordered_sink(input, Arc::new(sink), order, "batch", Some(&[]))
-    }
-
-    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        // Never opened, because `create_physical_plan` refuses such folders.
-        crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
+            schema,
+            move |batches, target, schema, limit| {
+                write_batches(batches, target, schema, &options, limit)
+            },
+        );
+        ordered_sink(input, sink, order, "batch", Some(&[]))
     }
 }
 
-#[derive(Debug)]
-struct BatchesSink {
-    target: PathBuf,
-    schema: SchemaRef,
-    options: Options,
-}
-
-impl DisplayAs for BatchesSink {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "BatchesSink(folder={})", self.target.display())
+/// Collects rows and writes the batches of all epochs.
+fn write_batches(
+    batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
+    target: &Path,
+    schema: &SchemaRef,
+    options: &Options,
+    limit: u64,
+) -> Result<u64> {
+    let folder = target.parent().filter(|p| !p.as_os_str().is_empty());
+    let mut spool = Spool::new(folder.unwrap_or(Path::new(".")), IN_MEMORY);
+    for batch in batches {
+        spool.push(batch?)?;
     }
-}
-
-#[async_trait]
-impl DataSink for BatchesSink {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
+    let kept = spool.finish()?;
+    // Rows stay in their original batches, each of which the loader treats as a shard.
+    let mut shards =
+        kept.batches.iter().map(RaggedTable::try_from_batch).collect::<crate::Result<Vec<_>>>()?;
+    if shards.is_empty() {
+        let none = RecordBatch::new_empty(Arc::clone(schema));
+        shards.push(RaggedTable::try_from_batch(&none)?);
     }
-
-    async fn write_all(
-        &self,
-        data: SendableRecordBatchStream,
-        context: &Arc<TaskContext>,
-    ) -> Result<u64> {
-        let limit = SerrateOptions::of(context.session_config().options()).max_dense_bytes;
-        let (target, schema) = (self.target.clone(), Arc::clone(&self.schema));
-        let options = self.options.clone();
-        write_blocking(data, move |batches| {
-            let folder = target.parent().filter(|p| !p.as_os_str().is_empty());
-            let mut spool = Spool::new(folder.unwrap_or(Path::new(".")), IN_MEMORY);
-            for batch in batches {
-                spool.push(batch?)?;
-            }
-            let kept = spool.finish()?;
-            // Rows stay in their original batches. The loader treats each batch as a shard.
-            let mut shards = kept
-                .batches
-                .iter()
-                .map(RaggedTable::try_from_batch)
-                .collect::<crate::Result<Vec<_>>>()?;
-            if shards.is_empty() {
-                let none = RecordBatch::new_empty(schema);
-                shards.push(RaggedTable::try_from_batch(&none)?);
-            }
-            let Some(loader) = options.loader else {
-                return plan_err!("the option batch is missing; set the number of items per batch");
-            };
-            let loader = Loader::try_new(shards, loader.limit(limit))?;
-            let mut folder = BatchFolder::create(&target, options.overwrite)?;
-            for epoch in 0..options.epochs {
-                for batch in loader.epoch(epoch)? {
-                    folder.write(epoch, &batch?)?;
-                }
-            }
-            let rows = u64::try_from(loader.num_rows()).unwrap_or(u64::MAX);
-            folder.finish(Map::from_iter([("rows".to_owned(), Value::from(rows))]))?;
-            Ok(rows)
-        })
-        .await
+    let Some(loader) = options.loader.clone() else {
+        return plan_err!("the option batch is missing");
+    };
+    let loader = Loader::try_new(shards, loader.limit(limit))?;
+    let mut folder = BatchFolder::create(target, options.overwrite)?;
+    for epoch in 0..options.epochs {
+        for batch in loader.epoch(epoch)? {
+            folder.write(epoch, &batch?)?;
+        }
     }
+    let rows = u64::try_from(loader.num_rows()).unwrap_or(u64::MAX);
+    folder.finish(Map::from_iter([("rows".to_owned(), Value::from(rows))]))?;
+    Ok(rows)
 }

@@ -14,6 +14,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::array::{leaf_type, list_depth};
+use crate::functions::for_lists;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
 
 /// Analyzer rule, before type coercion: applies [`check`].
@@ -306,52 +307,6 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
         .then(|| format!("{message}; ragged_neg(..) negates each value of a list"))
 }
 
-/// Functions of scalars, or aggregates, and the functions of Serrate that do the same for the values of
-/// lists, if the names differ.
-const OURS: [(&str, &str); 31] = [
-    ("avg", "ragged_mean"),
-    ("mean", "ragged_mean"),
-    ("bool_and", "ragged_all"),
-    ("bool_or", "ragged_any"),
-    ("ceiling", "ragged_ceil"),
-    ("coalesce", "ragged_fill_null"),
-    ("cumsum", "ragged_cumsum"),
-    ("first_value", "ragged_first"),
-    ("greatest", "ragged_maximum"),
-    ("isnan", "ragged_is_nan"),
-    ("lag", "ragged_shift"),
-    ("last_value", "ragged_last"),
-    ("lead", "ragged_shift"),
-    ("least", "ragged_minimum"),
-    ("log", "ragged_log10"),
-    ("percentile_cont", "ragged_quantile"),
-    ("pow", "ragged_pow"),
-    ("power", "ragged_pow"),
-    ("quantile_cont", "ragged_quantile"),
-    ("signum", "ragged_sign"),
-    ("stddev", "ragged_std"),
-    ("stddev_pop", "ragged_std"),
-    ("stddev_samp", "ragged_std"),
-    ("trunc", "ragged_cast"),
-    ("var", "ragged_var"),
-    ("var_pop", "ragged_var"),
-    ("var_samp", "ragged_var"),
-    ("var_sample", "ragged_var"),
-    ("var_population", "ragged_var"),
-    ("nullif", "ragged_where"),
-    ("approx_percentile_cont", "ragged_quantile"),
-];
-
-/// Returns the function of Serrate that corresponds to a scalar or aggregate function.
-pub(in crate::sql) fn ours(name: &str) -> Option<String> {
-    let alike = format!("ragged_{name}");
-    let known = |name: &str| crate::functions::all_scalar().iter().any(|f| f.name() == name);
-    match OURS.iter().find(|(other, _)| *other == name) {
-        Some((_, ours)) => Some((*ours).to_owned()),
-        None => known(&alike).then_some(alike),
-    }
-}
-
 /// Splits types at the commas outside parentheses.
 fn top_level(types: &str) -> Vec<&str> {
     let (mut depth, mut start, mut parts) = (0usize, 0usize, Vec::new());
@@ -385,7 +340,7 @@ fn about_call(message: &str) -> Option<String> {
     if !is_list || name.starts_with("ragged_") || name.starts_with("array_") {
         return None;
     }
-    Some(match ours(name) {
+    Some(match for_lists(name) {
         Some(ours) => format!(
             "{name} takes scalars, but its argument is a list ({call}); {ours}(..) is the function for lists"
         ),

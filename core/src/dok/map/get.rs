@@ -28,6 +28,8 @@ use super::rows::{RowType, Width, copy_row, with_key_width, with_value_width};
 use super::table::{LINE, hash_tag, home_bucket, next_bucket};
 use crate::dense::{DenseTensor, Fill, Memory};
 use crate::error::{Error, Result};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::Avx2;
 use crate::kernels::bits::for_avx2;
 
 /// Keys per pipeline stage: enough to hide the memory latency and to amortize a loop.
@@ -264,9 +266,7 @@ impl<K: Width> KeyReader<'_, K> {
                 count: usize,
                 visit: &mut impl LookupVisitor,
             ) = {
-                // SAFETY: this function is compiled for AVX2 and called only if the CPU supports
-                // it.
-                reader.run_pipeline(unsafe { Avx2Probe::new() }, queries, count, visit)
+                reader.run_pipeline(Avx2Probe(Avx2::new()), queries, count, visit)
             },
             else reader.run_pipeline(ScalarProbe, queries, count, visit)
         );

@@ -1,7 +1,7 @@
 //! The keyed hash of a row; both its high and its low bits are well distributed.
 
 use super::rows::{Width, copy_row};
-pub(super) use crate::array::prefetch::prefetch_value;
+pub(super) use crate::array::memory::prefetch_value;
 use crate::kernels::seeded::{fold_product, mix_bits};
 
 /// Hash state of one map.

@@ -64,7 +64,6 @@ fn view_elements<'a, T: Element + 'a>(bytes: &'a [u8], of: &RowType) -> Result<&
     if !T::reads(of.dtype()) {
         return Err(Error::invalid(format!("rows of {of} cannot be read as {}", T::DTYPE)));
     }
-    // SAFETY: every byte pattern is a valid integer or floating-point number. Row buffers are
-    // aligned for all element types, so the prefix that `align_to` cuts off is empty.
-    Ok(unsafe { bytes.align_to::<T>() }.1)
+    // Row buffers are aligned for all element types, so the prefix that is cut off is empty.
+    Ok(T::view_bytes(bytes))
 }

@@ -26,17 +26,14 @@ impl TableWords {
 
     #[inline(always)]
     pub(super) fn as_slice(&self) -> &[u64] {
-        // SAFETY: every pattern of 8 bytes is a u64; blocks are aligned for u64, so the prefix that
-        // `align_to` cuts off is empty.
-        let (_, words, _) = unsafe { self.block.as_slice().align_to::<u64>() };
+        // Blocks are aligned for u64, so the prefix that is cut off is empty.
+        let (_, words, _) = bytemuck::pod_align_to::<u8, u64>(self.block.as_slice());
         &words[..self.len]
     }
 
     #[inline(always)]
     pub(super) fn as_mut_slice(&mut self) -> &mut [u64] {
-        // SAFETY: every pattern of 8 bytes is a u64, and the block is borrowed exclusively; blocks
-        // are aligned for u64, so the prefix that `align_to_mut` cuts off is empty.
-        let (_, words, _) = unsafe { self.block.as_mut_slice().align_to_mut::<u64>() };
+        let (_, words, _) = bytemuck::pod_align_to_mut::<u8, u64>(self.block.as_mut_slice());
         &mut words[..self.len]
     }
 

@@ -3,6 +3,8 @@
 use super::table::{EMPTY, match_row, next_bucket};
 #[cfg(target_arch = "x86_64")]
 use super::table::{LINE, unpack_row};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::Avx2;
 
 pub(super) trait Probe: Copy {
     /// Returns the first bucket starting at `at` with this tag, and its row. Returns [`NO_ROW`] if
@@ -52,22 +54,11 @@ impl Probe for ScalarProbe {
     }
 }
 
-/// Compares a cache line of buckets at once. The distance of a key from its home is random, so the
-/// branch of a loop over buckets is often mispredicted, which costs as much as the other parts of a
-/// lookup together. Only for functions compiled for AVX2.
+/// Compares a cache line of buckets at once. The distance of a key from its home is random, so a
+/// loop over buckets mispredicts its branch, which costs as much as the rest of a lookup.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
-pub(super) struct Avx2Probe(());
-
-#[cfg(target_arch = "x86_64")]
-impl Avx2Probe {
-    /// # Safety
-    /// The CPU must support AVX2, and the function that probes must be compiled for it.
-    #[inline(always)]
-    pub(super) unsafe fn new() -> Self {
-        Self(())
-    }
-}
+pub(super) struct Avx2Probe(pub(super) Avx2);
 
 /// Returns the line of a bucket; `None` for the last line, which may be short.
 #[cfg(target_arch = "x86_64")]
@@ -84,8 +75,7 @@ impl Probe for Avx2Probe {
             let Some(line) = line_containing(buckets, at) else {
                 return ScalarProbe.find_candidate(buckets, tag, at);
             };
-            // SAFETY: an `Avx2Probe` exists only on CPUs with AVX2.
-            let (same, empty) = unsafe { compare_lanes(line, tag) };
+            let (same, empty) = compare_lanes(self.0, line, tag);
             let from = u32::MAX << (at % LINE);
             let (same, empty) = (same & from, empty & from);
             // Without a match, `trailing_zeros` is 32, which is beyond all lanes.
@@ -106,8 +96,7 @@ impl Probe for Avx2Probe {
         let Some(line) = line_containing(buckets, home) else {
             return ScalarProbe.probe_line(buckets, tag, home);
         };
-        // SAFETY: an `Avx2Probe` exists only on CPUs with AVX2.
-        let (same, empty) = unsafe { compare_lanes(line, tag) };
+        let (same, empty) = compare_lanes(self.0, line, tag);
         // Keep only the matches before the first empty bucket.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
@@ -122,27 +111,12 @@ impl Probe for Avx2Probe {
 /// Compares a line with a tag: returns bit masks of the buckets with the tag and of the empty
 /// buckets.
 #[cfg(target_arch = "x86_64")]
-#[inline]
-#[target_feature(enable = "avx2")]
-fn compare_lanes(line: &[u64; LINE], tag: u64) -> (u32, u32) {
+#[inline(always)]
+fn compare_lanes(token: Avx2, line: &[u64; LINE], tag: u64) -> (u32, u32) {
     use super::table::ROW_BITS;
-    use std::arch::x86_64::{
-        __m256i, _mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_movemask_pd,
-        _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_srli_epi64,
-    };
     #[expect(clippy::cast_possible_wrap, reason = "ROW_BITS are a few dozen")]
     const SHIFT: i32 = ROW_BITS as i32;
-    let tag = _mm256_set1_epi64x((tag >> ROW_BITS).cast_signed());
-    let half = |at: usize| {
-        // SAFETY: `at` is 0 or 4, so the four words starting there lie within the line.
-        let words = unsafe { _mm256_loadu_si256(line.as_ptr().add(at).cast::<__m256i>()) };
-        let same = _mm256_cmpeq_epi64(_mm256_srli_epi64::<SHIFT>(words), tag);
-        let empty = _mm256_cmpeq_epi64(words, _mm256_setzero_si256());
-        let bits = |lanes| _mm256_movemask_pd(_mm256_castsi256_pd(lanes)).cast_unsigned();
-        (bits(same), bits(empty))
-    };
-    let ((same, empty), (more_same, more_empty)) = (half(0), half(4));
-    (same | more_same << 4, empty | more_empty << 4)
+    token.find_words::<SHIFT>(line, tag >> ROW_BITS)
 }
 
 #[cfg(all(test, target_arch = "x86_64"))]
@@ -152,12 +126,8 @@ mod tests {
 
     #[test]
     fn lines_are_gone_through_as_buckets_are() {
-        if !crate::kernels::bits::has_avx2() {
-            return;
-        }
-        // SAFETY: the CPU supports AVX2, as checked above; a caller not compiled for it is only
-        // slower.
-        let by_line = unsafe { Avx2Probe::new() };
+        let Some(token) = Avx2::try_new() else { return };
+        let by_line = Avx2Probe(token);
         let mut state = 7u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -12,6 +12,8 @@ use super::table::{
 use super::{Fallback, Fetched, HashMap, RowTypes};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::Avx2;
 use crate::kernels::bits::for_avx2;
 
 /// Keys inserted between checks of the remaining capacity.
@@ -143,9 +145,7 @@ impl HashMap {
             fn[W: Width](
                 map: &mut HashMap, width: W, rows: (&[u8], &[u8]), new: &mut [bool], replace: bool,
             ) -> Result<()> = {
-                // SAFETY: this function is compiled for AVX2 and called only if the CPU supports
-                // it.
-                map.put_with_probe(unsafe { Avx2Probe::new() }, width, rows, new, replace)
+                map.put_with_probe(Avx2Probe(Avx2::new()), width, rows, new, replace)
             },
             else map.put_with_probe(ScalarProbe, width, rows, new, replace)
         )

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 
 /// Treatment of entries with equal coordinates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Duplicates {
-    /// The last entry wins.
+pub enum DuplicateEntries {
+    /// The last one wins.
     #[default]
     Last,
     /// Their values are added; integers must not overflow.
@@ -105,11 +105,11 @@ impl DokTensor {
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DenseTensor;
-    /// use serrate::dok::{DokTensor, Duplicates};
+    /// use serrate::dok::{DokTensor, DuplicateEntries};
     /// let indices = DenseTensor::from_vec([2, 3], vec![0i64, 2, 0, 1, 3, 1])?;
     /// let values = DenseTensor::from_vec([3], vec![1.0, 2.0, 4.0])?;
-    /// let last = DokTensor::from_coo([3, 4], &indices, &values, Duplicates::Last)?;
-    /// let sum = DokTensor::from_coo([3, 4], &indices, &values, Duplicates::Sum)?;
+    /// let last = DokTensor::from_coo([3, 4], &indices, &values, DuplicateEntries::Last)?;
+    /// let sum = DokTensor::from_coo([3, 4], &indices, &values, DuplicateEntries::Sum)?;
     /// assert_eq!((last.nnz()?, last.at(&[0, 1])?.to_string().as_str()), (2, "4"));
     /// assert_eq!(sum.at(&[0, 1])?.to_string(), "5");
     /// # Ok::<(), serrate::Error>(())
@@ -122,7 +122,7 @@ impl DokTensor {
         shape: impl Into<Vec<usize>>,
         indices: &DenseTensor,
         values: &DenseTensor,
-        duplicates: Duplicates,
+        duplicates: DuplicateEntries,
     ) -> Result<Self> {
         let shape = shape.into();
         let places = flatten_indices(&shape, indices)?;
@@ -168,11 +168,11 @@ impl DokTensor {
         shape: Vec<usize>,
         places: Vec<i64>,
         values: &DenseTensor,
-        duplicates: Duplicates,
+        duplicates: DuplicateEntries,
     ) -> Result<Self> {
         let (places, values) = match duplicates {
-            Duplicates::Last => (places, values.clone()),
-            Duplicates::Sum => {
+            DuplicateEntries::Last => (places, values.clone()),
+            DuplicateEntries::Sum => {
                 let entries = Entries::new(shape.clone(), places, values.clone())?;
                 let summed = super::reduce::sum_equal(entries, values.dtype())?;
                 (summed.places()?.to_vec(), summed.values)
@@ -274,7 +274,7 @@ impl DokTensor {
         }
         indices.extend_from_slice(cols.as_slice::<i64>()?);
         let indices = DenseTensor::from_vec([2, cols.num_elements()], indices)?;
-        Self::from_coo(shape, &indices, values, Duplicates::Last)
+        Self::from_coo(shape, &indices, values, DuplicateEntries::Last)
     }
 
     /// Creates a tensor from the leaves of a ragged array, at their coordinates, with the shape

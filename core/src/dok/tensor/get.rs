@@ -108,10 +108,10 @@ impl DokTensor {
     ///
     /// # Errors
     /// If there is not exactly one coordinate per axis, or one is out of range.
-    pub fn at(&self, coordinates: &[i64]) -> Result<Scalar> {
+    pub fn at(&self, coordinates: &[i64]) -> Result<DokScalar> {
         let index: Vec<Index> = coordinates.iter().map(|c| Index::At(*c)).collect();
         self.check_coordinates(coordinates)?;
-        self.get(&index).map(Scalar)
+        self.get(&index).map(DokScalar)
     }
 
     /// Looks up elements by their coordinates, int64 of shape `[n, ndim]` with one row per element.
@@ -296,9 +296,9 @@ impl DokTensor {
 
 /// One element: a tensor without axes that displays as its value. The result of [`DokTensor::at`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scalar(pub DenseTensor);
+pub struct DokScalar(pub DenseTensor);
 
-impl Scalar {
+impl DokScalar {
     /// Returns the value as float64; integers beyond 2^53 are rounded.
     pub fn to_f64(&self) -> Result<f64> {
         let wide = self.0.cast(DType::F64)?;
@@ -307,7 +307,7 @@ impl Scalar {
 }
 
 /// Writes the value in Rust's format for numbers.
-impl std::fmt::Display for Scalar {
+impl std::fmt::Display for DokScalar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.to_f64() {
             Ok(v) if self.0.dtype().is_float() => v.fmt(f),

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 
 /// A function with `f(0) = 0`, applied to the entries.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Unary {
+pub enum DokUnary {
     /// Absolute value.
     Abs,
     /// Negation.
@@ -55,9 +55,8 @@ pub enum Unary {
     Rad2Deg,
 }
 
-impl Unary {
-    /// Applies the functions that are exact for integers; `None` for other functions and on
-    /// overflow.
+impl DokUnary {
+    /// Applies the functions that are exact on integers; `None` for the others and on overflow.
     fn apply_int(self, v: i128) -> Option<i128> {
         match self {
             Self::Abs => Some(v.abs()),
@@ -138,7 +137,7 @@ fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
     }
 }
 
-fn apply_unary(values: &DenseTensor, of: Unary) -> Result<DenseTensor> {
+fn apply_unary(values: &DenseTensor, of: DokUnary) -> Result<DenseTensor> {
     let dtype = values.dtype();
     let numbers = match WideNumbers::from_dense(values)? {
         WideNumbers::Int(_) if !of.is_exact() || dtype == DType::Bool => {
@@ -162,16 +161,16 @@ impl DokTensor {
     /// Applies a function to every entry and returns an independent tensor with the same
     /// coordinates. Entries that become zero remain until [`prune`](Self::prune).
     ///
-    /// The type of the values stays. Integers support only [`Unary::Abs`], [`Unary::Neg`],
-    /// [`Unary::Sign`], [`Unary::Square`] and [`Unary::Relu`].
+    /// The type of the values stays. Integers support only [`DokUnary::Abs`], [`DokUnary::Neg`],
+    /// [`DokUnary::Sign`], [`DokUnary::Square`] and [`DokUnary::Relu`].
     ///
     /// ```
     /// # use serrate_core as serrate;
     /// use serrate::dense::DType;
-    /// use serrate::dok::{DokTensor, Unary};
+    /// use serrate::dok::{DokTensor, DokUnary};
     /// let mut t = DokTensor::new([10], DType::F32)?;
     /// t.set_at(&[3], -2.25)?;
-    /// assert_eq!(t.map(Unary::Round(1))?.at(&[3])?.to_f64()?, f64::from(-2.2f32));
+    /// assert_eq!(t.map(DokUnary::Round(1))?.at(&[3])?.to_f64()?, f64::from(-2.2f32));
     /// assert_eq!(t.abs()?.sqrt()?.at(&[3])?.to_string(), "1.5");
     /// # Ok::<(), serrate::Error>(())
     /// ```
@@ -179,49 +178,49 @@ impl DokTensor {
     /// # Errors
     /// If the function is not defined for the integers or booleans of the tensor, or an integer
     /// result does not fit the type.
-    pub fn map(&self, of: Unary) -> Result<Self> {
+    pub fn map(&self, of: DokUnary) -> Result<Self> {
         let entries = self.collect_entries()?;
         let values = apply_unary(&entries.values, of)?;
         self.with_values(Entries { values, ..entries })
     }
 
-    /// Applies [`Unary::Abs`].
+    /// Applies [`DokUnary::Abs`].
     ///
     /// # Errors
     /// Same as [`map`](Self::map).
     pub fn abs(&self) -> Result<Self> {
-        self.map(Unary::Abs)
+        self.map(DokUnary::Abs)
     }
 
-    /// Applies [`Unary::Sqrt`].
+    /// Applies [`DokUnary::Sqrt`].
     ///
     /// # Errors
     /// Same as [`map`](Self::map).
     pub fn sqrt(&self) -> Result<Self> {
-        self.map(Unary::Sqrt)
+        self.map(DokUnary::Sqrt)
     }
 
-    /// Applies [`Unary::Ceil`].
+    /// Applies [`DokUnary::Ceil`].
     ///
     /// # Errors
     /// Same as [`map`](Self::map).
     pub fn ceil(&self) -> Result<Self> {
-        self.map(Unary::Ceil)
+        self.map(DokUnary::Ceil)
     }
 
-    /// Applies [`Unary::Floor`].
+    /// Applies [`DokUnary::Floor`].
     ///
     /// # Errors
     /// Same as [`map`](Self::map).
     pub fn floor(&self) -> Result<Self> {
-        self.map(Unary::Floor)
+        self.map(DokUnary::Floor)
     }
 
-    /// Applies [`Unary::Round`].
+    /// Applies [`DokUnary::Round`].
     ///
     /// # Errors
     /// Same as [`map`](Self::map).
     pub fn round(&self, decimals: i32) -> Result<Self> {
-        self.map(Unary::Round(decimals))
+        self.map(DokUnary::Round(decimals))
     }
 }

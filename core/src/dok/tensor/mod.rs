@@ -25,11 +25,11 @@ use std::sync::Arc;
 use crate::dense::{DType, DenseOptions, DenseTensor};
 use crate::error::{Error, Result};
 
-pub use construct::{Coo, Csr, Duplicates};
+pub use construct::{Coo, Csr, DuplicateEntries};
 
-pub use get::Scalar;
-pub use maths::Unary;
-pub use set::Source;
+pub use get::DokScalar;
+pub use maths::DokUnary;
+pub use set::DokValue;
 
 pub(crate) use storage::check_size;
 use storage::{SharedStorage, Storage};

@@ -13,7 +13,7 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 
 /// A value to write.
 #[derive(Clone, Debug)]
-pub enum Source<'a> {
+pub enum DokValue<'a> {
     /// One number for all elements, converted like [`DenseTensor::cast`]: 1.5 becomes the integer
     /// 1, as in NumPy; 300 does not fit uint8.
     Scalar(Fill),
@@ -24,19 +24,19 @@ pub enum Source<'a> {
     Sparse(&'a DokTensor),
 }
 
-impl<T: Into<Fill>> From<T> for Source<'_> {
+impl<T: Into<Fill>> From<T> for DokValue<'_> {
     fn from(value: T) -> Self {
         Self::Scalar(value.into())
     }
 }
 
-impl<'a> From<&'a DenseTensor> for Source<'a> {
+impl<'a> From<&'a DenseTensor> for DokValue<'a> {
     fn from(value: &'a DenseTensor) -> Self {
         Self::Dense(value)
     }
 }
 
-impl<'a> From<&'a DokTensor> for Source<'a> {
+impl<'a> From<&'a DokTensor> for DokValue<'a> {
     fn from(value: &'a DokTensor) -> Self {
         Self::Sparse(value)
     }
@@ -65,7 +65,7 @@ impl DokTensor {
     /// Same as [`get`](Self::get) for the index (the limit applies to scalars and dense values,
     /// which take an entry per element); also if the value has another shape or does not fit the
     /// type.
-    pub fn set<'a>(&mut self, index: &[Index], value: impl Into<Source<'a>>) -> Result<()> {
+    pub fn set<'a>(&mut self, index: &[Index], value: impl Into<DokValue<'a>>) -> Result<()> {
         self.write_part(index, value.into(), PlaceSelection::for_numpy_index)
     }
 
@@ -74,7 +74,7 @@ impl DokTensor {
     pub fn set_orthogonal<'a>(
         &mut self,
         index: &[Index],
-        value: impl Into<Source<'a>>,
+        value: impl Into<DokValue<'a>>,
     ) -> Result<()> {
         self.write_part(index, value.into(), PlaceSelection::for_orthogonal_index)
     }
@@ -121,12 +121,12 @@ impl DokTensor {
     fn write_part(
         &mut self,
         index: &[Index],
-        value: Source<'_>,
+        value: DokValue<'_>,
         select: impl Fn(&super::AxisView, &Storage, &[Index]) -> Result<PlaceSelection>,
     ) -> Result<()> {
         let sparse = match value {
-            // Read the value first: it may share this storage, and locking it twice would deadlock.
-            Source::Sparse(sparse) => {
+            // Read first: `sparse` may share this storage, and locking it twice would deadlock.
+            DokValue::Sparse(sparse) => {
                 Some((sparse.shape(), sparse.collect_entries()?.into_sorted()?))
             }
             _ => None,
@@ -168,9 +168,9 @@ impl DokTensor {
             return Ok(());
         }
         let given = match value {
-            Source::Scalar(fill) => scalar_tensor(fill)?.cast(dtype)?,
-            Source::Dense(dense) => {
-                // NumPy ignores extra leading axes of size 1.
+            DokValue::Scalar(fill) => scalar_tensor(fill)?.cast(dtype)?,
+            DokValue::Dense(dense) => {
+                // NumPy ignores leading axes of size 1 that the part does not have.
                 let extra = dense.ndim().saturating_sub(selection.shape().len());
                 let (leading, rest) = dense.shape().split_at(extra);
                 let fits = broadcast_shapes(rest, selection.shape())
@@ -184,7 +184,7 @@ impl DokTensor {
                 }
                 dense.cast(dtype)?.reshape(&dense.shape()[extra..])?
             }
-            Source::Sparse(_) => return Ok(()),
+            DokValue::Sparse(_) => return Ok(()),
         };
         let zero = find_zeros(&given)?;
         let all_zero = zero.iter().all(|z| *z);

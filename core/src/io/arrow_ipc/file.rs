@@ -13,12 +13,12 @@ use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::{FileDecoder, read_footer_length};
 use arrow::ipc::{Block, root_as_footer};
 use bytes::Bytes;
-use memmap2::Mmap;
 
 use super::check::{Checker, MAGIC, TAIL};
 use super::reader::{IpcReadOptions, select_columns};
 use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
+use crate::io::map::map_file;
 
 pub(super) struct MappedFile {
     path: PathBuf,
@@ -32,10 +32,7 @@ impl MappedFile {
     pub(super) fn open(path: &Path, mut file: File, options: &IpcReadOptions) -> Result<Self> {
         let io = |e| Error::io(path, e);
         let bytes = if options.mmap {
-            // SAFETY: this process does not write to the map. Whether another process changes or
-            // truncates the file cannot be checked; the documentation of the option states the
-            // consequence.
-            Bytes::from_owner(unsafe { Mmap::map(&file) }.map_err(io)?)
+            map_file(&file).map_err(io)?
         } else {
             let mut all = Vec::new();
             file.read_to_end(&mut all).map_err(io)?;

@@ -41,7 +41,6 @@ use std::io::BufReader;
 use std::path::Path;
 
 use arrow::datatypes::DataType;
-use serde_json::Value;
 
 pub use read::NdjsonReader;
 pub use write::NdjsonWriter;
@@ -101,40 +100,6 @@ pub struct JsonWriteOptions {
     pub form: JsonForm,
     /// Whether to replace an existing file, which is otherwise an error.
     pub overwrite: bool,
-}
-
-/// Returns whether a value is lists nested exactly `ndim` deep around numbers or booleans.
-///
-/// An empty list fits any depth. The strings for floats that JSON lacks (`"NaN"`) count as numbers;
-/// null and other strings do not.
-///
-/// ```
-/// # use serrate_core as serrate;
-/// use serde_json::json;
-/// use serrate::io::json::is_ndim_list;
-/// assert!(is_ndim_list(&json!([[1, 2], []]), 2)?);
-/// assert!(!is_ndim_list(&json!([[1], 2]), 2)?);
-/// # Ok::<(), serrate::Error>(())
-/// ```
-///
-/// # Errors
-/// If `ndim` is 0.
-pub fn is_ndim_list(value: &Value, ndim: usize) -> Result<bool> {
-    fn is_number(value: &Value) -> bool {
-        match value {
-            Value::Bool(_) | Value::Number(_) => true,
-            Value::String(text) => sink::parse_special(text).is_some(),
-            _ => false,
-        }
-    }
-    fn is_nested(value: &Value, ndim: usize) -> bool {
-        let Value::Array(list) = value else { return false };
-        list.iter().all(|v| if ndim == 1 { is_number(v) } else { is_nested(v, ndim - 1) })
-    }
-    if ndim == 0 {
-        return Err(Error::invalid("the depth of a list is 0; it must be at least 1"));
-    }
-    Ok(is_nested(value, ndim))
 }
 
 /// Reads a JSON file in either form.

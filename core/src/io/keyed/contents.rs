@@ -9,7 +9,7 @@ use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null, 
 use arrow::datatypes::{DataType, Field, FieldRef, Int64Type, Schema, SchemaRef};
 
 use crate::dense::{DType, DenseTensor};
-use crate::dok::{Coo, Dictionary, DokTensor, Duplicates, Fallback, MapOptions};
+use crate::dok::{Coo, Dictionary, DokTensor, DuplicateEntries, Fallback, MapOptions};
 use crate::error::{Error, Result};
 use crate::io::dictionary;
 use crate::io::dok::DokFile;
@@ -238,7 +238,7 @@ impl Contents {
         &self,
         columns: &[ArrayRef],
         before: usize,
-        duplicates: Option<Duplicates>,
+        duplicates: Option<DuplicateEntries>,
     ) -> Result<Self> {
         let schema = self.schema();
         let names: Vec<String> = schema.fields().iter().map(|f| f.name().clone()).collect();
@@ -257,7 +257,7 @@ impl Contents {
         names: &[String],
         columns: &[ArrayRef],
         before: usize,
-        duplicates: Option<Duplicates>,
+        duplicates: Option<DuplicateEntries>,
     ) -> Result<Self> {
         let mut fields = Vec::with_capacity(columns.len());
         let mut stored = Vec::with_capacity(columns.len());
@@ -267,7 +267,7 @@ impl Contents {
             stored.push(cast(column, &of)?);
             fields.push(Arc::new(Field::new(name, of, false)));
         }
-        if let Some(Duplicates::Sum) = duplicates {
+        if let Some(DuplicateEntries::Sum) = duplicates {
             stored = sum_duplicates(&fields, stored)?;
         }
         let mut made = empty_dictionary(&fields)?;
@@ -302,7 +302,7 @@ impl Contents {
         shape: Option<Vec<usize>>,
         dtype: DType,
         before: usize,
-        duplicates: Option<Duplicates>,
+        duplicates: Option<DuplicateEntries>,
     ) -> Result<Self> {
         let (Some((value, axes)), Some((value_name, axis_names))) =
             (columns.split_last(), names.split_last())
@@ -368,7 +368,8 @@ fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<Arr
     let last = last.as_primitive::<Int64Type>().values().to_vec();
     let last = DenseTensor::from_vec([1, value.len()], last)?;
     let values = DenseTensor::from_flat(value, "values")?;
-    let sums = DokTensor::from_coo([value.len()], &last, &values, Duplicates::Sum)?.to_coo()?;
+    let sums =
+        DokTensor::from_coo([value.len()], &last, &values, DuplicateEntries::Sum)?.to_coo()?;
     let kept = UInt64Array::from_iter_values(
         sums.indices.as_slice::<i64>()?.iter().filter_map(|row| u64::try_from(*row).ok()),
     );

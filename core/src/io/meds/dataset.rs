@@ -20,7 +20,7 @@ use crate::table::Unsorted;
 
 /// Options of [`Shard::read`].
 #[derive(Clone, Debug)]
-pub struct MedsOptions {
+pub struct MedsReadOptions {
     /// Columns to read in addition to `subject_id`, `time`, `code` and `numeric_value`; `None` for
     /// all columns of any shard. A column that a shard lacks is NULL there. A name that no shard
     /// has, or that is derived on reading (such as `code_id`), is an error.
@@ -34,7 +34,7 @@ pub struct MedsOptions {
     pub shared_subjects: bool,
 }
 
-impl Default for MedsOptions {
+impl Default for MedsReadOptions {
     fn default() -> Self {
         Self { columns: None, unsorted: Unsorted::Sort, shared_subjects: false }
     }
@@ -199,7 +199,7 @@ impl MedsDataset {
     ///
     /// # Errors
     /// See [`Shard::read`].
-    pub fn schema(&self, options: &MedsOptions) -> Result<SchemaRef> {
+    pub fn schema(&self, options: &MedsReadOptions) -> Result<SchemaRef> {
         let further = self.inner.additional_columns(options)?;
         let (_, source) = &self.inner.shards[0];
         let empty = RecordBatch::new_empty(Arc::clone(source.schema()));
@@ -270,7 +270,7 @@ impl Dataset {
         Ok(())
     }
 
-    pub(super) fn additional_columns(&self, options: &MedsOptions) -> Result<Vec<Field>> {
+    pub(super) fn additional_columns(&self, options: &MedsReadOptions) -> Result<Vec<Field>> {
         let chosen = match &options.columns {
             None => self.further.clone(),
             Some(names) => names

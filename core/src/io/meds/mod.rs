@@ -22,7 +22,7 @@ pub(crate) use shard::{Needed, delta_days, time_type};
 pub(crate) use splits::{Place, Splits, TRAIN, below_split};
 
 pub use asof::AsOf;
-pub use dataset::{MedsDataset, MedsOptions};
+pub use dataset::{MedsDataset, MedsReadOptions};
 pub use hierarchy::{CodeHierarchy, PARENT_CODES};
 pub use labels::{LabelKind, Labels};
 pub use shard::{MedsShard, Shard};

@@ -12,7 +12,7 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, Int64Type, Schema, TimeUnit, TimestampMicrosecondType,
 };
 
-use super::dataset::{Dataset, MedsOptions};
+use super::dataset::{Dataset, MedsReadOptions};
 use super::file::{MedsFile, dictionary_type, string_like};
 use super::vocabulary::{VOCABULARY_METADATA, Vocabulary};
 use crate::array::Offsets;
@@ -54,15 +54,15 @@ impl Shard {
     ///
     /// # Errors
     /// If the file cannot be read or violates the MEDS format; the message names file, column and
-    /// row. See [`MedsOptions`] for other errors.
-    pub fn read(&self, options: &MedsOptions) -> Result<MedsShard> {
+    /// row. See [`MedsReadOptions`] for other errors.
+    pub fn read(&self, options: &MedsReadOptions) -> Result<MedsShard> {
         self.read_needed(options, Needed::ALL)
     }
 
     /// Reads like [`read`](Self::read), but only `subject_id`, `time`, `time_delta_days` and the
     /// needed columns.
     #[doc(hidden)]
-    pub fn read_needed(&self, options: &MedsOptions, needed: Needed<'_>) -> Result<MedsShard> {
+    pub fn read_needed(&self, options: &MedsReadOptions, needed: Needed<'_>) -> Result<MedsShard> {
         let further = self.dataset.additional_columns(options)?;
         let mut columns = vec!["subject_id", "time", "code", "numeric_value"];
         columns.extend(further.iter().map(|f| f.name().as_str()));

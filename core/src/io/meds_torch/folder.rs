@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 
 use super::TensorizedCohort;
 use crate::error::{Error, Result};
-use crate::io::meds::{MedsDataset, MedsOptions, MedsShard, Needed, Vocabulary};
+use crate::io::meds::{MedsDataset, MedsReadOptions, MedsShard, Needed, Vocabulary};
 
 /// A MEDS data set or a tensorized cohort; both are read as the same tables.
 ///
@@ -63,7 +63,7 @@ impl MedsFolder {
     /// # Errors
     /// [`Error::OutOfRange`] past the last shard; otherwise the errors of
     /// [`Shard::read`](crate::io::meds::Shard::read) and of [`TensorizedCohort::read_meds`].
-    pub fn read(&self, index: usize, options: &MedsOptions) -> Result<MedsShard> {
+    pub fn read(&self, index: usize, options: &MedsReadOptions) -> Result<MedsShard> {
         self.read_needed(index, options, Needed::ALL)
     }
 
@@ -71,7 +71,7 @@ impl MedsFolder {
     pub fn read_needed(
         &self,
         index: usize,
-        options: &MedsOptions,
+        options: &MedsReadOptions,
         needed: Needed<'_>,
     ) -> Result<MedsShard> {
         match self {
@@ -93,7 +93,7 @@ impl MedsFolder {
     /// If the vocabulary cannot be read.
     pub fn schema(&self) -> Result<SchemaRef> {
         match self {
-            Self::Meds(data) => data.schema(&MedsOptions::default()),
+            Self::Meds(data) => data.schema(&MedsReadOptions::default()),
             Self::Cohort(cohort) => cohort.meds_schema(),
         }
     }

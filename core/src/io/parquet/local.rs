@@ -17,7 +17,7 @@ const HEADER: usize = 256;
 /// A file for the `parquet` crate whose readers have independent offsets, unlike readers of a
 /// [`File`], because several threads read columns.
 #[derive(Clone, Debug)]
-pub struct LocalFile {
+pub(crate) struct LocalFile {
     file: Arc<File>,
     length: u64,
 }
@@ -27,7 +27,7 @@ impl LocalFile {
     ///
     /// # Errors
     /// Errors of the operating system.
-    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+    pub(crate) fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
         Ok(Self { file: Arc::new(file), length })
@@ -66,7 +66,7 @@ impl ChunkReader for LocalFile {
 
 /// A reader of a local file that starts at an offset.
 #[derive(Debug)]
-pub struct FromPlace {
+pub(crate) struct FromPlace {
     file: LocalFile,
     at: u64,
 }

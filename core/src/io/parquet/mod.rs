@@ -1,6 +1,8 @@
 //! Ragged tables as Parquet files: one column of nested lists per table column, with one list level
 //! per axis.
 
+// Only SQL, benchmarks and fuzz targets use it.
+#[doc(hidden)]
 pub mod lists;
 mod local;
 mod reader;
@@ -8,7 +10,7 @@ mod writer;
 
 use std::path::Path;
 
-pub use local::LocalFile;
+pub(crate) use local::LocalFile;
 pub use reader::{ParquetReadOptions, ParquetTableReader};
 pub use writer::{ParquetTableWriter, ParquetWriteOptions};
 

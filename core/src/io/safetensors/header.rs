@@ -12,17 +12,17 @@ use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Vis
 
 use crate::error::{Error, Result};
 
-/// Maximum accepted size of a header in bytes; its JSON takes several times that in memory.
-pub const MAX_HEADER_BYTES: u64 = 25_000_000;
+/// Longest header accepted, in bytes (its JSON takes several times that in memory).
+pub(super) const MAX_HEADER_BYTES: u64 = 25_000_000;
 
-/// Maximum number of dimensions of a tensor.
-pub const MAX_RANK: usize = 32;
+/// Largest number of dimensions of a tensor.
+pub(super) const MAX_RANK: usize = 32;
 
-/// Maximum accepted size of a file in bytes.
-pub const MAX_FILE_BYTES: u64 = 1 << 47;
+/// Largest file accepted, in bytes.
+pub(super) const MAX_FILE_BYTES: u64 = 1 << 47;
 
-/// Size in bytes of the prefix, which holds the length of the JSON, little-endian.
-pub const PREFIX_BYTES: u64 = 8;
+/// Length in bytes of the prefix, which holds the length of the JSON, little-endian.
+pub(super) const PREFIX_BYTES: u64 = 8;
 
 /// Name, type, shape and byte range of a tensor in a file. All numbers have been checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,7 +111,7 @@ impl TensorEntry {
 
 /// Returns the size of one element of a type in bytes; `None` for types smaller than a byte (F4,
 /// F6).
-pub fn element_size(dtype: Dtype) -> Option<usize> {
+pub(super) fn element_size(dtype: Dtype) -> Option<usize> {
     let bits = dtype.bitsize();
     bits.is_multiple_of(8).then(|| bits.div_euclid(8))
 }

@@ -1,12 +1,12 @@
 //! Safetensors files: a checked header, reads in place, streaming writes.
 //!
-//! A file is an 8-byte length, a JSON header of that length with the type, shape and offsets of
-//! every tensor, and the raw little-endian data. Reading validates every number in the file; see
-//! [`header`]. Writing gives the same bytes as Python's `safetensors.numpy.save_file` for the same
+//! A file is an 8-byte length, a JSON header of that length with the type, shape and position of
+//! every tensor, and the raw little-endian data. Reading trusts nothing in the file: see
+//! [`Header`]. Writing gives the same bytes as Python's `safetensors.numpy.save_file` for the same
 //! tensors.
 
 pub mod dense;
-pub mod header;
+mod header;
 
 mod file;
 #[cfg(feature = "object_store")]

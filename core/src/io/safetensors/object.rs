@@ -3,6 +3,7 @@
 
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
+use std::io::ErrorKind::NotFound;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -261,7 +262,9 @@ pub fn first_request(options: &ObjectOptions) -> GetOptions {
 /// Converts an error of a store to an error that names the object and a remedy.
 pub fn explain(name: &Path, error: object_store::Error) -> Error {
     match error {
-        object_store::Error::NotFound { .. } => Error::file(name, "the object does not exist"),
+        object_store::Error::NotFound { .. } => {
+            Error::io(name, std::io::Error::new(NotFound, "there is no such object"))
+        }
         object_store::Error::Precondition { .. } => Error::file(
             name,
             "the object was replaced since it was opened; open it again (in SQL, create its table again)",

@@ -13,6 +13,7 @@ use arrow::buffer::{Buffer, MutableBuffer};
 use bytes::Bytes;
 
 use crate::error::{Error, Result};
+use crate::io::map::map_file;
 
 /// A file that is read in parts.
 ///
@@ -59,11 +60,7 @@ impl Source {
         }
         let len = metadata.len();
         let bytes = if mmap && len > 0 {
-            // SAFETY: the map is read-only. Whether another process writes to or truncates the file
-            // while it is mapped cannot be checked; the type's documentation states the consequence
-            // and the alternative.
-            let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|e| Error::io(&path, e))?;
-            Backing::View(Bytes::from_owner(map))
+            Backing::View(map_file(&file).map_err(|e| Error::io(&path, e))?)
         } else {
             Backing::File(file)
         };

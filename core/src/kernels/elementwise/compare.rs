@@ -11,7 +11,10 @@ use arrow::datatypes::{
 
 use super::{Op, SideValues};
 use crate::error::Result;
-use crate::kernels::flags::{WORD, pack_flags};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::Avx2;
+use crate::kernels::bits::for_avx2;
+use crate::kernels::flags::{PackFlags, PortablePack, WORD};
 use crate::kernels::native::{native_int, reinterpret_values};
 
 /// A value with an integer key in the same order.
@@ -166,78 +169,60 @@ fn dispatch_words<T: Comparable + ArrowNativeType, const LESS: bool>(
     len: usize,
     flip: u64,
 ) -> Vec<u64> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn collect_words_avx2<T: Comparable + ArrowNativeType, const LESS: bool>(
+    for_avx2!(
+        fn[T: Comparable + ArrowNativeType, const LESS: bool]::[T, LESS](
             a: WordOperand<'_, T>,
             b: WordOperand<'_, T>,
             len: usize,
             flip: u64,
-        ) -> Vec<u64> {
-            // SAFETY: this function is compiled with AVX2.
-            unsafe { collect_words::<T, LESS, true>(a, b, len, flip) }
-        }
-        if crate::kernels::bits::has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
-            return unsafe { collect_words_avx2::<T, LESS>(a, b, len, flip) };
-        }
-    }
-    // SAFETY: without `WIDE` the function needs no CPU features.
-    unsafe { collect_words::<T, LESS, false>(a, b, len, flip) }
+        ) -> Vec<u64> = collect_words::<T, LESS>(a, b, len, flip, Avx2::new()),
+        else collect_words::<T, LESS>(a, b, len, flip, PortablePack)
+    )
 }
 
-/// # Safety
-/// Same as [`pack_flags`].
 #[inline(always)]
-unsafe fn collect_words<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
+fn collect_words<T: Comparable + ArrowNativeType, const LESS: bool>(
     a: WordOperand<'_, T>,
     b: WordOperand<'_, T>,
     len: usize,
     flip: u64,
+    pack: impl PackFlags,
 ) -> Vec<u64> {
     let mut out = Vec::with_capacity(len.div_ceil(WORD));
     match (&a, &b) {
         (WordOperand::Each(a), WordOperand::Each(b)) => {
             let (a, b) = (a.as_chunks::<WORD>().0, b.as_chunks::<WORD>().0);
             for i in 0..a.len().min(b.len()) {
-                // SAFETY: with `WIDE` the caller ensures AVX2.
-                out.push((unsafe { collect_word::<T, LESS, WIDE>(&a[i], &b[i]) } ^ flip).to_le());
+                out.push((collect_word::<T, LESS>(&a[i], &b[i], pack) ^ flip).to_le());
             }
         }
         (WordOperand::Each(a), WordOperand::One(b)) => {
             for a in a.as_chunks::<WORD>().0 {
-                // SAFETY: with `WIDE` the caller ensures AVX2.
-                out.push((unsafe { collect_word::<T, LESS, WIDE>(a, b) } ^ flip).to_le());
+                out.push((collect_word::<T, LESS>(a, b, pack) ^ flip).to_le());
             }
         }
         (WordOperand::One(a), WordOperand::Each(b)) => {
             for b in b.as_chunks::<WORD>().0 {
-                // SAFETY: with `WIDE` the caller ensures AVX2.
-                out.push((unsafe { collect_word::<T, LESS, WIDE>(a, b) } ^ flip).to_le());
+                out.push((collect_word::<T, LESS>(a, b, pack) ^ flip).to_le());
             }
         }
         (WordOperand::One(_), WordOperand::One(_)) => {}
     }
     let done = out.len() * WORD;
     if done < len {
-        // SAFETY: with `WIDE` the caller ensures AVX2.
-        let rest =
-            unsafe { collect_word::<T, LESS, WIDE>(&a.padded_word(done), &b.padded_word(done)) }
-                ^ flip;
+        let (a, b) = (a.padded_word(done), b.padded_word(done));
+        let rest = collect_word::<T, LESS>(&a, &b, pack) ^ flip;
         out.push((rest & (u64::MAX >> (WORD - (len - done)))).to_le());
     }
     out
 }
 
 /// Returns one bit per pair, the first pair lowest.
-///
-/// # Safety
-/// Same as [`pack_flags`].
 #[inline(always)]
-unsafe fn collect_word<T: Comparable + ArrowNativeType, const LESS: bool, const WIDE: bool>(
+fn collect_word<T: Comparable + ArrowNativeType, const LESS: bool>(
     a: &[T; WORD],
     b: &[T; WORD],
+    pack: impl PackFlags,
 ) -> u64 {
     let mut flags = [0u8; WORD];
     // An index loop, because the closures of a zip may not be inlined.
@@ -245,8 +230,7 @@ unsafe fn collect_word<T: Comparable + ArrowNativeType, const LESS: bool, const 
         let (a, b) = (a[i].key(), b[i].key());
         flags[i] = u8::from(if LESS { a < b } else { a == b });
     }
-    // SAFETY: with `WIDE` the caller ensures AVX2.
-    unsafe { pack_flags::<WIDE>(&flags) }
+    pack.pack_flags(&flags)
 }
 
 #[cfg(test)]

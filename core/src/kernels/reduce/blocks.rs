@@ -2,8 +2,8 @@
 
 use super::block::{BLOCK, Block};
 use super::fold::Fold;
-use super::segments::{Validity, prefetch_block};
-use crate::kernels::bits::Avx512;
+use super::segments::prefetch_block;
+use crate::kernels::bits::{Avx512, Validity};
 
 pub(super) struct Blocks<'a, F: Fold, T: Validity> {
     pub(super) token: Avx512,

@@ -153,14 +153,15 @@ fn count_by_comparison(lists: &GroupLists) -> Result<Vec<i64>> {
     }))
 }
 
-struct ValidLeaves<'a> {
-    valid: Option<&'a Rank>,
-    list: std::ops::Range<usize>,
+/// The valid leaves of a list.
+pub(super) struct ValidLeaves<'a> {
+    pub(super) valid: Option<&'a Rank>,
+    pub(super) list: std::ops::Range<usize>,
 }
 
 impl ValidLeaves<'_> {
     #[inline]
-    fn for_each(&self, mut each: impl FnMut(usize)) {
+    pub(super) fn for_each(&self, mut each: impl FnMut(usize)) {
         match self.valid {
             None => self.list.clone().for_each(each),
             Some(valid) => for_each_valid(valid, self.list.start, self.list.end, &mut each),

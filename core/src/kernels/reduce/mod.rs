@@ -13,7 +13,7 @@
 //! | mean, median, quantile, variance, standard deviation | integers, Boolean | Float64 | null |
 //! | | Float16, Float32 (computed in 64 bits) | Float32 | null |
 //! | | Float64 | Float64 | null |
-//! | minimum, maximum | any comparable type: numbers, booleans, times, strings | as the leaves | null |
+//! | minimum, maximum, mode | any comparable type: numbers, booleans, times, strings | as the leaves | null |
 //! | first, last | any type | as the leaves | null |
 //! | positions of minimum, maximum | any comparable type | Int64 | null |
 //! | count, size, number of distinct values | any type | Int64 | 0 |
@@ -33,6 +33,7 @@ pub(crate) mod exact;
 mod fold;
 mod groups;
 mod masked;
+mod mode;
 mod numbers;
 mod outer;
 mod pick;
@@ -106,6 +107,9 @@ pub enum Reduction {
     Last,
     /// Number of distinct valid values. All NaN count as one value, and so do both zeros.
     Nunique,
+    /// Most frequent value; the smallest of several, null for an empty input. All NaN are one
+    /// value, which is greater than any number, and so are both zeros.
+    Mode,
 }
 
 impl Reduction {
@@ -129,6 +133,7 @@ impl Reduction {
             Self::First => "first",
             Self::Last => "last",
             Self::Nunique => "nunique",
+            Self::Mode => "mode",
         }
     }
 
@@ -150,7 +155,7 @@ impl Reduction {
             matches!(self, Self::Mean | Self::Median | Self::Var { .. } | Self::Std { .. });
         Ok(match (self, leaf) {
             (Self::Count | Self::Size, _) => Int64,
-            (Self::Min | Self::Max, t) if !t.is_nested() => t.clone(),
+            (Self::Min | Self::Max | Self::Mode, t) if !t.is_nested() => t.clone(),
             (Self::ArgMin | Self::ArgMax | Self::Nunique, t) if !t.is_nested() => Int64,
             (Self::Any | Self::All, _) if integers || leaf.is_floating() => Boolean,
             (Self::Sum | Self::Prod, _) if leaf.is_unsigned_integer() => UInt64,
@@ -227,6 +232,7 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
         Reduction::ArgMin | Reduction::ArgMax => pick::find_extremes(leaves, task),
         Reduction::First | Reduction::Last => pick::pick_first_last(leaves, task),
         Reduction::Nunique => distinct::reduce_nunique(leaves, task),
+        Reduction::Mode => mode::reduce_mode(leaves, task),
     }?;
     target.with_result(if *found.data_type() == out { found } else { cast(&found, &out)? })
 }
@@ -281,7 +287,8 @@ shortcuts! {
     argmax: ArgMax, "the [index of the maximum](Reduction::ArgMax)";
     first: First, "the [first](Reduction::First) value";
     last: Last, "the [last](Reduction::Last) value";
-    nunique: Nunique, "the [number of distinct values](Reduction::Nunique)";
+    nunique: Nunique, "the [number of different values](Reduction::Nunique)";
+    mode: Mode, "the [most frequent value](Reduction::Mode)";
 }
 
 /// Reduces to the [variance](Reduction::Var).

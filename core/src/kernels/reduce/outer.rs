@@ -23,7 +23,7 @@ use super::runs::{ListRun, Runs};
 use super::segments::{self, Folded, LANES};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::Result;
-use crate::kernels::bits::Rank;
+use crate::kernels::bits::{Rank, for_avx2};
 use crate::with_offsets;
 
 /// Lists of the innermost axis, and the slots of the result that their leaves belong to. The leaves
@@ -215,15 +215,20 @@ impl StackedLists {
         valid: Option<&Rank>,
         states: &mut [F::Acc],
     ) {
-        #[cfg(target_arch = "x86_64")]
-        if F::VECTORIZED && crate::kernels::bits::has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
-            unsafe {
-                fold_lists_into_avx2::<F>(&self.inner(), &self.starts(), flat, valid, states)
-            };
-            return;
+        let (inner, starts) = (self.inner(), self.starts());
+        let (inner, starts): (&Layout, &[usize]) = (&inner, &starts);
+        if !F::VECTORIZED {
+            return fold_lists_into::<F>(inner, starts, flat, valid, states);
         }
-        fold_lists_into::<F>(&self.inner(), &self.starts(), flat, valid, states);
+        for_avx2!(
+            fn[F: Fold]::[F](
+                inner: &Layout,
+                starts: &[usize],
+                flat: &[F::In],
+                valid: Option<&Rank>,
+                states: &mut [F::Acc],
+            ) = fold_lists_into::<F>(inner, starts, flat, valid, states)
+        );
     }
 
     pub(super) fn counts(&self, valid: Option<&Rank>) -> Vec<usize> {
@@ -330,18 +335,6 @@ pub(super) struct Gathered {
     /// Position of each leaf along the reduced axis.
     pub(super) along: Vec<usize>,
     pub(super) lists: ListAxis,
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn fold_lists_into_avx2<F: Fold>(
-    inner: &Layout,
-    starts: &[usize],
-    flat: &[F::In],
-    valid: Option<&Rank>,
-    states: &mut [F::Acc],
-) {
-    fold_lists_into::<F>(inner, starts, flat, valid, states);
 }
 
 /// Folds lists into `states`, which has [`LANES`] more elements than there are slots: the last

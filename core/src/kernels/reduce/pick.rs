@@ -24,8 +24,8 @@ use crate::error::Result;
 use crate::kernels::bits::{BitWords, Rank};
 use crate::kernels::native::{native_int, reinterpret_values};
 
-/// The chosen leaf of each list, as an index into all leaves.
-type Chosen = Vec<Option<usize>>;
+/// The leaf chosen for each list, as an index into all leaves.
+pub(super) type Chosen = Vec<Option<usize>>;
 
 pub(super) fn pick_first_last(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
@@ -70,7 +70,11 @@ pub(super) fn extreme_by_comparison<W: MinOrMax>(
 }
 
 /// Takes the chosen leaves; null for lists without one.
-fn take_chosen(leaves: &ArrayRef, lists: &GroupLists, chosen: &Chosen) -> Result<ArrayRef> {
+pub(super) fn take_chosen(
+    leaves: &ArrayRef,
+    lists: &GroupLists,
+    chosen: &Chosen,
+) -> Result<ArrayRef> {
     let chosen: UInt64Array =
         chosen.iter().map(|leaf| leaf.map(|i| lists.original_index(i))).collect();
     Ok(take(leaves, &chosen, None)?)

@@ -19,11 +19,9 @@ use super::blocks::Blocks;
 use super::fold::Fold;
 #[cfg(target_arch = "x86_64")]
 use super::registers::LaneCounts;
-use super::segments::{AllValid, Folded, LANES, Validity, pad_tail, prefetch_block, push_masked};
+use super::segments::{Folded, LANES, pad_tail, prefetch_block, push_masked};
 use crate::array::Offsets;
-#[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::Avx512;
-use crate::kernels::bits::{BitWords, Rank, for_avx2};
+use crate::kernels::bits::{AllValid, BitWords, Rank, Validity, for_avx2, return_avx512};
 use crate::with_offsets;
 
 /// Lists in runs; all lists of a run start at the same slot of the result.
@@ -67,47 +65,33 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     valid: Option<&Rank>,
     finish: impl Fn(F::Acc, usize) -> R,
 ) -> Folded<R> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn fold_avx2<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+    return_avx512!(
+        if F::Block::AVAILABLE,
+        token: fn[F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool]::[F, O, R, COUNTED](
             parts: Parts<'_, O>,
             flat: &[F::In],
             valid: Option<&Rank>,
             finish: impl Fn(F::Acc, usize) -> R,
-        ) -> Folded<R> {
-            fold_portable::<F, O, R, COUNTED>(parts, flat, valid, finish)
-        }
-        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn fold_avx512<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
-            token: Avx512,
-            parts: Parts<'_, O>,
-            flat: &[F::In],
-            valid: Option<&Rank>,
-            finish: impl Fn(F::Acc, usize) -> R,
-        ) -> Folded<R> {
-            // Each arm compiles to a separate loop.
-            match valid {
-                None => {
-                    let leaves = Blocks::<F, _>::new(token, flat, AllValid);
-                    fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
-                }
-                Some(valid) => {
-                    let leaves = Blocks::<F, _>::new(token, flat, valid.bits());
-                    fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
-                }
+        ) -> Folded<R> = match valid {
+            // Each arm compiles to its own loop.
+            None => {
+                let leaves = Blocks::<F, _>::new(token, flat, AllValid);
+                fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
+            }
+            Some(valid) => {
+                let leaves = Blocks::<F, _>::new(token, flat, valid.bits());
+                fold_runs::<_, O, R, COUNTED>(parts, &leaves, finish)
             }
         }
-        if let (true, Some(here)) = (F::Block::AVAILABLE, Avx512::detect()) {
-            // SAFETY: `Avx512::detect` returned a token, so the CPU has all enabled features.
-            return unsafe { fold_avx512::<F, O, R, COUNTED>(here, parts, flat, valid, finish) };
-        }
-        if crate::kernels::bits::has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
-            return unsafe { fold_avx2::<F, O, R, COUNTED>(parts, flat, valid, finish) };
-        }
-    }
-    fold_portable::<F, O, R, COUNTED>(parts, flat, valid, finish)
+    );
+    for_avx2!(
+        fn[F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool]::[F, O, R, COUNTED](
+            parts: Parts<'_, O>,
+            flat: &[F::In],
+            valid: Option<&Rank>,
+            finish: impl Fn(F::Acc, usize) -> R,
+        ) -> Folded<R> = fold_portable::<F, O, R, COUNTED>(parts, flat, valid, finish)
+    )
 }
 
 #[inline(always)]

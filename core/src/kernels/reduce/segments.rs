@@ -22,11 +22,9 @@ use super::block::{BLOCK, Block};
 use super::blocks::Blocks;
 use super::fold::Fold;
 use crate::array::Layout;
-use crate::array::prefetch::prefetch_ahead;
+use crate::array::memory::prefetch_ahead;
 use crate::error::Result;
-#[cfg(target_arch = "x86_64")]
-use crate::kernels::bits::Avx512;
-use crate::kernels::bits::{BitWords, Rank};
+use crate::kernels::bits::{AllValid, Rank, Validity, for_avx2, return_avx512};
 use crate::with_offsets;
 
 pub(super) struct Folded<R> {
@@ -64,47 +62,36 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     offsets: &[O],
     finish: impl Fn(F::Acc, usize) -> R,
 ) -> Folded<R> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn fold_avx2<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
+    return_avx512!(
+        if F::Block::AVAILABLE,
+        token: fn[F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool]::[F, O, R, COUNTED](
             flat: &[F::In],
             valid: Option<&Rank>,
             offsets: &[O],
             finish: impl Fn(F::Acc, usize) -> R,
-        ) -> Folded<R> {
-            fold_portable::<F, O, R, COUNTED>(flat, valid, offsets, finish)
-        }
-        #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn fold_avx512<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
-            token: Avx512,
-            flat: &[F::In],
-            valid: Option<&Rank>,
-            offsets: &[O],
-            finish: impl Fn(F::Acc, usize) -> R,
-        ) -> Folded<R> {
-            // Each arm compiles to a separate loop, here and below.
-            match valid {
-                None => {
-                    let leaves = Blocks::<F, _>::new(token, flat, AllValid);
-                    fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
-                }
-                Some(valid) => {
-                    let leaves = Blocks::<F, _>::new(token, flat, valid.bits());
-                    fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
-                }
+        ) -> Folded<R> = match valid {
+            // Each arm compiles to its own loop, here and below.
+            None => {
+                let leaves = Blocks::<F, _>::new(token, flat, AllValid);
+                fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
+            }
+            Some(valid) => {
+                let leaves = Blocks::<F, _>::new(token, flat, valid.bits());
+                fold_lists::<_, O, R, COUNTED>(&leaves, offsets, finish)
             }
         }
-        if let (true, Some(here)) = (F::Block::AVAILABLE, Avx512::detect()) {
-            // SAFETY: `Avx512::detect` returned a token, so the CPU has all enabled features.
-            return unsafe { fold_avx512::<F, O, R, COUNTED>(here, flat, valid, offsets, finish) };
-        }
-        if F::VECTORIZED && crate::kernels::bits::has_avx2() {
-            // SAFETY: `has_avx2` checked the enabled features.
-            return unsafe { fold_avx2::<F, O, R, COUNTED>(flat, valid, offsets, finish) };
-        }
+    );
+    if !F::VECTORIZED {
+        return fold_portable::<F, O, R, COUNTED>(flat, valid, offsets, finish);
     }
-    fold_portable::<F, O, R, COUNTED>(flat, valid, offsets, finish)
+    for_avx2!(
+        fn[F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool]::[F, O, R, COUNTED](
+            flat: &[F::In],
+            valid: Option<&Rank>,
+            offsets: &[O],
+            finish: impl Fn(F::Acc, usize) -> R,
+        ) -> Folded<R> = fold_portable::<F, O, R, COUNTED>(flat, valid, offsets, finish)
+    )
 }
 
 #[inline(always)]
@@ -257,66 +244,6 @@ fn fold_list_scalar<F: Fold>(
         }
     }
     acc
-}
-
-/// Validity of the leaves. It is a trait instead of an `Option`, so that each case compiles to a
-/// separate loop.
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-pub(super) trait Validity: Copy {
-    const ALL: bool;
-
-    /// Returns the validity bits of the values `at..end`, at most 64.
-    fn word(self, at: usize, end: usize) -> u64;
-    /// Returns the exclusive upper bound of the arguments of [`word_within`](Self::word_within).
-    fn reach(self) -> usize;
-    /// Returns bits like [`word`](Self::word), without bounds checks.
-    ///
-    /// # Safety
-    /// `at` must be less than [`reach`](Self::reach).
-    unsafe fn word_within(self, at: usize, end: usize) -> u64;
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct AllValid;
-
-impl Validity for AllValid {
-    const ALL: bool = true;
-
-    #[inline(always)]
-    fn word(self, at: usize, end: usize) -> u64 {
-        let n = end - at;
-        if n < 64 { (1 << n) - 1 } else { u64::MAX }
-    }
-
-    #[inline(always)]
-    fn reach(self) -> usize {
-        usize::MAX
-    }
-
-    #[inline(always)]
-    unsafe fn word_within(self, at: usize, end: usize) -> u64 {
-        self.word(at, end)
-    }
-}
-
-impl Validity for BitWords<'_> {
-    const ALL: bool = false;
-
-    #[inline(always)]
-    fn word(self, at: usize, end: usize) -> u64 {
-        AllValid.word(at, end) & self.at(at)
-    }
-
-    #[inline(always)]
-    fn reach(self) -> usize {
-        BitWords::reach(self)
-    }
-
-    #[inline(always)]
-    unsafe fn word_within(self, at: usize, end: usize) -> u64 {
-        // SAFETY: the caller guarantees that `at` is less than `reach`.
-        AllValid.word(at, end) & unsafe { self.at_within(at) }
-    }
 }
 
 /// Prefetches every cache line that a block read at `at` touches. One line per list is not enough

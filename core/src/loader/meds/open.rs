@@ -9,7 +9,7 @@ use super::MedsLoader;
 use super::options::{MedsOptions, Statics};
 use super::subjects::Subjects;
 use crate::error::{Error, Result};
-use crate::io::meds::{Labels, MedsDataset, MedsOptions as ReadOptions, Place, Splits};
+use crate::io::meds::{Labels, MedsDataset, MedsReadOptions, Place, Splits};
 use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, tensorize_in_memory};
 use crate::io::order::textual;
 
@@ -91,7 +91,7 @@ fn read_cohort(cohort: &TensorizedCohort, split: Option<&str>) -> Result<Vec<Sub
 
 fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects>> {
     let splits = Splits::read_splits(data.root())?;
-    let read = ReadOptions { columns: Some(Vec::new()), ..ReadOptions::default() };
+    let read = MedsReadOptions { columns: Some(Vec::new()), ..MedsReadOptions::default() };
     let mut shards = Vec::new();
     for shard in data.shards() {
         let filter_subjects = match (split, splits.find_shard_split(shard.name())) {

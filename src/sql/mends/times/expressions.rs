@@ -19,7 +19,7 @@ use super::functions::Form;
 use super::unify::{chosen_from, compared_over, interval_key, unify_compared, unify_operands};
 use super::wide::wide_part;
 use crate::array::leaf_type;
-use crate::functions::{fold_constant, is_constant};
+use crate::functions::{facts_of, fold_constant, is_constant};
 
 /// Functions that return one of their arguments unchanged.
 const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
@@ -27,28 +27,9 @@ const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 /// Functions that compare their arguments and return one.
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
-/// Functions that order the values of lists, or search for equal ones.
-const OF_LISTS: [&str; 34] = [
-    "ragged_argmax",
-    "ragged_argmin",
-    "ragged_argsort",
-    "ragged_bin",
-    "ragged_cummax",
-    "ragged_cummin",
-    "ragged_encode",
-    "ragged_group",
-    "ragged_group_keys",
-    "ragged_isin",
-    "ragged_lookup",
-    "ragged_max",
-    "ragged_median",
-    "ragged_min",
-    "ragged_nunique",
-    "ragged_quantile",
-    "ragged_rank",
-    "ragged_searchsorted",
-    "ragged_sort",
-    "ragged_unique",
+/// Functions of DataFusion that order the values of lists, or search for equal ones. Ours say so
+/// themselves.
+const OF_LISTS: [&str; 14] = [
     "array_distinct",
     "array_except",
     "array_has",
@@ -223,8 +204,8 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
     let intervals = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     let durations =
         |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
-    // A search for intervals among durations is supported: the intervals become durations.
-    if OF_LISTS.contains(&name)
+    // Intervals that are searched among durations become durations.
+    if (OF_LISTS.contains(&name) || facts_of(&call.func).compares)
         && call.args.iter().any(intervals)
         && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
     {

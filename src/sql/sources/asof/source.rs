@@ -25,7 +25,7 @@ use tokio::sync::OnceCell;
 
 use super::inputs::Inputs;
 use crate::config::SerrateOptions;
-use crate::io::meds::{AsOf, Labels, MedsOptions};
+use crate::io::meds::{AsOf, Labels, MedsReadOptions};
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::meds::further;
 use serrate_core::internal::meds::{Needed, stretches};
@@ -118,11 +118,11 @@ impl AsOfSource {
         wanted.sort_unstable();
         wanted.dedup();
         let names = wanted.iter().map(|(_, name)| *name);
-        let options = MedsOptions {
+        let options = MedsReadOptions {
             columns: Some(further(&self.table, names)),
             // Shards are read concurrently, so a subject in two shards is refused only once all are read.
             shared_subjects: true,
-            ..MedsOptions::default()
+            ..MedsReadOptions::default()
         };
         let needed: Vec<&str> = wanted.iter().map(|(_, name)| *name).collect();
         let shards = (0..self.folder.num_shards())

@@ -17,7 +17,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 
-use crate::dok::Duplicates;
+use crate::dok::DuplicateEntries;
 use crate::sql::sources::output::write_unless_cancelled;
 use serrate_core::internal::keyed::{self, Contents, Latest};
 
@@ -25,7 +25,7 @@ use serrate_core::internal::keyed::{self, Contents, Latest};
 pub(super) enum Change {
     Insert {
         op: InsertOp,
-        duplicates: Option<Duplicates>,
+        duplicates: Option<DuplicateEntries>,
     },
     Delete {
         filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -130,7 +130,7 @@ fn apply_change(
                 return Ok((None, 0));
             }
             let duplicates = match op {
-                InsertOp::Replace => Some(Duplicates::Last),
+                InsertOp::Replace => Some(DuplicateEntries::Last),
                 _ => *duplicates,
             };
             let columns = before.columns()?;

@@ -1,60 +1,29 @@
 //! `COPY .. TO 'file' STORED AS DOK`.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
-use async_trait::async_trait;
-use datafusion::catalog::Session;
-use datafusion::common::{GetExt, Statistics, plan_err};
-use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
-use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
-use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
-use datafusion::datasource::sink::DataSink;
-use datafusion::datasource::table_schema::TableSchema;
+use datafusion::common::plan_err;
+use datafusion::datasource::physical_plan::FileSinkConfig;
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::LexRequirement;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
-use object_store::{ObjectMeta, ObjectStore};
+use datafusion::physical_plan::ExecutionPlan;
 
 use super::factory::tensor_type;
 use super::options::DokOptions;
 use crate::error::Error;
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::output::{local_target, make_folder, write_blocking};
+use crate::sql::sources::output::{local_target, make_folder};
+use crate::sql::sources::written::{TargetSink, WrittenFactory, WrittenFormat};
 use serrate_core::internal::keyed::{self, Contents};
 
 const READING: &str = "files of sparse tensors and dictionaries are read as tables: CREATE EXTERNAL TABLE m STORED AS DOK LOCATION 'm.safetensors'";
 
 /// Creates [`DokFormat`]; registered under the extension `dok`.
-#[derive(Debug, Default)]
-pub(crate) struct DokFormatFactory;
-
-impl GetExt for DokFormatFactory {
-    fn get_ext(&self) -> String {
-        "dok".into()
-    }
-}
-
-impl FileFormatFactory for DokFormatFactory {
-    fn create(
-        &self,
-        _state: &dyn Session,
-        options: &HashMap<String, String>,
-    ) -> Result<Arc<dyn FileFormat>> {
-        let known = ["shape", "keys", "duplicates", "overwrite"];
-        Ok(Arc::new(DokFormat { options: DokOptions::parse(options, &known)? }))
-    }
-
-    fn default(&self) -> Arc<dyn FileFormat> {
-        Arc::new(DokFormat::default())
-    }
-}
+pub(crate) type DokFormatFactory = WrittenFactory<DokFormat>;
 
 /// Sparse tensors and dictionaries as a target of COPY.
 ///
@@ -75,68 +44,54 @@ pub(crate) struct DokFormat {
     options: DokOptions,
 }
 
-#[async_trait]
-impl FileFormat for DokFormat {
-    fn get_ext(&self) -> String {
-        "dok".into()
+impl WrittenFormat for DokFormat {
+    const NAME: &'static str = "dok";
+    const READING: &'static str = READING;
+    const COMPRESSING: &'static str = "safetensors files cannot be compressed";
+
+    fn parse(options: &HashMap<String, String>) -> Result<Self> {
+        let known = ["shape", "keys", "duplicates", "overwrite"];
+        Ok(Self { options: DokOptions::parse(options, &known)? })
     }
 
-    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
-        if compression.is_compressed() {
-            return plan_err!("files STORED AS DOK cannot be compressed; remove the compression");
-        }
-        Ok(self.get_ext())
-    }
-
-    fn compression_type(&self) -> Option<FileCompressionType> {
-        None
-    }
-
-    async fn infer_schema(
-        &self,
-        _state: &dyn Session,
-        _store: &Arc<dyn ObjectStore>,
-        _objects: &[ObjectMeta],
-    ) -> Result<SchemaRef> {
-        plan_err!("{READING}")
-    }
-
-    async fn infer_stats(
-        &self,
-        _state: &dyn Session,
-        _store: &Arc<dyn ObjectStore>,
-        _table_schema: SchemaRef,
-        _object: &ObjectMeta,
-    ) -> Result<Statistics> {
-        plan_err!("{READING}")
-    }
-
-    async fn create_physical_plan(
-        &self,
-        _state: &dyn Session,
-        _conf: FileScanConfig,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan_err!("{READING}")
-    }
-
-    async fn create_writer_physical_plan(
+    fn plan(
         &self,
         input: Arc<dyn ExecutionPlan>,
-        _state: &dyn Session,
-        conf: FileSinkConfig,
+        conf: &FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = Arc::clone(conf.output_schema());
         let (columns, shape) = columns(&schema, &self.options)?;
         let options = DokOptions { shape, ..self.options.clone() };
-        let target = local_target(&conf, "DOK")?;
-        let sink = DokSink { target, schema, columns, options };
-        ordered_sink(input, Arc::new(sink), order, "DOK", None)
-    }
-
-    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        // Never opened, because `create_physical_plan` refuses such files.
-        crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
+        let target = local_target(conf, "DOK")?;
+        // Collects rows and writes one file; the columns are the keys, then the value.
+        let sink =
+            TargetSink::new("DokSink(file=", target, schema, move |batches, target, schema, _| {
+                if !options.overwrite && target.exists() {
+                    return Err(Error::Exists(target.into()).into());
+                }
+                let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
+                let rows = concat_batches(schema, &batches)?;
+                drop(batches);
+                let names: Vec<String> =
+                    columns.iter().map(|at| schema.field(*at).name().clone()).collect();
+                let columns: Vec<ArrayRef> =
+                    columns.iter().map(|at| Arc::clone(rows.column(*at))).collect();
+                let duplicates = options.duplicates.flatten();
+                let contents = match (&options.keys, columns.last()) {
+                    (None, Some(value)) => {
+                        let dtype = tensor_type("value", value.data_type())?;
+                        let shape = options.shape.clone();
+                        Contents::tensor(&names, &columns, shape, dtype, 0, duplicates)?
+                    }
+                    _ => Contents::keys(&names, &columns, 0, duplicates)?,
+                };
+                let count = u64::try_from(rows.num_rows()).unwrap_or(u64::MAX);
+                make_folder(target)?;
+                keyed::create(target, contents, options.overwrite)?;
+                Ok(count)
+            });
+        ordered_sink(input, sink, order, "DOK", None)
     }
 }
 
@@ -195,60 +150,4 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
     let value = schema.field(count - 1);
     tensor_type(value.name(), value.data_type())?;
     Ok(((0..count).collect(), options.shape.clone()))
-}
-
-#[derive(Debug)]
-struct DokSink {
-    target: PathBuf,
-    schema: SchemaRef,
-    /// Indices of the key columns, then of the value.
-    columns: Vec<usize>,
-    options: DokOptions,
-}
-
-impl DisplayAs for DokSink {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DokSink(file={})", self.target.display())
-    }
-}
-
-#[async_trait]
-impl DataSink for DokSink {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    async fn write_all(
-        &self,
-        data: SendableRecordBatchStream,
-        _context: &Arc<TaskContext>,
-    ) -> Result<u64> {
-        let (target, schema) = (self.target.clone(), Arc::clone(&self.schema));
-        let (order, options) = (self.columns.clone(), self.options.clone());
-        write_blocking(data, move |batches| {
-            if !options.overwrite && target.exists() {
-                return Err(Error::Exists(target).into());
-            }
-            let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
-            let rows = concat_batches(&schema, &batches)?;
-            drop(batches);
-            let names: Vec<String> =
-                order.iter().map(|at| schema.field(*at).name().clone()).collect();
-            let columns: Vec<ArrayRef> =
-                order.iter().map(|at| Arc::clone(rows.column(*at))).collect();
-            let duplicates = options.duplicates.flatten();
-            let contents = match (&options.keys, columns.last()) {
-                (None, Some(value)) => {
-                    let dtype = tensor_type("value", value.data_type())?;
-                    Contents::tensor(&names, &columns, options.shape, dtype, 0, duplicates)?
-                }
-                _ => Contents::keys(&names, &columns, 0, duplicates)?,
-            };
-            let count = u64::try_from(rows.num_rows()).unwrap_or(u64::MAX);
-            make_folder(&target)?;
-            keyed::create(&target, contents, options.overwrite)?;
-            Ok(count)
-        })
-        .await
-    }
 }

@@ -30,7 +30,7 @@ pub(crate) use names::register_dok_names;
 
 use self::change::{Change, ChangeSink, nullable_schema};
 use self::scan::DokSource;
-use crate::dok::Duplicates;
+use crate::dok::DuplicateEntries;
 use crate::sql::mends::changes::{simplify_expr, unqualified};
 use crate::sql::order::ordered_sink;
 use serrate_core::internal::keyed::{Contents, Latest, Version, open};
@@ -75,8 +75,8 @@ use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 pub(crate) struct DokTable {
     path: PathBuf,
     schema: SchemaRef,
-    /// How INSERT treats existing keys.
-    duplicates: Option<Duplicates>,
+    /// The treatment of existing keys by INSERT.
+    duplicates: Option<DuplicateEntries>,
     latest: Latest,
 }
 
@@ -100,9 +100,9 @@ impl DokTable {
         path: PathBuf,
         schema: SchemaRef,
         version: Arc<Version>,
-        duplicates: Option<Option<Duplicates>>,
+        duplicates: Option<Option<DuplicateEntries>>,
     ) -> Self {
-        let duplicates = duplicates.unwrap_or(Some(Duplicates::Last));
+        let duplicates = duplicates.unwrap_or(Some(DuplicateEntries::Last));
         let latest = Latest::default();
         latest.set(version);
         // No entry has NULL, but the schema for INSERT allows it, so that a NULL is refused with its row.

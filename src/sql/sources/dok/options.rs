@@ -5,15 +5,16 @@ use std::collections::HashMap;
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 
-use crate::dok::Duplicates;
+use crate::dok::DuplicateEntries;
 use serrate_core::internal::keyed::first_double;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct DokOptions {
     pub(super) shape: Option<Vec<usize>>,
     pub(super) keys: Option<Vec<String>>,
-    /// How rows with the same keys are treated, if specified. `Some(None)` makes them an error.
-    pub(super) duplicates: Option<Option<Duplicates>>,
+    /// The treatment of rows with the same keys, if specified; `Some(None)` is an error.
+    pub(super) duplicates: Option<Option<DuplicateEntries>>,
+    /// Whether an existing file is replaced.
     pub(super) overwrite: bool,
 }
 
@@ -37,8 +38,8 @@ impl DokOptions {
                 "duplicates" => {
                     out.duplicates = Some(match text.to_ascii_lowercase().as_str() {
                         "error" => None,
-                        "last" => Some(Duplicates::Last),
-                        "sum" => Some(Duplicates::Sum),
+                        "last" => Some(DuplicateEntries::Last),
+                        "sum" => Some(DuplicateEntries::Sum),
                         _ => {
                             return plan_err!(
                                 "option 'duplicates' must be 'error', 'last' or 'sum', not '{text}'"
@@ -111,7 +112,7 @@ mod tests {
             DokOptions {
                 shape: Some(vec![3, 4]),
                 keys: None,
-                duplicates: Some(Some(Duplicates::Sum)),
+                duplicates: Some(Some(DuplicateEntries::Sum)),
                 overwrite: true
             }
         );

@@ -19,8 +19,8 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use super::distinct_names;
 use super::explode::{ExplodeExec, ExplodeOptions, explode_batch};
 use super::nest::{NestExec, nest_batch};
-use crate::sql::mends::with_coerced_types;
 use crate::sql::order::{in_source_order, pin_sorts, pinned};
+use crate::sql::rules::with_coerced_types;
 
 #[derive(Clone, Debug)]
 pub(super) enum Derived {

@@ -7,13 +7,13 @@ pub(in crate::sql) mod positions;
 pub(in crate::sql) mod runs;
 mod scan;
 mod schema;
-mod sink;
 mod source;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
@@ -34,12 +34,14 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use self::input::{Headers, Input};
 use self::positions::{FILE, ROW, with_positions};
-use self::sink::NrtSink;
 use self::source::NrtSource;
 use crate::config::SerrateOptions;
-use crate::io::order::natural;
+use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::output::{OutputOptions, local_target};
+use crate::sql::sources::output::{OutputOptions, local_target, make_folder};
+use crate::sql::sources::written::TargetSink;
+use crate::table::RaggedTable;
+use serrate_core::internal::natural;
 
 /// Creates [`NrtFormat`]; registered under the extension `nrt`.
 #[derive(Debug, Default)]
@@ -177,10 +179,26 @@ impl FileFormat for NrtFormat {
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let target = local_target(&conf, "NRT")?;
-        let sink = NrtSink::new(target, Arc::clone(conf.output_schema()), self.output.clone());
-        // Without `subject_id`, rows of the file are identified only by position.
-        let ids: &[&str] = if self.output.has("plain") { &[] } else { &["subject_id"] };
-        ordered_sink(input, Arc::new(sink), order, ".nrt", Some(ids))
+        let plain = self.output.has("plain");
+        let options = WriteOptions { overwrite: self.output.overwrite, plain };
+        let schema = Arc::clone(conf.output_schema());
+        let sink =
+            TargetSink::new("NrtSink(file=", target, schema, move |batches, target, schema, _| {
+                // Types are checked before the first row is computed.
+                let empty =
+                    RaggedTable::try_from_batch(&RecordBatch::new_empty(Arc::clone(schema)))?;
+                make_folder(target)?;
+                let mut writer = NrtWriter::create(target, &NrtSchema::of_table(&empty), &options)?;
+                for batch in batches {
+                    writer.write(&RaggedTable::try_from_batch(&batch?)?)?;
+                }
+                let rows = writer.num_rows();
+                writer.finish()?;
+                Ok(rows)
+            });
+        // Without its ids, a file has only positions.
+        let ids: &[&str] = if plain { &[] } else { &["subject_id"] };
+        ordered_sink(input, sink, order, ".nrt", Some(ids))
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {

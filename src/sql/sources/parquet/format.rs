@@ -1,7 +1,6 @@
 //! DataFusion's Parquet format, with Serrate's COPY to one local file.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,12 +15,10 @@ use datafusion::datasource::file_format::parquet::ParquetFormatFactory;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
-use datafusion::datasource::sink::DataSink;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use datafusion::physical_plan::ExecutionPlan;
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::floats::{without_bounds, without_float_bounds};
@@ -29,7 +26,8 @@ use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::exec::guard::{guarded, infer_guarded};
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::output::{OutputOptions, make_folder, single_file, write_blocking};
+use crate::sql::sources::output::{OutputOptions, make_folder, single_file};
+use crate::sql::sources::written::TargetSink;
 use serrate_core::internal::meds::{plain_type, unify_types};
 
 /// Creates [`ParquetFileFormat`], in place of the factory of DataFusion that it wraps.
@@ -218,8 +216,22 @@ impl FileFormat for ParquetFileFormat {
         match file_target(&conf) {
             Some(target) if !stock => {
                 let schema = Arc::clone(conf.output_schema());
-                let sink = ParquetFileSink { target, schema, overwrite: self.overwrite };
-                ordered_sink(input, Arc::new(sink), order, ".parquet", None)
+                let options =
+                    ParquetWriteOptions { overwrite: self.overwrite, ..Default::default() };
+                // Writes batches in order of arrival.
+                let name = "ParquetFileSink(file=";
+                let sink =
+                    TargetSink::new(name, target, schema, move |batches, target, schema, _| {
+                        make_folder(target)?;
+                        let mut writer = ParquetTableWriter::create(target, schema, &options)?;
+                        for batch in batches {
+                            writer.write_batch(&batch?)?;
+                        }
+                        let rows = writer.num_rows();
+                        writer.finish()?;
+                        Ok(rows)
+                    });
+                ordered_sink(input, sink, order, ".parquet", None)
             }
             None if self.overwrite => plan_err!(
                 "the option 'overwrite' of PARQUET applies only to COPY to one local file named \
@@ -296,44 +308,4 @@ fn writer_is_set(set: &ParquetOptions) -> bool {
         || set.writer_version != stock.writer_version
         || set.data_pagesize_limit != stock.data_pagesize_limit
         || set.data_page_row_count_limit != stock.data_page_row_count_limit
-}
-
-#[derive(Debug)]
-struct ParquetFileSink {
-    target: PathBuf,
-    schema: SchemaRef,
-    overwrite: bool,
-}
-
-impl DisplayAs for ParquetFileSink {
-    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ParquetFileSink(file={})", self.target.display())
-    }
-}
-
-#[async_trait]
-impl DataSink for ParquetFileSink {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    async fn write_all(
-        &self,
-        data: SendableRecordBatchStream,
-        _context: &Arc<TaskContext>,
-    ) -> Result<u64> {
-        let (target, schema) = (self.target.clone(), Arc::clone(&self.schema));
-        let options = ParquetWriteOptions { overwrite: self.overwrite, ..Default::default() };
-        write_blocking(data, move |batches| {
-            make_folder(&target)?;
-            let mut writer = ParquetTableWriter::create(&target, &schema, &options)?;
-            for batch in batches {
-                writer.write_batch(&batch?)?;
-            }
-            let rows = writer.num_rows();
-            writer.finish()?;
-            Ok(rows)
-        })
-        .await
-    }
 }

@@ -6,6 +6,8 @@ use bytes::Bytes;
 
 use super::bits::{count_ones, load_u64, low_mask};
 use super::window::Plane;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::Avx2;
 use crate::kernels::bits::for_avx2;
 
 #[derive(Debug)]
@@ -297,26 +299,12 @@ impl GatherBits for Portable {
     }
 }
 
-/// The `pext` instruction, which takes the time of one of the portable form's five steps.
+/// Uses the `pext` instruction, which takes the time of one of the portable form's five steps.
 #[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bmi2(());
-
-#[cfg(target_arch = "x86_64")]
-impl Bmi2 {
-    /// Proof token: exists only on CPUs with BMI2.
-    #[target_feature(enable = "bmi2")]
-    pub(super) fn new() -> Self {
-        Self(())
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl GatherBits for Bmi2 {
+impl GatherBits for Avx2 {
     #[inline(always)]
     fn gather_every<const W: usize>(self, word: u64) -> u64 {
-        // SAFETY: `Bmi2::new` requires the CPU feature, so this value proves it.
-        unsafe { std::arch::x86_64::_pext_u64(word, EVERY[W - 1]) }
+        self.gather_bits(word, EVERY[W - 1])
     }
 }
 
@@ -428,9 +416,7 @@ mod tests {
         let expected = (0..n).map(|i| (word >> (i * W) & 1) << i).sum::<u64>();
         assert_eq!(Portable.gather_every::<W>(word) & low_mask(n), expected);
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("bmi2") {
-            // SAFETY: the CPU feature has just been checked.
-            let picks = unsafe { Bmi2::new() };
+        if let Some(picks) = Avx2::try_new() {
             assert_eq!(picks.gather_every::<W>(word) & low_mask(n), expected);
         }
     }

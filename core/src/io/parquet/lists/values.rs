@@ -14,7 +14,7 @@ use super::bits::{BitmapBuilder, count_ones, low_mask, lowest_bit};
 use super::delta::Delta;
 use super::hybrid::{Fault, Hybrid};
 use super::shape::LeafKind;
-use crate::array::pages::huge_pages;
+use crate::array::memory::huge_pages;
 use crate::error::Result as Outcome;
 
 /// Size in bytes from which zero values are mapped instead of allocated.

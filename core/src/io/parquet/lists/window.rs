@@ -17,10 +17,10 @@
 //! ```
 
 use super::bits::{count_ones, low_mask, nth_bit};
-#[cfg(target_arch = "x86_64")]
-use super::hybrid::Bmi2;
 use super::hybrid::{Fault, GatherBits, Hybrid, Portable};
 use super::shape::ColumnShape;
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::bits::Avx2;
 use crate::kernels::bits::for_avx2;
 
 const WORDS: usize = 64;
@@ -129,7 +129,7 @@ impl LevelWindow {
                 def: &mut Hybrid,
                 n: usize,
                 shape: &ColumnShape,
-            ) -> Result<(), Fault> = window.refill_inline(rep, def, n, shape, Bmi2::new()),
+            ) -> Result<(), Fault> = window.refill_inline(rep, def, n, shape, Avx2::new()),
             else window.refill_inline(rep, def, n, shape, Portable)
         )
     }

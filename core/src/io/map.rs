@@ -1,0 +1,18 @@
+//! Memory maps of files.
+
+use std::fs::File;
+use std::io;
+
+use bytes::Bytes;
+use memmap2::Mmap;
+
+/// Maps a whole file for reading.
+///
+/// If the file is truncated meanwhile, access to a missing page kills the process (`SIGBUS`); if it
+/// is written to, values change. Callers let their users choose, and say so.
+pub(super) fn map_file(file: &File) -> io::Result<Bytes> {
+    // SAFETY: this process does not write to the map. That no other process changes or truncates
+    // the file cannot be checked; the documentation of the options `mmap` states the consequence.
+    let map = unsafe { Mmap::map(file) }?;
+    Ok(Bytes::from_owner(map))
+}

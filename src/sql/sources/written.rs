@@ -1,0 +1,205 @@
+//! Formats that COPY writes and that are not read as tables, and sinks that write one target.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::{GetExt, Statistics, plan_err};
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
+use datafusion::datasource::sink::DataSink;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::LexRequirement;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use object_store::{ObjectMeta, ObjectStore};
+
+use crate::config::SerrateOptions;
+use crate::sql::sources::output::write_blocking;
+
+/// The options of a COPY to a format that is not read as a table.
+pub(crate) trait WrittenFormat:
+    Clone + Default + fmt::Debug + Send + Sync + 'static
+{
+    /// The name of the format in lower case.
+    const NAME: &'static str;
+    /// The error where such a file is read as a table.
+    const READING: &'static str;
+    /// The error where compression is asked for.
+    const COMPRESSING: &'static str;
+
+    fn parse(options: &HashMap<String, String>) -> Result<Self>;
+
+    /// Plans the COPY of the rows of `input`.
+    fn plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        conf: &FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>>;
+}
+
+/// Creates formats of a kind.
+#[derive(Debug)]
+pub(crate) struct WrittenFactory<F>(PhantomData<F>);
+
+impl<F> WrittenFactory<F> {
+    pub(crate) fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<F: WrittenFormat> GetExt for WrittenFactory<F> {
+    fn get_ext(&self) -> String {
+        F::NAME.into()
+    }
+}
+
+impl<F: WrittenFormat> FileFormatFactory for WrittenFactory<F> {
+    fn create(
+        &self,
+        _state: &dyn Session,
+        options: &HashMap<String, String>,
+    ) -> Result<Arc<dyn FileFormat>> {
+        Ok(Arc::new(CopyTarget(F::parse(options)?)))
+    }
+
+    fn default(&self) -> Arc<dyn FileFormat> {
+        Arc::new(CopyTarget(F::default()))
+    }
+}
+
+#[derive(Debug)]
+struct CopyTarget<F>(F);
+
+#[async_trait]
+impl<F: WrittenFormat> FileFormat for CopyTarget<F> {
+    fn get_ext(&self) -> String {
+        F::NAME.into()
+    }
+
+    fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
+        if compression.is_compressed() {
+            return plan_err!("{}", F::COMPRESSING);
+        }
+        Ok(self.get_ext())
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        None
+    }
+
+    async fn infer_schema(
+        &self,
+        _state: &dyn Session,
+        _store: &Arc<dyn ObjectStore>,
+        _objects: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
+        plan_err!("{}", F::READING)
+    }
+
+    async fn infer_stats(
+        &self,
+        _state: &dyn Session,
+        _store: &Arc<dyn ObjectStore>,
+        _table_schema: SchemaRef,
+        _object: &ObjectMeta,
+    ) -> Result<Statistics> {
+        plan_err!("{}", F::READING)
+    }
+
+    async fn create_physical_plan(
+        &self,
+        _state: &dyn Session,
+        _conf: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        plan_err!("{}", F::READING)
+    }
+
+    async fn create_writer_physical_plan(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        _state: &dyn Session,
+        conf: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.0.plan(input, &conf, order)
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        // Never opened, because a plan over such files is refused above.
+        crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
+    }
+}
+
+/// Writes rows to a file or a folder: gets the batches, the target, their schema and the setting
+/// `max_dense_bytes`, and returns the number of rows. It runs on a thread that may wait.
+type WriteRows = dyn Fn(&mut dyn Iterator<Item = Result<RecordBatch>>, &Path, &SchemaRef, u64) -> Result<u64>
+    + Send
+    + Sync;
+
+/// A sink of rows that writes one target.
+#[derive(Clone)]
+pub(in crate::sql) struct TargetSink {
+    /// Start of the line in EXPLAIN: `NrtSink(file=`.
+    label: &'static str,
+    target: PathBuf,
+    schema: SchemaRef,
+    write: Arc<WriteRows>,
+}
+
+impl TargetSink {
+    pub(in crate::sql) fn new(
+        label: &'static str,
+        target: PathBuf,
+        schema: SchemaRef,
+        write: impl Fn(
+            &mut dyn Iterator<Item = Result<RecordBatch>>,
+            &Path,
+            &SchemaRef,
+            u64,
+        ) -> Result<u64>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self { label, target, schema, write: Arc::new(write) })
+    }
+}
+
+impl fmt::Debug for TargetSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{})", self.label, self.target.display())
+    }
+}
+
+impl DisplayAs for TargetSink {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+#[async_trait]
+impl DataSink for TargetSink {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    async fn write_all(
+        &self,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        let limit = SerrateOptions::of(context.session_config().options()).max_dense_bytes;
+        let Self { target, schema, write, .. } = self.clone();
+        write_blocking(data, move |batches| write(batches, &target, &schema, limit)).await
+    }
+}

@@ -1,0 +1,337 @@
+//! The modules of the crates, and which definition a path names.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use syn::{Attribute, Item, UseTree, Visibility};
+
+/// The place where an item is defined: the path of its module, crate first, and its name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Definition {
+    pub module: String,
+    pub name: String,
+}
+
+enum Target {
+    Module(String),
+    Item(Definition),
+}
+
+/// An imported path and the name it is imported under; `*` for all names.
+type Import = (Vec<String>, String);
+
+/// The items of all modules by path, `serrate_core::table::index`.
+pub(crate) struct Tree {
+    modules: BTreeMap<String, Vec<Item>>,
+}
+
+impl Tree {
+    /// Reads crates by name and root file.
+    pub(crate) fn read(crates: &[(&str, &str)]) -> Self {
+        let mut tree = Self { modules: BTreeMap::new() };
+        for (name, root) in crates {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
+            tree.read_file(name, &root, root.parent().unwrap());
+        }
+        tree
+    }
+
+    /// Modules from their texts.
+    pub(crate) fn of(modules: &[(&str, &str)]) -> Self {
+        let mut tree = Self { modules: BTreeMap::new() };
+        for (path, text) in modules {
+            for item in tree.add(path, syn::parse_file(text).unwrap().items) {
+                assert!(modules.iter().any(|(m, _)| *m == format!("{path}::{item}")));
+            }
+        }
+        tree
+    }
+
+    fn read_file(&mut self, module: &str, file: &Path, folder: &Path) {
+        let text = fs::read_to_string(file).unwrap();
+        let parsed = syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        for child in self.add(module, parsed.items) {
+            let flat = folder.join(format!("{child}.rs"));
+            let below = folder.join(&child);
+            let file = if flat.exists() { flat } else { below.join("mod.rs") };
+            self.read_file(&format!("{module}::{child}"), &file, &below);
+        }
+    }
+
+    /// Adds the items of a module and of the modules written within it. Returns the names of those
+    /// in files of their own.
+    fn add(&mut self, module: &str, items: Vec<Item>) -> Vec<String> {
+        let items: Vec<Item> = items.into_iter().filter(|i| !is_test(attributes(i))).collect();
+        let mut files = Vec::new();
+        for item in &items {
+            if let Item::Mod(child) = item {
+                let name = child.ident.to_string();
+                match &child.content {
+                    // A module within a file has no modules in files.
+                    Some((_, items)) => {
+                        self.add(&format!("{module}::{name}"), items.clone());
+                    }
+                    None => files.push(name),
+                }
+            }
+        }
+        self.modules.insert(module.to_owned(), items);
+        files
+    }
+
+    pub(crate) fn modules(&self) -> impl Iterator<Item = (&String, &Vec<Item>)> {
+        self.modules.iter()
+    }
+
+    /// All items that a definition names: a function and a module may share a name.
+    pub(crate) fn items(&self, definition: &Definition) -> impl Iterator<Item = &Item> {
+        let items = self.modules.get(&definition.module).into_iter().flatten();
+        items.filter(|item| name_of(item).is_some_and(|name| name == definition.name))
+    }
+
+    pub(crate) fn is_type(&self, definition: &Definition) -> bool {
+        self.items(definition).any(|item| {
+            matches!(item, Item::Struct(_) | Item::Enum(_) | Item::Trait(_) | Item::Type(_))
+        })
+    }
+
+    /// Collects the public items of `module`, which users see as `path`.
+    pub(crate) fn collect_public(
+        &self,
+        module: &str,
+        path: &str,
+        found: &mut BTreeMap<Definition, Vec<String>>,
+    ) {
+        let Some(items) = self.modules.get(module) else { return };
+        let add = |definition: Definition, name: &str, found: &mut BTreeMap<_, Vec<String>>| {
+            found.entry(definition).or_default().push(format!("{path}::{name}"));
+        };
+        for (number, item) in items.iter().enumerate() {
+            let exported = has_word(attributes(item), "macro_export");
+            if is_hidden(attributes(item)) || !(is_public(item) || exported) {
+                continue;
+            }
+            match item {
+                Item::Mod(child) => {
+                    let name = &child.ident;
+                    self.collect_public(
+                        &format!("{module}::{name}"),
+                        &format!("{path}::{name}"),
+                        found,
+                    );
+                }
+                Item::Use(declared) => {
+                    for (from, name) in list_imports(&declared.tree) {
+                        match self.resolve_path(module, &from, 0) {
+                            Some(Target::Module(of)) if name == "*" => {
+                                self.collect_public(&of, path, found);
+                            }
+                            Some(Target::Module(of)) => {
+                                self.collect_public(&of, &format!("{path}::{name}"), found);
+                            }
+                            Some(Target::Item(definition)) => {
+                                // A module of the same name is exported as well.
+                                let of = format!("{}::{}", definition.module, definition.name);
+                                if self.modules.contains_key(&of)
+                                    && self.is_public_module(&definition)
+                                {
+                                    self.collect_public(&of, &format!("{path}::{name}"), found);
+                                }
+                                add(definition, &name, found);
+                            }
+                            // It belongs to another crate, or a macro makes it.
+                            None => add(
+                                Definition { module: "use".into(), name: from.join("::") },
+                                &name,
+                                found,
+                            ),
+                        }
+                    }
+                }
+                Item::Macro(call) if call.ident.is_none() => {
+                    let name = call.mac.path.segments.last().unwrap().ident.to_string();
+                    let definition =
+                        Definition { module: module.to_owned(), name: format!("{name}!{number}") };
+                    add(definition, &format!("{name}!"), found);
+                }
+                item => {
+                    if let Some(name) = name_of(item) {
+                        let definition = Definition { module: module.to_owned(), name };
+                        let name = definition.name.clone();
+                        add(definition, &name, found);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_public_module(&self, definition: &Definition) -> bool {
+        self.items(definition).any(|item| matches!(item, Item::Mod(_)) && is_public(item))
+    }
+
+    /// The type that an `impl` in a module is for.
+    pub(crate) fn resolve_type(&self, module: &str, path: &[String]) -> Option<Definition> {
+        match self.resolve_path(module, path, 0) {
+            Some(Target::Item(definition)) => Some(definition),
+            _ => None,
+        }
+    }
+
+    /// Returns the target of a path within a module; `None` for what these crates do not define.
+    fn resolve_path(&self, module: &str, path: &[String], depth: usize) -> Option<Target> {
+        // Names that import each other in a circle.
+        if depth > 16 {
+            return None;
+        }
+        let (first, rest) = path.split_first()?;
+        let root = module.split("::").next().unwrap();
+        let mut at = match first.as_str() {
+            "crate" => Target::Module(root.to_owned()),
+            "self" => Target::Module(module.to_owned()),
+            "super" => Target::Module(module.rsplit_once("::")?.0.to_owned()),
+            name => match self.find_name(module, name, depth) {
+                Some(target) => target,
+                None if self.modules.contains_key(name) => Target::Module(name.to_owned()),
+                None => return None,
+            },
+        };
+        for name in rest {
+            let of = match at {
+                Target::Module(of) => of,
+                // `index::Index` where a function and a module are named `index`.
+                Target::Item(Definition { module, name }) => format!("{module}::{name}"),
+            };
+            at = match name.as_str() {
+                "super" => Target::Module(of.rsplit_once("::")?.0.to_owned()),
+                "*" => Target::Module(of),
+                name => self.find_name(&of, name, depth)?,
+            };
+        }
+        Some(at)
+    }
+
+    fn find_name(&self, module: &str, name: &str, depth: usize) -> Option<Target> {
+        let items = self.modules.get(module)?;
+        let of_name = |item: &&Item| name_of(item).is_some_and(|n| n == name);
+        if items.iter().any(|item| !matches!(item, Item::Mod(_)) && of_name(&item)) {
+            let definition = Definition { module: module.to_owned(), name: name.to_owned() };
+            return Some(Target::Item(definition));
+        }
+        if items.iter().any(|item| of_name(&item)) {
+            return Some(Target::Module(format!("{module}::{name}")));
+        }
+        let mut globs = Vec::new();
+        for item in items {
+            let Item::Use(declared) = item else { continue };
+            for (from, as_name) in list_imports(&declared.tree) {
+                if as_name == "*" {
+                    globs.push(from);
+                } else if as_name == name
+                    && let Some(target) = self.resolve_path(module, &from, depth + 1)
+                {
+                    return Some(target);
+                }
+            }
+        }
+        globs.iter().find_map(|from| match self.resolve_path(module, from, depth + 1)? {
+            Target::Module(of) if of != module => self.find_name(&of, name, depth + 1),
+            _ => None,
+        })
+    }
+}
+
+/// The leaves of an import: each path, and the name it gets here.
+fn list_imports(tree: &UseTree) -> Vec<Import> {
+    match tree {
+        UseTree::Path(path) => list_imports(&path.tree)
+            .into_iter()
+            .map(|(mut rest, name)| {
+                let first = path.ident.to_string();
+                // `a::{self}` is `a`.
+                if rest == ["self"] {
+                    let name = if name == "self" { first.clone() } else { name };
+                    return (vec![first], name);
+                }
+                rest.insert(0, first);
+                (rest, name)
+            })
+            .collect(),
+        UseTree::Name(name) => vec![(vec![name.ident.to_string()], name.ident.to_string())],
+        UseTree::Rename(name) => vec![(vec![name.ident.to_string()], name.rename.to_string())],
+        UseTree::Glob(_) => vec![(vec!["*".into()], "*".into())],
+        UseTree::Group(group) => group.items.iter().flat_map(list_imports).collect(),
+    }
+}
+
+fn name_of(item: &Item) -> Option<String> {
+    let ident = match item {
+        Item::Const(i) => &i.ident,
+        Item::Enum(i) => &i.ident,
+        Item::Fn(i) => &i.sig.ident,
+        Item::Macro(i) => i.ident.as_ref()?,
+        Item::Mod(i) => &i.ident,
+        Item::Static(i) => &i.ident,
+        Item::Struct(i) => &i.ident,
+        Item::Trait(i) => &i.ident,
+        Item::Type(i) => &i.ident,
+        Item::Union(i) => &i.ident,
+        _ => return None,
+    };
+    Some(ident.to_string())
+}
+
+/// Whether an item is `pub`. What a macro makes counts: its text is recorded.
+fn is_public(item: &Item) -> bool {
+    let visibility = match item {
+        Item::Const(i) => &i.vis,
+        Item::Enum(i) => &i.vis,
+        Item::Fn(i) => &i.vis,
+        Item::Macro(i) => return i.ident.is_none(),
+        Item::Mod(i) => &i.vis,
+        Item::Static(i) => &i.vis,
+        Item::Struct(i) => &i.vis,
+        Item::Trait(i) => &i.vis,
+        Item::Type(i) => &i.vis,
+        Item::Union(i) => &i.vis,
+        Item::Use(i) => &i.vis,
+        _ => return false,
+    };
+    matches!(visibility, Visibility::Public(_))
+}
+
+pub(crate) fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(i) => &i.attrs,
+        Item::Enum(i) => &i.attrs,
+        Item::Fn(i) => &i.attrs,
+        Item::Impl(i) => &i.attrs,
+        Item::Macro(i) => &i.attrs,
+        Item::Mod(i) => &i.attrs,
+        Item::Static(i) => &i.attrs,
+        Item::Struct(i) => &i.attrs,
+        Item::Trait(i) => &i.attrs,
+        Item::Type(i) => &i.attrs,
+        Item::Union(i) => &i.attrs,
+        Item::Use(i) => &i.attrs,
+        _ => &[],
+    }
+}
+
+fn has_word(attributes: &[Attribute], name: &str) -> bool {
+    attributes.iter().any(|a| a.path().is_ident(name))
+}
+
+pub(crate) fn is_hidden(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|a| {
+        a.path().is_ident("doc")
+            && matches!(&a.meta, syn::Meta::List(l) if l.tokens.to_string().contains("hidden"))
+    })
+}
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|a| {
+        a.path().is_ident("cfg")
+            && matches!(&a.meta, syn::Meta::List(l) if l.tokens.to_string().contains("test"))
+    })
+}
