@@ -4,7 +4,7 @@ use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails};
+use super::def::{Def, Facts, Fails};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::{retyped_field, same_field};
@@ -33,6 +33,7 @@ pub(super) static KEYS: Def = Def {
         same_field(plan)
     },
     call: |call| call.lists(&group::group_keys(&call.ragged(0)?)?),
+    facts: Facts::COMPARES,
     fails: Fails::Values,
     infix: None,
 };
@@ -62,6 +63,7 @@ pub(super) static GROUP: Def = Def {
     },
     plan: plan_group,
     call: group_lists,
+    facts: Facts::COMPARES,
     fails: Fails::Values,
     infix: None,
 };

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, FieldRef};
 
 use super::aggregate::{Fold, Moments, Statistic};
 use super::args::{Call, Plan};
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::{Lists, ancestors_of_leaves, broadcast_together};
@@ -42,6 +42,7 @@ macro_rules! pair {
             },
             plan: plan_pair,
             call: |call| compute_pair(call, Statistic::$how),
+            facts: Facts::NONE,
             fails: Fails::UnequalLengths,
             infix: None,
         };

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, FieldRef, IntervalUnit, TimeUnit};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
-use super::def::{Def, Fails, nullable};
+use super::def::{Def, Facts, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
@@ -61,6 +61,7 @@ pub(super) static WINDOW: Def = Def {
     },
     plan: plan_window,
     call: compute_window,
+    facts: Facts::NONE,
     fails: Fails::Values,
     infix: None,
 };
@@ -88,6 +89,7 @@ pub(super) static ASOF: Def = Def {
         let (x, time, at) = read_lists(call)?;
         call.lists(&window::asof(&x, &time, &at)?)
     },
+    facts: Facts::NONE,
     fails: Fails::Values,
     infix: None,
 };
@@ -130,6 +132,7 @@ pub(super) static ROLLING: Def = Def {
         let how = reduction_of(call.text(2)).unwrap_or(Reduction::Mean);
         call.lists(&window::rolling(&call.ragged(0)?, n, how, size(3).unwrap_or(n))?)
     },
+    facts: Facts::NONE,
     fails: Fails::Values,
     infix: None,
 };
@@ -156,6 +159,7 @@ pub(super) static NGRAMS: Def = Def {
         let n = call.integer(1).and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
         call.lists(&window::ngrams(&call.ragged(0)?, n)?)
     },
+    facts: Facts::NONE,
     fails: Fails::Values,
     infix: None,
 };

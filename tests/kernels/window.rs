@@ -12,7 +12,7 @@ use rand::RngExt;
 use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::between::Closure;
 use serrate::kernels::reduce::{Reduction, reduce};
-use serrate::kernels::search::{Side, searchsorted_lists};
+use serrate::kernels::search::{SearchSide, searchsorted_lists};
 use serrate::kernels::window::{Span, Window, asof, ngrams, rolling, window, window_reduce};
 
 use crate::cases;
@@ -351,6 +351,6 @@ fn lists_that_do_not_fit_are_refused() {
     assert!(window(&a, &a, &flat, &past).is_ok());
     assert!(rolling(&flat, 2, Reduction::Sum, 1).is_err());
     assert!(ngrams(&a, 0).is_err() && ngrams(&flat, 1).is_err());
-    assert!(searchsorted_lists(&a, &short, Side::Left).is_ok());
+    assert!(searchsorted_lists(&a, &short, SearchSide::Left).is_ok());
     assert!(alike(&Node::Null, &Node::Null) && times.leaves().null_count() == 0);
 }

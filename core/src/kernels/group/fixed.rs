@@ -10,7 +10,7 @@ use crate::array::{ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::kernels::align::share_lists;
 use crate::kernels::gather::take_rows;
-use crate::kernels::search::{Side, searchsorted_lists};
+use crate::kernels::search::{SearchSide, searchsorted_lists};
 use crate::limit::check_size;
 
 /// Returns the elements of every list whose keys equal those of `wanted`: one list per wanted key,
@@ -61,8 +61,8 @@ pub fn group_on(
     let wanted = spread_lists(&wanted, &keys)?;
     let sorted = SortedKeys::from_keys(&keys)?;
     let found = sorted.keys()?;
-    let left = searchsorted_lists(&found, &wanted, Side::Left)?;
-    let right = searchsorted_lists(&found, &wanted, Side::Right)?;
+    let left = searchsorted_lists(&found, &wanted, SearchSide::Left)?;
+    let right = searchsorted_lists(&found, &wanted, SearchSide::Right)?;
     let (left, right) = (left.leaves().as_primitive::<Int64Type>(), right.leaves());
     let right = right.as_primitive::<Int64Type>();
 
