@@ -74,18 +74,18 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use std::{path::Path, sync::Arc};
+/// use std::{fs::File, path::Path, sync::Arc};
 /// use arrow::array::Array;
 /// use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 /// use serrate::io::parquet::lists::{Parts, Source, read_column, supported};
-/// use serrate::io::parquet::{self as io, LocalFile};
+/// use serrate::io::parquet as io;
 ///
 /// let table = serrate::generate::mimic_table(9, 1)?;
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("t.parquet");
 /// io::write(&path, &table, &Default::default())?;
 ///
-/// let reader = Arc::new(LocalFile::open(&path)?);
+/// let reader = Arc::new(File::open(&path)?);
 /// let metadata = ArrowReaderMetadata::load(reader.as_ref(), Default::default())?;
 /// let source = Source { name: Path::new(&path), reader: &reader, metadata: metadata.metadata() };
 /// let (root, field) = metadata.schema().fields().find("numeric_value").expect("a column");
