@@ -38,7 +38,7 @@ use serrate::kernels::scatter::{Duplicates, scatter};
 use serrate::kernels::sort::Order;
 use serrate::kernels::take::take;
 use serrate::kernels::unary::{Unary, unary};
-use serrate::kernels::window::{Span, Window, rolling, window_reduce};
+use serrate::kernels::window::{Span, TimeWindow, rolling, window_reduce};
 use serrate::kernels::{filter, index, isin, occurrences, reduce, running, shape, sort};
 
 const ROWS: usize = 1_250;
@@ -263,7 +263,7 @@ fn within(d: &Data) -> Vec<Task<'_>> {
     let (v, bytes) = (&d.values, 4 * LEAVES);
     // A hundred events before each, whose times are their numbers.
     let past =
-        Window { before: Span::Float(100.0), after: Span::Exact(0), closure: Closure::Right };
+        TimeWindow { before: Span::Float(100.0), after: Span::Exact(0), closure: Closure::Right };
     let mut tasks: Vec<Task<'_>> = vec![
         ("keys of groups", 2 * LEAVES, 2 * LEAVES, {
             Box::new(|| group_keys(&d.codes).unwrap().leaves().len())

@@ -115,7 +115,9 @@ fn of_datafusion(e: &DataFusionError) -> (&'static str, String) {
         DataFusionError::ObjectStore(_) if text().contains("not found") => {
             ("NotFoundError", text())
         }
-        DataFusionError::Plan(said) if said.contains("no such file") => ("NotFoundError", text()),
+        DataFusionError::Plan(said) if said.contains("the file does not exist") => {
+            ("NotFoundError", text())
+        }
         DataFusionError::SQL(..)
         | DataFusionError::Plan(_)
         | DataFusionError::SchemaError(..)

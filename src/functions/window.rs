@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::kernels::between::Closure;
 use crate::kernels::reduce::Reduction;
 use crate::kernels::times::per_unit;
-use crate::kernels::window::{self, Span, Window};
+use crate::kernels::window::{self, Span, TimeWindow};
 
 const X: (&str, &str) = ("x", "a list of any depth");
 const TIME: (&str, &str) = (
@@ -278,7 +278,7 @@ fn is_time(t: &DataType) -> bool {
 }
 
 /// Checks that the times compare with each other and with the spans, on lists without rows.
-fn check_types(plan: &Plan<'_>, given: Option<&Window>) -> Result<()> {
+fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
     let (x, time) = (none(0)?, none(1)?);
     let at = parse_times(none(2)?, time.leaf_type())?;
@@ -331,10 +331,10 @@ fn closure_of(text: Option<&str>) -> Result<Closure> {
 }
 
 /// Fills in the default ends.
-fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> Window {
+fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> TimeWindow {
     let none = Span::Exact(0);
     let past = if after.is_some() { none } else { Span::Unbounded };
-    Window { before: before.unwrap_or(past), after: after.unwrap_or(none), closure }
+    TimeWindow { before: before.unwrap_or(past), after: after.unwrap_or(none), closure }
 }
 
 /// Returns the span that a literal states; `None` if it is not given.

@@ -216,7 +216,7 @@ fn faults_of_cohorts_are_found() {
             "train/0.nrt",
             "2 rows",
             "lacks the 1 rows without events",
-            "starting with row 0",
+            "from row 0 on",
             "expected 3 as in",
         ],
     );

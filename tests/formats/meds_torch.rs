@@ -574,7 +574,7 @@ fn shards_without_a_split_are_divided_by_subject() {
     let e = convert(&root, &dir.path().join("out"), &TensorizeOptions::default())
         .unwrap_err()
         .to_string();
-    assert!(e.contains("would be written as \"train/a/0\""), "{e}");
+    assert!(e.contains("would both be written as \"train/a/0\""), "{e}");
 }
 
 /// Writes values of code A in train: 1, 2, 6; of B: 5; of C none; static ones as well.

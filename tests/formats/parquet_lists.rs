@@ -602,7 +602,7 @@ fn levels_that_make_no_lists_are_told() {
         ),
         (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 0, 1 << 1, 3], 1), "null or empty list continues"),
         (page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 1, 1 << 1, 3], 1), "null or empty list continues"),
-        (page(&[1 << 1, 0, 1 << 1, 1], &[2 << 1, 3], 2), "have 1 row(s), expected 2"),
+        (page(&[1 << 1, 0, 1 << 1, 1], &[2 << 1, 3], 2), "have 1 row(s); expected 2"),
         (page(&[1 << 1, 0], &[2 << 1, 3], 2), "2 byte(s) of runs end before the last number"),
         (
             page(&[2 << 1, 0], &[2 << 1, 3], 1),
@@ -660,7 +660,7 @@ fn counts_of_the_footer_are_no_reason_to_take_memory() {
         let field = metadata.schema().field(0);
         let rows = 0..usize::try_from(rows).unwrap_or(2);
         let e = read_column(&source, 0, 0, field, rows, Parts::Values).unwrap_err().to_string();
-        assert!(e.contains(", expected ") || e.contains("the footer counts"), "{e}");
+        assert!(e.contains("; expected ") || e.contains("the footer counts"), "{e}");
     }
 }
 

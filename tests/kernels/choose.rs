@@ -235,7 +235,7 @@ fn needles_of_other_units_are_exact() {
     let e = searchsorted(&a, &BooleanArray::new_scalar(true), SearchSide::Left)
         .unwrap_err()
         .to_string();
-    assert!(e.contains("compares with Date32"), "{e}");
+    assert!(e.contains("comparable with Date32"), "{e}");
     let times = DataType::Timestamp(TimeUnit::Nanosecond, None);
     let fine = a.with_leaves(cast(a.leaves(), &times).unwrap()).unwrap();
     assert_eq!(searchsorted(&fine, &second, SearchSide::Left).unwrap().values(), &[2]);

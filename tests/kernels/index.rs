@@ -284,7 +284,7 @@ fn errors_of_indices_say_where() {
         ("1:2:3:4", "position 6: a slice has more than three parts; write start:stop:step"),
         ("::0", "position 2: a slice has a step of 0; use a positive or negative step"),
         ("0,,1", "position 2: expected an integer or a slice before the ,"),
-        ("..., 0, ...", "position 7: a second ..."),
+        ("..., 0, ...", "position 7: the index has a second ..."),
         (" ", "position 0: the expression is empty"),
         ("99999999999999999999", "position 0: 99999999999999999999 does not fit a 64-bit integer"),
         ("0:1.5", "position 2: expected an integer"),

@@ -13,7 +13,7 @@ use serrate::array::{Offsets, RaggedArray};
 use serrate::kernels::between::Closure;
 use serrate::kernels::reduce::{Reduction, reduce};
 use serrate::kernels::search::{SearchSide, searchsorted_lists};
-use serrate::kernels::window::{Span, Window, asof, ngrams, rolling, window, window_reduce};
+use serrate::kernels::window::{Span, TimeWindow, asof, ngrams, rolling, window, window_reduce};
 
 use crate::cases;
 use crate::common::torture::{
@@ -33,7 +33,7 @@ const HOW: [Reduction; 9] = [
 ];
 
 /// A window as floats; infinite where there is no end.
-fn ends(at: f64, window: &Window) -> (f64, f64) {
+fn ends(at: f64, window: &TimeWindow) -> (f64, f64) {
     let span = |s: Span| match s {
         Span::Unbounded => f64::INFINITY,
         #[allow(clippy::cast_precision_loss)]
@@ -44,7 +44,7 @@ fn ends(at: f64, window: &Window) -> (f64, f64) {
     (at - span(window.before), at + span(window.after))
 }
 
-fn is_inside(time: f64, at: f64, window: &Window) -> bool {
+fn is_inside(time: f64, at: f64, window: &TimeWindow) -> bool {
     let (low, high) = ends(at, window);
     let above = match window.closure {
         Closure::Both | Closure::Left => time >= low,
@@ -58,7 +58,7 @@ fn is_inside(time: f64, at: f64, window: &Window) -> bool {
 }
 
 /// The elements of a window, by time.
-fn inside(elements: &[Node], times: &[Node], at: &Node, window: &Window) -> Node {
+fn inside(elements: &[Node], times: &[Node], at: &Node, window: &TimeWindow) -> Node {
     let Some(at) = at.float() else { return Node::Null };
     let mut found: Vec<(f64, &Node)> = elements
         .iter()
@@ -139,7 +139,7 @@ fn at_of(row: &Node, levels: usize, one: bool, spec: &Spec, rng: &mut Random) ->
     }
 }
 
-fn random_window(rng: &mut Random, floats: bool) -> Window {
+fn random_window(rng: &mut Random, floats: bool) -> TimeWindow {
     let mut span = || match rng.random_range(0..8) {
         0 => Span::Unbounded,
         n if n < 4 && floats => Span::Float(f64::from(rng.random_range(-2..9i32)) / 2.0),
@@ -147,7 +147,7 @@ fn random_window(rng: &mut Random, floats: bool) -> Window {
     };
     let (before, after) = (span(), span());
     let all = [Closure::Both, Closure::Left, Closure::Right, Closure::Neither];
-    Window { before, after, closure: *one_of(&all, rng) }
+    TimeWindow { before, after, closure: *one_of(&all, rng) }
 }
 
 /// A case: elements, their times and the times to look from.
@@ -157,7 +157,7 @@ struct Case {
     axis: usize,
     times: RaggedArray,
     at: RaggedArray,
-    window: Window,
+    window: TimeWindow,
 }
 
 fn case(seed: u64, levels: usize, leaf: DataType, rng: &mut Random) -> Case {
@@ -202,7 +202,7 @@ proptest! {
         let expected = c.expected(&|x, t, at| inside(x, t, at, &c.window));
         assert_alike(&meaning(&found), &expected);
 
-        let past = Window { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
+        let past = TimeWindow { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
         let last = |x: &[Node], t: &[Node], at: &Node| match inside(x, t, at, &past) {
             Node::List(all) => all.last().cloned().unwrap_or(Node::Null),
             other => other,
@@ -312,7 +312,7 @@ fn times_of_different_units_and_far_ends_compare_exactly() {
     let seconds = rows(&[3], Arc::new(TimestampSecondArray::from(vec![0, 60, i64::MAX])));
     let at = rows(&[2], Arc::new(TimestampMicrosecondArray::from(vec![60_000_001, i64::MAX])));
     let count = |before: i128, closure| {
-        let given = Window { before: Span::Exact(before), after: Span::Exact(0), closure };
+        let given = TimeWindow { before: Span::Exact(before), after: Span::Exact(0), closure };
         let found = window_reduce(&seconds, &seconds, &at, Reduction::Count, &given).unwrap();
         found.leaves().as_primitive::<Int64Type>().values().to_vec()
     };
@@ -321,7 +321,8 @@ fn times_of_different_units_and_far_ends_compare_exactly() {
     assert_eq!(count(1000, Closure::Right), [0, 0]);
     assert_eq!(count(1001, Closure::Right), [1, 0]);
     let ends = rows(&[2], Arc::new(Int64Array::from(vec![i64::MIN, i64::MAX])));
-    let given = Window { before: Span::Exact(1), after: Span::Exact(1), closure: Closure::Both };
+    let given =
+        TimeWindow { before: Span::Exact(1), after: Span::Exact(1), closure: Closure::Both };
     let found = window_reduce(&ends, &ends, &ends, Reduction::Count, &given).unwrap();
     assert_eq!(found.leaves().as_primitive::<Int64Type>().values(), &[1, 1]);
 }
@@ -333,7 +334,7 @@ fn months_follow_the_calendar() {
     let days = [18_321, 18_351, 18_352].map(|d| d * day);
     let times = rows(&[3], Arc::new(TimestampSecondArray::from(days.to_vec())));
     let month = Span::Calendar(IntervalMonthDayNano::new(1, 0, 0));
-    let given = Window { before: month, after: Span::Exact(0), closure: Closure::Both };
+    let given = TimeWindow { before: month, after: Span::Exact(0), closure: Closure::Both };
     let found = window_reduce(&times, &times, &times, Reduction::Count, &given).unwrap();
     assert_eq!(found.leaves().as_primitive::<Int64Type>().values(), &[1, 2, 3]);
 }
@@ -344,7 +345,8 @@ fn lists_that_do_not_fit_are_refused() {
     let short = rows(&[1, 1], Arc::new(Int64Array::from(vec![1, 2])));
     let flat = RaggedArray::try_new(2, vec![], Arc::new(Int64Array::from(vec![1, 2]))).unwrap();
     let times = rows(&[2, 1], Arc::new(TimestampSecondArray::from(vec![1, 2, 3])));
-    let past = Window { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
+    let past =
+        TimeWindow { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
     assert!(window(&a, &short, &a, &past).is_err());
     assert!(window(&a, &flat, &a, &past).is_err());
     assert!(window(&a, &a, &times, &past).is_err());

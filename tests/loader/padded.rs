@@ -246,7 +246,7 @@ fn tokens_of_shards_of_any_integer_type_are_int64() {
     );
     let loader = Loader::try_new(shards(largest + 1), options.clone()).unwrap();
     let e = loader.epoch(0).unwrap().next().unwrap().unwrap_err().to_string();
-    assert!(e.contains("does not fit int64"), "{e}");
+    assert!(e.contains("does not fit the type int64"), "{e}");
     // One float column among integers converts to float.
     let mut mixed = shards(1);
     mixed.push(one(Arc::new(Float64Array::from(vec![0.5, 1.0]))));

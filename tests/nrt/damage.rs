@@ -239,7 +239,7 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[("dim1/bounds", "F32", vec![1], vec![0; 4])],
-            "f: tensor \"dim1/bounds\" has type F32; bounds are integers",
+            "f: tensor \"dim1/bounds\" has the type F32; bounds must be integers",
         ),
         (
             &[("dim0/x", "C64", vec![1], vec![0; 8])],
@@ -300,8 +300,8 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
     assert_eq!(file.read(3..4, None).unwrap().axis_len(1).unwrap(), 5);
     assert!(file.read(2..3, None).is_err());
 
-    assert_eq!(message(&ends(&[2, -5, 9])), "f: dim1/bounds[1]: -5 is negative");
-    assert_eq!(message(&ends(&[-1, 9])), "f: dim1/bounds[0]: -1 is negative");
+    assert_eq!(message(&ends(&[2, -5, 9])), "f: dim1/bounds[1]: the bound -5 is negative");
+    assert_eq!(message(&ends(&[-1, 9])), "f: dim1/bounds[0]: the bound -1 is negative");
     assert_eq!(
         message(&ends(&[2, 10, 9])),
         "f: dim1/bounds[1]: the bound 10 exceeds the 9 values of its axis"
@@ -320,7 +320,7 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
     );
     assert_eq!(
         message(&ends(&[i64::MIN, 9])),
-        "f: dim1/bounds[0]: -9223372036854775808 is negative"
+        "f: dim1/bounds[0]: the bound -9223372036854775808 is negative"
     );
     let wide = open("U64", u64::MAX.to_le_bytes().to_vec(), 1, 9);
     assert_eq!(message(&wide), "f: dim1/bounds[0]: it does not fit 63 bits");

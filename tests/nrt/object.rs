@@ -167,7 +167,7 @@ async fn what_a_store_does_wrong_is_said() {
         NrtObject::open(Arc::clone(&store) as Arc<dyn ObjectStore>, Path::from(path), &EXACT)
     };
     let gone = at("a/none.nrt").await.unwrap_err().to_string();
-    assert_eq!(gone, "a/none.nrt: the object does not exist");
+    assert_eq!(gone, "a/none.nrt: there is no such object");
     let other = at("a/x.nrt").await.unwrap_err().to_string();
     assert!(other.contains("a/x.nrt") && other.contains("header"), "{other}");
 

@@ -643,7 +643,7 @@ async fn names_are_bound_when_a_query_is_planned() {
     let e = fails(&other, &sql).await;
     assert!(e.contains("changed after the query was planned"), "{e}");
     // A name is resolved in the session and in its schema.
-    assert!(fails(&other, "SELECT dok_get('m', 1, 2)").await.contains("no table \"m\""));
+    assert!(fails(&other, "SELECT dok_get('m', 1, 2)").await.contains("neither a table \"m\""));
     run(&f.ctx, "CREATE SCHEMA s").await.unwrap();
     let path = f.path("m.safetensors").display().to_string();
     run(&f.ctx, &format!("CREATE EXTERNAL TABLE s.n STORED AS DOK LOCATION '{path}'"))

@@ -333,7 +333,7 @@ async fn what_is_wrong_in_from_is_said() {
         ("FROM ragged_nest('nowhere', 'id')", "nowhere"),
         (
             "FROM ragged_nest('SELECT e.id, f.id FROM events e, events f', 'id')",
-            "two columns \"id\"",
+            "two columns named \"id\"",
         ),
         ("FROM ragged_explode('events', depth => 3)", "true or false"),
         ("FROM ragged_explode('events', depth => true)", "no option depth"),

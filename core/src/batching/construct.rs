@@ -112,7 +112,7 @@ impl RaggedBatch {
     /// assert_eq!(batch.mask()?.to_string(), "bool[2, 2] [[true, false], [true, true]]");
     /// let wrong = DenseTensor::from_bools([2, 2], [true, true, true, true])?;
     /// let e = RaggedBatch::try_new(&t, Some(&wrong), Some(&sizes), None).unwrap_err();
-    /// assert_eq!(e.to_string(), "sample 0: the mask has 2 entries, the sample sizes say 1");
+    /// assert_eq!(e.to_string(), "sample 0 has 2 entries in the mask but 1 by its sample size; both must agree");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///

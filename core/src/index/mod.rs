@@ -276,7 +276,10 @@ mod tests {
         assert_eq!(all("1", 3).unwrap(), [1.into(), Index::ALL, Index::ALL]);
         assert_eq!(all("..., 1, None", 2).unwrap(), [Index::ALL, 1.into(), Index::NewAxis]);
         assert_eq!(all("0, ..., 1", 2).unwrap(), [0.into(), Index::Rest, 1.into()]);
-        assert_eq!(all("0, 0, 0", 2).unwrap_err(), "3 indices are too many for two axes");
+        assert_eq!(
+            all("0, 0, 0", 2).unwrap_err(),
+            "3 indices are too many for two axes; give at most one per axis"
+        );
         let twice = Index::expand_axes(&[Index::Rest, Index::Rest], 2, "two axes");
         assert!(twice.unwrap_err().to_string().contains("at most one"));
         let zero = [Index::Slice { start: None, stop: None, step: Some(0) }];

@@ -23,7 +23,7 @@ pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Resu
         cast_with_options(from, to, &options).map_err(|e| refuse(format!(": {e}")))
     };
     let made = cast(values, to)?;
-    // Strings have several spellings of a value and are not compared.
+    // Different strings can denote the same value, so strings are not compared.
     if values.data_type().is_numeric() && !to.is_floating() {
         let back = cast(&made, values.data_type())?;
         if *back != **values {

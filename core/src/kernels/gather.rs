@@ -176,7 +176,7 @@ pub(crate) fn row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usiz
     array.axes()[..axis - 1].iter().rev().fold(list, |at, level| level.layout().list_of(at))
 }
 
-/// Gathers rows by ranges that are checked and merged.
+/// Gathers the rows in `ranges`. The caller has checked their bounds and merged adjacent ones.
 pub(super) fn gather_ranges(
     array: &RaggedArray,
     mut ranges: Vec<Range<usize>>,

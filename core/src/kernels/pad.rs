@@ -35,7 +35,7 @@ impl Default for PadOptions {
 struct ElementRun {
     source: Option<usize>,
     len: usize,
-    /// Row of all elements (0 if sizes are the same for all rows).
+    /// Row that contains the elements; 0 if all rows have the same sizes.
     row: usize,
 }
 

@@ -408,8 +408,8 @@ mod tests {
 
     #[test]
     fn large_batches_are_made_one_after_the_other() {
-        // The end of a batch may overlap the start of the next. The hook sleeps at the start of
-        // each batch, so it counts only batches that start while another one starts.
+        // A batch may begin before the previous one is complete. The hook runs only at the
+        // beginning, so MOST is the number of batches that begin at the same time.
         let hook = |_| {
             let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
             MOST.fetch_max(now, Ordering::SeqCst);

@@ -198,8 +198,7 @@ pub(super) fn conform(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<Record
         .map(|field| {
             let column = batch.column_by_name(field.name()).ok_or_else(|| {
                 Failure::message(format!(
-                    "some rows have no column {:?}; all files must have the same \
-                 columns",
+                    "column {:?} is missing from some of the files; all files must have the same columns",
                     field.name()
                 ))
             })?;

@@ -86,8 +86,8 @@ impl AnalyzerRule for UnnestDependencies {
     }
 }
 
-/// Applies [`UnnestDependencies`] to relations in FROM at planning, because the planner adds columns to a
-/// GROUP BY by the dependencies of its input.
+/// Applies [`UnnestDependencies`] to relations in FROM during planning, because the planner adds columns
+/// to a GROUP BY from the functional dependencies of its input.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestDependenciesPlanner;
 

@@ -39,7 +39,7 @@ pub(crate) struct OrderedSinkExec {
     format: &'static str,
     /// Names of columns that identify rows in any order. `None` if the format needs no order.
     ids: Option<&'static [&'static str]>,
-    /// Whether the input is in its final form.
+    /// Whether the input has the sorts and merges that it needs, so that no rule changes it again.
     settled: bool,
     properties: Arc<PlanProperties>,
 }

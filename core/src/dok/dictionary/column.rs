@@ -134,8 +134,8 @@ impl DictionaryColumn {
         }
     }
 
-    /// Converts a column to its stored values, and returns which of them can be present. Nulls and
-    /// strings outside the vocabulary cannot.
+    /// Converts a column to its stored values. The returned mask is false for values that cannot be in
+    /// the dictionary: nulls, and strings outside the vocabulary.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,

@@ -163,7 +163,7 @@ impl DokTensor {
         Ok(Self::with_storage(storage))
     }
 
-    /// Creates a tensor from places within the shape, one per value.
+    /// Creates a tensor from the row-major index (place) of each value. All places are within the shape.
     pub(super) fn from_places(
         shape: Vec<usize>,
         places: Vec<i64>,

@@ -88,7 +88,12 @@ impl MappedFile {
         let data = checked_block(&self.bytes, block).map_err(fail)?;
         let arrow = |e: ArrowError| Error::file(&self.path, e.to_string());
         contain_panics(&self.path, || self.decoder.read_record_batch(block, &data).map_err(arrow))?
-            .ok_or_else(|| fail("the message is empty".into()))
+            .ok_or_else(|| {
+                fail(
+                    "expected a record batch, found a message without one; write the file again"
+                        .into(),
+                )
+            })
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`View`]: a column of [`AsOf`] as ranges, which are sliced before values are copied.
+//! [`View`]: a lazy view of a list column of [`AsOf`]. Slicing changes ranges; values are copied last.
 
 #![cfg_attr(
     not(feature = "sql"),

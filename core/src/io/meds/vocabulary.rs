@@ -226,9 +226,8 @@ impl Vocabulary {
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
     }
 
-    /// Returns the number of tokens, including the padding 0, if the memory of a table with an
-    /// entry per token is proportional to the number of codes; a small file may have the token 2^32
-    /// - 2.
+    /// Returns the size of a look-up table indexed by token, including the padding token 0; `None` if
+    /// it would be too large for the number of codes. Even a small file may contain the greatest token.
     pub(crate) fn dense_size(&self) -> Option<usize> {
         /// Maximum number of unused tokens, in addition to 15 per code.
         const GAPS: usize = 1 << 20;

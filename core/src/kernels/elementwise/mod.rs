@@ -400,7 +400,7 @@ fn with_hint(op: &str, error: ArrowError) -> Error {
             Error::invalid(format!("{op}: {e}; cast the values to a wider type first"))
         }
         ArrowError::DivideByZero => Error::invalid(format!(
-            "{op}: division by an integer zero; cast the values to float64 or filter the zeros first"
+            "{op}: division by an integer zero; cast the values to Float64, or filter out the zeros first"
         )),
         other => other.into(),
     }

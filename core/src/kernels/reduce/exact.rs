@@ -87,7 +87,7 @@ impl Exact {
     pub fn lay_over(self, sums: &RaggedArray) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(
-                "an exact sum must be a list of words; found a plain value",
+                "expected exact sums as lists of Int64 words, found values without lists",
             ));
         };
         let layout = words.layout();
@@ -151,7 +151,7 @@ impl Exact {
     ) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(
-                "an exact sum must be a list of words; found a plain value",
+                "expected exact sums as lists of Int64 words, found values without lists",
             ));
         };
         let flat = sums.leaves().as_primitive::<Int64Type>().values();

@@ -8,7 +8,7 @@ use arrow::datatypes::{
     DataType, Float64Type, Int64Type, IntervalMonthDayNano, TimeUnit, UInt64Type,
 };
 
-use super::{Span, Window};
+use super::{Span, TimeWindow};
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::between::Closure;
@@ -105,7 +105,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    pub(super) fn new(times: &ArrayRef, at: &ArrayRef, window: &Window) -> Result<Self> {
+    pub(super) fn new(times: &ArrayRef, at: &ArrayRef, window: &TimeWindow) -> Result<Self> {
         let (of_times, of_at) = (times.data_type(), at.data_type());
         let number = |t: &DataType| (t.is_numeric() && !t.is_decimal()) || t.is_null();
         let numbers = number(of_times) && number(of_at);

@@ -47,7 +47,7 @@ pub enum Span {
 
 /// The ends of the window around each time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Window {
+pub struct TimeWindow {
     /// How far the window reaches before the time.
     pub before: Span,
     /// How far the window reaches after the time.
@@ -68,13 +68,13 @@ pub struct Window {
 /// # use arrow::array::{AsArray, Int32Array, types::Int32Type};
 /// # use serrate::array::{Offsets, RaggedArray};
 /// use serrate::kernels::between::Closure;
-/// use serrate::kernels::window::{Span, Window, window};
+/// use serrate::kernels::window::{Span, TimeWindow, window};
 /// // [[10, 20, 30]] at the times [[1, 4, 6]]
 /// let axes = vec![Offsets::from_lengths([3])?.into()];
 /// let times = RaggedArray::try_new(1, axes, Arc::new(Int32Array::from(vec![1, 4, 6])))?;
 /// let a = times.with_leaves(Arc::new(Int32Array::from(vec![10, 20, 30])))?;
 /// // After the time less 3, up to and including the time.
-/// let past = Window { before: Span::Exact(3), after: Span::Exact(0), closure: Closure::Right };
+/// let past = TimeWindow { before: Span::Exact(3), after: Span::Exact(0), closure: Closure::Right };
 /// let found = window(&a, &times, &times, &past)?;
 /// assert_eq!(found.lengths(2)?, [1, 1, 2]);
 /// assert_eq!(found.leaves().as_primitive::<Int32Type>().values(), &[10, 20, 20, 30]);
@@ -88,7 +88,7 @@ pub fn window(
     array: &RaggedArray,
     times: &RaggedArray,
     at: &RaggedArray,
-    window: &Window,
+    window: &TimeWindow,
 ) -> Result<RaggedArray> {
     let target = Target::new(array, times, at)?;
     let ranges = target.find_ranges(window)?;
@@ -117,12 +117,12 @@ pub fn window(
 /// # use serrate::array::{Offsets, RaggedArray};
 /// use serrate::kernels::between::Closure;
 /// use serrate::kernels::reduce::Reduction;
-/// use serrate::kernels::window::{Span, Window, window_reduce};
+/// use serrate::kernels::window::{Span, TimeWindow, window_reduce};
 /// // [[10, 20, 30]] at the times [[1, 4, 6]]
 /// let axes = vec![Offsets::from_lengths([3])?.into()];
 /// let times = RaggedArray::try_new(1, axes, Arc::new(Int32Array::from(vec![1, 4, 6])))?;
 /// let a = times.with_leaves(Arc::new(Int32Array::from(vec![10, 20, 30])))?;
-/// let past = Window { before: Span::Exact(3), after: Span::Exact(0), closure: Closure::Right };
+/// let past = TimeWindow { before: Span::Exact(3), after: Span::Exact(0), closure: Closure::Right };
 /// let found = window_reduce(&a, &times, &times, Reduction::Sum, &past)?;
 /// assert_eq!(found.leaves().as_ref(), &Int64Array::from(vec![10, 20, 50]));
 /// # Ok::<(), serrate::Error>(())
@@ -136,7 +136,7 @@ pub fn window_reduce(
     times: &RaggedArray,
     at: &RaggedArray,
     how: Reduction,
-    window: &Window,
+    window: &TimeWindow,
 ) -> Result<RaggedArray> {
     let target = Target::new(array, times, at)?;
     let elements = target.find_ranges(window)?;
@@ -263,7 +263,8 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
 /// Same as [`window`].
 pub fn asof(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Result<RaggedArray> {
     let target = Target::new(array, times, at)?;
-    let past = Window { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
+    let past =
+        TimeWindow { before: Span::Unbounded, after: Span::Exact(0), closure: Closure::Right };
     let ranges = target.find_ranges(&past)?;
     let nulls = target.nulls();
     let last = ranges.iter().enumerate().map(|(i, range)| {
@@ -339,7 +340,7 @@ impl Target {
         Bounds::are_sorted(leaves, self.element_lists()?.layout())
     }
 
-    fn find_ranges(&self, window: &Window) -> Result<Vec<Range<usize>>> {
+    fn find_ranges(&self, window: &TimeWindow) -> Result<Vec<Range<usize>>> {
         let bounds = Bounds::new(self.times.leaves(), self.at.leaves(), window)?;
         let times = instants::valid_leaves(self.times.leaves());
         let (lists, needles) = (self.element_lists()?.layout(), self.at_layout());

@@ -92,7 +92,7 @@ impl RaggedTable {
         };
         let mut out = match count {
             0 => {
-                // Check the items up to the first array; later items apply to no list.
+                // Check the items up to the first array. It is empty, so later items apply to no list.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
                 // Only the axes and types are needed: index zero rows, which have no lists.

@@ -394,7 +394,8 @@ fn given_as(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
     })
 }
 
-/// Returns the unit of a parsed string: microseconds, or nanoseconds for a literal with more digits.
+/// Returns the unit of a parsed string: nanoseconds for a literal with more than six
+/// fractional digits, otherwise microseconds.
 fn parsed_unit(literal: Option<&ScalarValue>) -> TimeUnit {
     let text = literal.and_then(|v| v.try_as_str().flatten());
     text.map_or(TimeUnit::Microsecond, unit_of_text)

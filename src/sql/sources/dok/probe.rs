@@ -232,7 +232,7 @@ mod tests {
         in_list(col(name), (0..count).map(lit).collect(), false)
     }
 
-    /// Builds a balanced tree, as statements do for long chains.
+    /// Combines expressions with OR into a balanced tree, as planning does for long chains.
     fn either(all: &[Expr]) -> Expr {
         match all {
             [one] => one.clone(),
