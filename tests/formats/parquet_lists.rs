@@ -606,7 +606,7 @@ fn levels_that_make_no_lists_are_told() {
         (page(&[1 << 1, 0], &[2 << 1, 3], 2), "2 byte(s) of runs end before the last number"),
         (
             page(&[2 << 1, 0], &[2 << 1, 3], 1),
-            "2 value(s) of 4 bytes are expected, but the page has 4",
+            "2 value(s) of 4 bytes are expected, but the page has only 4",
         ),
         (
             page(&[2 << 1, 0], &[2 << 1, 4], 2),
@@ -614,7 +614,7 @@ fn levels_that_make_no_lists_are_told() {
         ),
         (page(&[2 << 1, 0], &[0xFF; 9], 2), "more than 35 bits"),
         (vec![200, 0, 0, 0, 1], "repetition levels take 200 bytes, but 5"),
-        (vec![], "repetition levels of unknown bytes, but 0"),
+        (vec![], "repetition levels take unknown bytes, but 0"),
     ] {
         let (bytes, metadata) = by_hand((3, 1), 2, &page);
         let (_, errors) = read_damaged(&bytes, &metadata);

@@ -323,7 +323,7 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
         "f: dim1/bounds[0]: the bound -9223372036854775808 is negative"
     );
     let wide = open("U64", u64::MAX.to_le_bytes().to_vec(), 1, 9);
-    assert_eq!(message(&wide), "f: dim1/bounds[0]: it does not fit 63 bits");
+    assert_eq!(message(&wide), "f: dim1/bounds[0]: the bound does not fit 63 bits");
     let error = wide.elements_before(1, 1).unwrap_err().to_string();
     assert_eq!(error, "f: dim1/bounds[0]: the bound is negative or does not fit 63 bits");
     let error = ends(&[2, 10, 9]).elements_before(2, 1).unwrap_err().to_string();
