@@ -315,18 +315,15 @@ enum Whole {
 /// Returns the kind of an expression whose values are integers. A column of a decimal type is not one.
 fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<Whole> {
     match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right })
-            if matches!(
-                op,
-                Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Modulo
-            ) =>
-        {
-            Some(match (find_whole(left, schema)?, find_whole(right, schema)?) {
-                (Whole::Small, other) | (other, Whole::Small) => other,
-                (left, right) if left == right => left,
-                _ => Whole::Wide,
-            })
-        }
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Modulo,
+            right,
+        }) => Some(match (find_whole(left, schema)?, find_whole(right, schema)?) {
+            (Whole::Small, other) | (other, Whole::Small) => other,
+            (left, right) if left == right => left,
+            _ => Whole::Wide,
+        }),
         Expr::Negative(of) => match of.as_ref() {
             Expr::Cast(cast) if *cast.field.data_type() == WIDE => {
                 find_whole(&cast.expr, schema).map(|_| Whole::Wide)

@@ -32,6 +32,9 @@ const HOW: [Reduction; 9] = [
     Reduction::Last,
 ];
 
+/// What a window of elements and times gives for one time.
+type Reference<'a> = &'a dyn Fn(&[Node], &[Node], &Node) -> Node;
+
 /// A window as floats; infinite where there is no end.
 fn ends(at: f64, window: &TimeWindow) -> (f64, f64) {
     let span = |s: Span| match s {
@@ -71,18 +74,8 @@ fn inside(elements: &[Node], times: &[Node], at: &Node, window: &TimeWindow) -> 
 }
 
 /// Applies `f` to the elements, times and `at` of every list.
-fn each(
-    rows: [&[Node]; 3],
-    levels: usize,
-    f: &dyn Fn(&[Node], &[Node], &Node) -> Node,
-) -> Vec<Node> {
-    fn below(
-        x: &Node,
-        time: &Node,
-        at: &Node,
-        levels: usize,
-        f: &dyn Fn(&[Node], &[Node], &Node) -> Node,
-    ) -> Node {
+fn each(rows: [&[Node]; 3], levels: usize, f: Reference<'_>) -> Vec<Node> {
+    fn below(x: &Node, time: &Node, at: &Node, levels: usize, f: Reference<'_>) -> Node {
         let known = !x.is_null() && !time.is_null();
         match levels {
             1 => {
@@ -185,7 +178,7 @@ fn case(seed: u64, levels: usize, leaf: DataType, rng: &mut Random) -> Case {
 }
 
 impl Case {
-    fn expected(&self, f: &dyn Fn(&[Node], &[Node], &Node) -> Node) -> Vec<Node> {
+    fn expected(&self, f: Reference<'_>) -> Vec<Node> {
         let [x, time, at] = &self.rows;
         each([x, time, at], self.axis, f)
     }

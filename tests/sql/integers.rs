@@ -137,8 +137,9 @@ async fn functions_that_take_integers_take_unsigned_ones() {
     let mut tuples: Vec<Vec<DataType>> = Vec::new();
     let mut last: Vec<Vec<DataType>> = vec![vec![]];
     for _ in 0..4 {
-        let longer =
-            last.iter().flat_map(|t| kinds.iter().map(|k| [&t[..], &[k.clone()]].concat()));
+        let longer = last
+            .iter()
+            .flat_map(|t| kinds.iter().map(|k| [&t[..], std::slice::from_ref(k)].concat()));
         last = longer.collect();
         tuples.extend(last.iter().filter(|t| t.contains(&DataType::Int64)).cloned());
     }

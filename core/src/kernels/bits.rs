@@ -391,6 +391,7 @@ impl Avx2 {
     }
 
     /// Gathers the bits of `word` at the set bits of `mask`, lowest first.
+    #[cfg(feature = "parquet")]
     #[inline(always)]
     pub(crate) fn gather_bits(self, word: u64, mask: u64) -> u64 {
         // SAFETY: a token exists only on CPUs with BMI2, which `has_avx2` includes.

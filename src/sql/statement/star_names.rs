@@ -33,8 +33,9 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
     let mut known = Vec::with_capacity(stars.places.len());
     for place in stars.places {
         known.push(match place {
-            Place::Input(query) => Known::Input(repeated_names(state, query).await),
-            Place::Columns(query, renamed) => {
+            Place::Input(query) => Known::Input(repeated_names(state, *query).await),
+            Place::Columns(both) => {
+                let (query, renamed) = *both;
                 // A statement that DataFusion can plan is left unchanged.
                 let fails = names(state, query).await.is_none();
                 Known::Columns(fails && names(state, renamed).await.is_some())
@@ -58,9 +59,9 @@ async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String
 /// A query that must be planned to know its names.
 enum Place {
     /// An input of a set operation.
-    Input(Query),
+    Input(Box<Query>),
     /// A SELECT with a star and other columns: as it is, and with other names for those columns.
-    Columns(Query, Query),
+    Columns(Box<(Query, Query)>),
 }
 
 enum Known {
@@ -86,7 +87,9 @@ impl Stars {
             SetExpr::Query(query) if query.with.is_none() => self.name_inputs(&mut query.body),
             SetExpr::Select(select) if select.projection.iter().any(is_star) => {
                 let Some(known) = &mut self.known else {
-                    self.places.extend(self.build_query(body.clone()).map(Place::Input));
+                    self.places.extend(
+                        self.build_query(body.clone()).map(|query| Place::Input(Box::new(query))),
+                    );
                     return;
                 };
                 if let Some(Known::Input(Some(names))) = known.next() {
@@ -114,7 +117,7 @@ impl Stars {
         let Some(known) = &mut self.known else {
             let plain = self.build_query(SetExpr::Select(Box::new(select.clone())));
             let renamed = self.build_query(SetExpr::Select(Box::new(renamed)));
-            self.places.extend(plain.zip(renamed).map(|(a, b)| Place::Columns(a, b)));
+            self.places.extend(plain.zip(renamed).map(|both| Place::Columns(Box::new(both))));
             return;
         };
         if let Some(Known::Columns(true)) = known.next() {

@@ -129,7 +129,7 @@ impl Header {
     /// Returns the length of the JSON, given the first 8 bytes of a file of `file_len` bytes.
     ///
     /// # Errors
-    /// If the file is too short for this length, or the length exceeds [`MAX_HEADER_BYTES`]. `path`
+    /// If the file is too short for this length, or the length exceeds `MAX_HEADER_BYTES`. `path`
     /// is used in errors.
     pub fn json_len(path: &Path, prefix: &[u8], file_len: u64) -> Result<u64> {
         let prefix = prefix
