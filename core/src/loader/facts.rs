@@ -6,7 +6,7 @@ pub(super) enum FactsPlace {
     Beside,
     /// Before the elements of axis 1, at most this many.
     Elements(usize),
-    /// As one leading element of axis 1, with the facts as its list on axis 2.
+    /// One leading element of axis 1, with the facts as its list on axis 2.
     List,
 }
 
