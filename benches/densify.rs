@@ -1,5 +1,5 @@
-//! Padding of 64 patients with the shape of MIMIC data at full length: 0.13 GB of dense codes, a
-//! thirtieth of which are values.
+//! Padding of 64 patients with the shape of MIMIC data at full length: 0.13 GB of dense codes, of
+//! which one slot in thirty holds a value.
 //!
 //! Floors in the same run: filling as many bytes fresh from the allocator (mostly page faults),
 //! filling memory that was touched before, and copying it. Ratios of neighbouring runs are printed

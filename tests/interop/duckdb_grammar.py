@@ -368,7 +368,7 @@ class Grammar:
     def scalar(self, ty, scope):
         rest, inside = self.correlated(scope)
         if self.chance(0.2):
-            order = self.pick([c for c, t in inside if t in "ifsdt"])
+            order = self.pick([c for c, t in inside if t in "ifsdt"] or [inside[0][0]])
             order = f" ORDER BY {order}{self.pick(['', ' DESC', ' NULLS FIRST'])}, {inside[0][0]} LIMIT 1{self.pick(['', ' OFFSET 1'])}"
             return Node(ty, "(SELECT ", self.atom(ty, inside), rest, order, ")")
         call = "count(*)" if ty == "i" and self.chance(0.5) else None

@@ -83,3 +83,22 @@ async fn stock_repeated_keys_still_panic() {
     let found = tokio::spawn(plan.collect()).await;
     assert!(!matches!(found, Ok(Ok(_))), "DataFusion answers it now");
 }
+
+#[tokio::test]
+async fn limits_below_a_table_function_apply_to_all_partitions() {
+    let ctx = four();
+    for sql in [
+        "CREATE TABLE lists AS SELECT value AS id, [value] AS x FROM generate_series(1, 10)",
+        "CREATE TABLE none AS SELECT * FROM lists WHERE id > 99",
+    ] {
+        batches(&ctx, sql).await.unwrap();
+    }
+    for (from, expected) in [
+        ("lists LIMIT 2 OFFSET 4", vec![5, 6]),
+        ("none LIMIT 2 OFFSET 4", vec![]),
+        ("(SELECT * FROM lists UNION ALL SELECT * FROM lists) LIMIT 3 OFFSET 9", vec![10, 1, 2]),
+    ] {
+        let sql = format!("SELECT x FROM ragged_explode((SELECT x FROM {from}))");
+        assert_eq!(ints(&ctx, &sql).await, expected, "{sql}");
+    }
+}

@@ -14,7 +14,7 @@ use super::{Log, error_text, format_time, list_names};
 use crate::error::Result;
 use crate::io::meds::LabelKind;
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
-use crate::io::meds::labels::{KEYS, keys, list_kinds, list_tasks};
+use crate::io::meds::labels::{KEYS, list_kinds, list_tasks, read_label_keys};
 
 /// Checks all label files of a folder; returns the number of labels.
 pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
@@ -119,7 +119,7 @@ impl LabelTask {
         let mut first_row = 0usize;
         for batch in source.batches(&columns, None, 1 << 16)? {
             let batch = batch?;
-            let (subjects, times) = keys(source, &batch)?;
+            let (subjects, times) = read_label_keys(source, &batch)?;
             let values = encode_values(source, &batch, kinds)?;
             for i in 0..batch.num_rows() {
                 let row = first_row.saturating_add(i);

@@ -23,7 +23,7 @@ impl Tally {
         self.add_many(1, describe);
     }
 
-    /// Counts `n` occurrences, of which `describe` describes the first.
+    /// Adds `n` to the count. `describe` is called for the first occurrence only.
     pub(super) fn add_many(&mut self, n: u64, describe: impl FnOnce() -> (String, String)) {
         if self.first.is_none() && n > 0 {
             self.first = Some(describe());

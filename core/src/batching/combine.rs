@@ -100,8 +100,8 @@ impl Samples {
 /// Combines samples `[size, ..]`, which may differ only in their first axis, into one batch. Their
 /// first axis becomes the non-uniform axis, right after the batch axes.
 ///
-/// With `flatten_batch_dims`, samples are taken depth first from lists of any nesting, and there is
-/// one batch axis. Otherwise each level of lists is a batch axis, and all lists of a level have the
+/// If `flatten_batch_dims` is set, samples are taken depth first from lists of any nesting, and the
+/// batch has one batch axis. Otherwise each level of lists is a batch axis, and all lists of a level have the
 /// same length. The type is the type of the first sample, or, if flattened, of the first sample
 /// with elements; the others are converted to it. A sample without elements has no entries; its
 /// other axes are ignored. With `other_with_same_sample_sizes`, sizes and mask are shared with that

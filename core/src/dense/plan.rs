@@ -119,7 +119,7 @@ impl<S: Sink> PlanWriter<'_, S> {
             if !self.parallel || out.len() <= 4 * GRAIN {
                 return self.sink.values(range, out);
             }
-            // A leaf has 1, 2, 4 or 8 bytes, all of which divide `GRAIN`.
+            // `GRAIN` is a multiple of every leaf size (1, 2, 4 or 8 bytes).
             let per_task = GRAIN / block;
             return out.par_chunks_mut(GRAIN).enumerate().for_each(|(task, out)| {
                 let first = range.start + task * per_task;

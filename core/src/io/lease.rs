@@ -292,7 +292,7 @@ fn is_same_file(path: &Path, file: &File) -> bool {
     }
 }
 
-/// Removes a file, or a folder with its contents; a missing one is no error.
+/// Removes a file, or a folder with its contents. Succeeds if nothing exists at `path`.
 fn remove_all(path: &Path) -> io::Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),

@@ -226,14 +226,14 @@ pub(crate) trait Validity: Copy {
     const ALL: bool;
 
     /// Returns the validity bits of the values `at..end`, at most 64.
-    fn word(self, at: usize, end: usize) -> u64;
-    /// Positions below this may be passed to [`word_within`](Self::word_within).
+    fn load_valid(self, at: usize, end: usize) -> u64;
+    /// Positions below this may be passed to [`load_valid_within`](Self::load_valid_within).
     fn reach(self) -> usize;
-    /// Like [`word`](Self::word), without bounds checks.
+    /// Like [`load_valid`](Self::load_valid), without bounds checks.
     ///
     /// # Safety
     /// `at` is less than [`reach`](Self::reach).
-    unsafe fn word_within(self, at: usize, end: usize) -> u64;
+    unsafe fn load_valid_within(self, at: usize, end: usize) -> u64;
 }
 
 #[derive(Clone, Copy)]
@@ -243,7 +243,7 @@ impl Validity for AllValid {
     const ALL: bool = true;
 
     #[inline(always)]
-    fn word(self, at: usize, end: usize) -> u64 {
+    fn load_valid(self, at: usize, end: usize) -> u64 {
         let n = end - at;
         if n < 64 { (1 << n) - 1 } else { u64::MAX }
     }
@@ -254,8 +254,8 @@ impl Validity for AllValid {
     }
 
     #[inline(always)]
-    unsafe fn word_within(self, at: usize, end: usize) -> u64 {
-        self.word(at, end)
+    unsafe fn load_valid_within(self, at: usize, end: usize) -> u64 {
+        self.load_valid(at, end)
     }
 }
 
@@ -264,8 +264,8 @@ impl Validity for BitWords<'_> {
     const ALL: bool = false;
 
     #[inline(always)]
-    fn word(self, at: usize, end: usize) -> u64 {
-        AllValid.word(at, end) & self.at(at)
+    fn load_valid(self, at: usize, end: usize) -> u64 {
+        AllValid.load_valid(at, end) & self.at(at)
     }
 
     #[inline(always)]
@@ -274,9 +274,9 @@ impl Validity for BitWords<'_> {
     }
 
     #[inline(always)]
-    unsafe fn word_within(self, at: usize, end: usize) -> u64 {
+    unsafe fn load_valid_within(self, at: usize, end: usize) -> u64 {
         // SAFETY: the caller ensures that `at` is less than `reach`.
-        AllValid.word(at, end) & unsafe { self.at_within(at) }
+        AllValid.load_valid(at, end) & unsafe { self.at_within(at) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reinterpretation of values as another type of the same width.
+//! Typed dispatch over values: reinterpretation as an integer type of the same width.
 
 use std::sync::Arc;
 
@@ -42,3 +42,56 @@ pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<Arr
     }
     Ok(make_array(data.into_builder().data_type(to.clone()).build()?))
 }
+
+/// Evaluates `$typed` with the leaves in their native type, or `$other` for types without one.
+macro_rules! dispatch_native {
+    ($leaves:expr, $values:ident, $t:ident => $typed:expr, $other:expr) => {{
+        macro_rules! run {
+            ($arrow:ty, $as:expr) => {{
+                type $t = $arrow;
+                let $values: &arrow::array::ArrayRef = $as;
+                $typed
+            }};
+        }
+        let given = $leaves;
+        match given.data_type() {
+            arrow::datatypes::DataType::Int8 => run!(arrow::datatypes::Int8Type, given),
+            arrow::datatypes::DataType::Int16 => run!(arrow::datatypes::Int16Type, given),
+            arrow::datatypes::DataType::UInt8 => run!(arrow::datatypes::UInt8Type, given),
+            arrow::datatypes::DataType::UInt16 => run!(arrow::datatypes::UInt16Type, given),
+            arrow::datatypes::DataType::UInt32 => run!(arrow::datatypes::UInt32Type, given),
+            arrow::datatypes::DataType::UInt64 => run!(arrow::datatypes::UInt64Type, given),
+            arrow::datatypes::DataType::Float32 => run!(arrow::datatypes::Float32Type, given),
+            arrow::datatypes::DataType::Float64 => run!(arrow::datatypes::Float64Type, given),
+            arrow::datatypes::DataType::Float16 => run!(
+                arrow::datatypes::Float32Type,
+                &arrow::compute::cast(given, &arrow::datatypes::DataType::Float32)?
+            ),
+            arrow::datatypes::DataType::Boolean => run!(
+                arrow::datatypes::UInt8Type,
+                &arrow::compute::cast(given, &arrow::datatypes::DataType::UInt8)?
+            ),
+            t => match $crate::kernels::native::native_int(t) {
+                Some(arrow::datatypes::DataType::Int32) => {
+                    run!(
+                        arrow::datatypes::Int32Type,
+                        &$crate::kernels::native::reinterpret_values(
+                            given,
+                            &arrow::datatypes::DataType::Int32
+                        )?
+                    )
+                }
+                Some(_) => run!(
+                    arrow::datatypes::Int64Type,
+                    &$crate::kernels::native::reinterpret_values(
+                        given,
+                        &arrow::datatypes::DataType::Int64
+                    )?
+                ),
+                None => $other,
+            },
+        }
+    }};
+}
+
+pub(crate) use dispatch_native;

@@ -14,14 +14,11 @@ use arrow::array::{
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::{SortOptions, cast, take};
-use arrow::datatypes::{
-    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
-};
+use arrow::datatypes::DataType;
 
 use super::align::aligned;
 use super::gather::{take_rows, with_axis};
-use super::native::{native_int, reinterpret_values};
+use super::native::{dispatch_native, reinterpret_values};
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 
@@ -311,39 +308,6 @@ macro_rules! floats {
     )*};
 }
 floats!(f32 => u32, 1 << 31, f64 => u64, 1 << 63);
-
-/// Evaluates `$typed` with the leaves in their native type, or `$other` for types without one.
-macro_rules! dispatch_native {
-    ($leaves:expr, $values:ident, $t:ident => $typed:expr, $other:expr) => {{
-        macro_rules! run {
-            ($arrow:ty, $as:expr) => {{
-                type $t = $arrow;
-                let $values: &ArrayRef = $as;
-                $typed
-            }};
-        }
-        let given = $leaves;
-        match given.data_type() {
-            DataType::Int8 => run!(Int8Type, given),
-            DataType::Int16 => run!(Int16Type, given),
-            DataType::UInt8 => run!(UInt8Type, given),
-            DataType::UInt16 => run!(UInt16Type, given),
-            DataType::UInt32 => run!(UInt32Type, given),
-            DataType::UInt64 => run!(UInt64Type, given),
-            DataType::Float32 => run!(Float32Type, given),
-            DataType::Float64 => run!(Float64Type, given),
-            DataType::Float16 => run!(Float32Type, &cast(given, &DataType::Float32)?),
-            DataType::Boolean => run!(UInt8Type, &cast(given, &DataType::UInt8)?),
-            t => match native_int(t) {
-                Some(DataType::Int32) => {
-                    run!(Int32Type, &reinterpret_values(given, &DataType::Int32)?)
-                }
-                Some(_) => run!(Int64Type, &reinterpret_values(given, &DataType::Int64)?),
-                None => $other,
-            },
-        }
-    }};
-}
 
 /// Sorts values without nulls by their keys; `None` for types that support only comparison.
 fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option<ArrayRef>> {

@@ -106,7 +106,9 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
             {
                 &node.input
             }
-            LogicalPlan::Aggregate(node) if !node.group_expr.is_empty() => {
+            LogicalPlan::Aggregate(node)
+                if !node.group_expr.is_empty() && !has_grouping_sets(node) =>
+            {
                 (aggregated, any_row_counts) = (true, false);
                 &node.input
             }
@@ -122,6 +124,11 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
             rest => return Ok(!any_outer(rest)?),
         };
     }
+}
+
+/// Whether an aggregate has GROUPING SETS, ROLLUP or CUBE, which can have a row over no rows.
+pub(in crate::sql) fn has_grouping_sets(node: &Aggregate) -> bool {
+    node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
 /// Whether all conditions on outer columns are equations with columns of the query.
@@ -584,7 +591,7 @@ impl Bound<'_> {
     }
 
     fn expand_aggregate(&mut self, node: &Aggregate) -> Result<Option<LogicalPlan>> {
-        if node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_))) {
+        if has_grouping_sets(node) {
             return Ok(None);
         }
         let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };

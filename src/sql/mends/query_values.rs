@@ -14,11 +14,13 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::correlated::{
-    Names, is_equation, is_semi_join, join_lateral, join_values, keep_name, lateral_query,
-    outer_columns,
+    Names, has_grouping_sets, is_equation, is_semi_join, join_lateral, join_values, keep_name,
+    lateral_query, outer_columns,
 };
 use crate::sql::mends::sorts::has_comparison;
-use crate::sql::mends::subqueries::{as_value, has_query, is_correlated, query_of};
+use crate::sql::mends::subqueries::{
+    as_value, has_query, is_correlated, query_of, refuse_subquery,
+};
 
 /// Analyzer rule, after type coercion: plans `x IN (query)` and `EXISTS (query)` as values, and
 /// correlated scalar subqueries with any condition.
@@ -130,9 +132,24 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
         }
         LogicalPlan::Join(join) => match join_lateral(&join, names)? {
             Some(joined) => Ok(Transformed::yes(joined)),
-            None => of_join(join, names),
+            None => {
+                check_lateral(&join)?;
+                of_join(join, names)
+            }
         },
         node => Ok(Transformed::no(node)),
+    }
+}
+
+/// Refuses a LATERAL query in which DataFusion would omit the rows that GROUPING SETS have over no
+/// rows.
+fn check_lateral(join: &Join) -> Result<()> {
+    let Some(query) = lateral_query(join)? else { return Ok(()) };
+    match query.exists(|node| {
+        Ok(matches!(node, LogicalPlan::Aggregate(sets) if has_grouping_sets(sets)))
+    })? {
+        true => refuse_subquery("GROUPING SETS"),
+        false => Ok(()),
     }
 }
 

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::mends::correlated::outer_columns;
+use crate::sql::mends::correlated::{has_grouping_sets, outer_columns};
 
 /// Name that the column of a subquery after IN receives; no other column has this name.
 const VALUE: &str = "__serrate_in";
@@ -420,6 +420,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             LogicalPlan::Sort(sort) if sort.fetch.is_some() => Some("LIMIT"),
             LogicalPlan::Window(_) => Some("a window function"),
             LogicalPlan::Distinct(Distinct::On(_)) => Some("DISTINCT ON"),
+            LogicalPlan::Aggregate(node) if has_grouping_sets(node) => Some("GROUPING SETS"),
             LogicalPlan::Join(join) if names_outer(optional_sides(join))? => Some("an outer join"),
             _ => None,
         };
@@ -431,9 +432,9 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     Ok(())
 }
 
-fn refuse_subquery<T>(what: &str) -> Result<T> {
+pub(super) fn refuse_subquery<T>(what: &str) -> Result<T> {
     not_impl_err!(
-        "a subquery in a condition has {what} above a condition on columns of the outer query, which is not supported; join the two in FROM instead, with the columns of both, and aggregate or filter the result"
+        "a correlated subquery has {what} above a condition on columns of the outer query, which is not supported; join the two in FROM instead, with the columns of both, and aggregate or filter the result"
     )
 }
 

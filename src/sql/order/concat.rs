@@ -137,8 +137,9 @@ impl ExecutionPlan for SourceOrderExec {
         Some(self.metrics.clone_inner())
     }
 
+    /// `false`: the partitions are concatenated here, so a limit below would apply to each of them.
     fn supports_limit_pushdown(&self) -> bool {
-        true
+        false
     }
 
     fn fetch(&self) -> Option<usize> {

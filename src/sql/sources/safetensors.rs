@@ -50,7 +50,7 @@ impl WrittenFormat for SafetensorsFormat {
         Ok(Self { output })
     }
 
-    fn plan(
+    fn plan_copy(
         &self,
         input: Arc<dyn ExecutionPlan>,
         conf: &FileSinkConfig,

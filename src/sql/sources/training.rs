@@ -238,7 +238,7 @@ impl WrittenFormat for BatchesFormat {
         Ok(Self { options: Options::parse(options)? })
     }
 
-    fn plan(
+    fn plan_copy(
         &self,
         input: Arc<dyn ExecutionPlan>,
         conf: &FileSinkConfig,

@@ -39,7 +39,7 @@ pub(crate) trait WrittenFormat:
     fn parse(options: &HashMap<String, String>) -> Result<Self>;
 
     /// Plans the COPY of the rows of `input`.
-    fn plan(
+    fn plan_copy(
         &self,
         input: Arc<dyn ExecutionPlan>,
         conf: &FileSinkConfig,
@@ -131,7 +131,7 @@ impl<F: WrittenFormat> FileFormat for CopyTarget<F> {
         conf: FileSinkConfig,
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.0.plan(input, &conf, order)
+        self.0.plan_copy(input, &conf, order)
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {

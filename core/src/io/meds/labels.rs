@@ -170,9 +170,9 @@ impl Labels {
     /// kinds; the labels are then concatenated and cannot be distinguished.
     ///
     /// # Errors
-    /// If there is no file; a file cannot be read, lacks `subject_id` or `prediction_time`, has a
-    /// column of another type, or has a NULL subject or time; or tasks have values of different
-    /// kinds. Messages name file, column and row.
+    /// Returns an error if no label file is found, if a file cannot be read, if a file lacks
+    /// `subject_id` or `prediction_time`, if a column has an unexpected type, if a subject or time is
+    /// NULL, or if tasks have values of different kinds. Messages name the file, column and row.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::read_files(path, &list_files(path)?)
@@ -231,7 +231,7 @@ impl Labels {
         let mut columns = KEYS.to_vec();
         columns.extend(kinds.iter().map(|kind| kind.column()));
         let batch = source.read(&columns, None)?;
-        let (subject_ids, prediction_times) = keys(source, &batch)?;
+        let (subject_ids, prediction_times) = read_label_keys(source, &batch)?;
         for (name, values) in
             [(SUBJECT, &subject_ids as &dyn Array), (TIME, &prediction_times as &dyn Array)]
         {
@@ -421,7 +421,7 @@ pub(crate) fn list_kinds(source: &MedsFile) -> Vec<LabelKind> {
 
 /// Reads subjects and times from rows of a file; NULLs are kept. Returns an error if they have
 /// other types, or do not fit 64-bit microseconds.
-pub(crate) fn keys(
+pub(crate) fn read_label_keys(
     source: &MedsFile,
     batch: &RecordBatch,
 ) -> Result<(Int64Array, TimestampMicrosecondArray)> {

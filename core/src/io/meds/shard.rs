@@ -20,7 +20,7 @@ use crate::array::exact::cast_integers;
 use crate::error::{Error, Result};
 use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
 
-/// A file of a data set, of which only the footer has been read. Cheap to clone.
+/// A shard file of a data set. Only its footer has been read. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Shard {
     pub(super) dataset: Arc<Dataset>,

@@ -202,7 +202,7 @@ impl NrtFile {
             .iter()
             .map(|c| {
                 let window = windows.get(c.axis()).cloned().unwrap_or_default();
-                Ok(Column::new(c.name(), c.axis(), values::read(file, c.tensor(), window)?))
+                Ok(Column::new(c.name(), c.axis(), values::read_values(file, c.tensor(), window)?))
             })
             .collect::<Result<_>>()?;
         RaggedTable::try_new(rows.len(), None, axes, columns)
@@ -263,7 +263,7 @@ impl NrtFile {
             window = axis.offsets(&self.inner.file, window, true)?.1;
         }
         for column in self.columns().iter().filter(|c| c.dtype() == Dtype::BOOL) {
-            values::read(&self.inner.file, column.tensor(), 0..column.len())?;
+            values::read_values(&self.inner.file, column.tensor(), 0..column.len())?;
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
 /// Reads elements of a tensor as an Arrow array. Values stay in place, except that BOOL (bytes) is
 /// packed into bits and BF16 is widened to Float32.
-pub(super) fn read(
+pub(super) fn read_values(
     file: &SafetensorsFile,
     tensor: &TensorEntry,
     range: Range<usize>,

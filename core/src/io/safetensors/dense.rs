@@ -101,7 +101,7 @@ pub fn dtype(dtype: DType) -> Dtype {
     }
 }
 
-/// Converts a safetensors type to a type of dense tensors; `None` if there is no counterpart.
+/// Returns the dense tensor type of a safetensors type, or `None` if dense tensors do not support it.
 pub fn from_dtype(of: Dtype) -> Option<DType> {
     DType::ALL.into_iter().find(|d| dtype(*d) == of)
 }

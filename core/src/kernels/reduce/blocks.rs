@@ -30,11 +30,11 @@ impl<'a, F: Fold, T: Validity> Blocks<'a, F, T> {
             // checks on values and bits take a quarter of the time on short lists.)
             let (values, bits) = unsafe {
                 let values = self.flat.as_ptr().add(at).cast::<[F::In; BLOCK]>();
-                (&*values, self.validity.word_within(at, end))
+                (&*values, self.validity.load_valid_within(at, end))
             };
             return (F::Block::load_full(self.token, values, bits), bits);
         }
-        let bits = self.validity.word(at, end);
+        let bits = self.validity.load_valid(at, end);
         (F::Block::load_tail(self.token, &self.flat[at..], bits), bits)
     }
 }

@@ -4,11 +4,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, NullArray, make_comparator};
-use arrow::compute::{SortOptions, cast};
-use arrow::datatypes::{
-    ArrowNativeTypeOp, DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
+use arrow::compute::SortOptions;
+use arrow::datatypes::ArrowNativeTypeOp;
 
 use super::ReduceTask;
 use super::distinct::ValidLeaves;
@@ -18,7 +15,7 @@ use super::pick::{Chosen, take_chosen};
 use crate::error::Result;
 use crate::kernels::bits::Rank;
 use crate::kernels::canonical::canonical_floats;
-use crate::kernels::native::{native_int, reinterpret_values};
+use crate::kernels::native::dispatch_native;
 
 /// [`Reduction::Mode`](super::Reduction::Mode).
 pub(super) fn reduce_mode(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
@@ -33,33 +30,12 @@ pub(super) fn reduce_mode(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayR
 }
 
 fn choose_modes(lists: &GroupLists) -> Result<Chosen> {
-    macro_rules! by {
-        ($t:ty, $leaves:expr) => {
-            choose_by_value::<$t>($leaves, lists)
-        };
-    }
     let leaves = &lists.leaves;
-    Ok(match leaves.data_type() {
-        DataType::Int8 => by!(Int8Type, leaves),
-        DataType::Int16 => by!(Int16Type, leaves),
-        DataType::UInt8 => by!(UInt8Type, leaves),
-        DataType::UInt16 => by!(UInt16Type, leaves),
-        DataType::UInt32 => by!(UInt32Type, leaves),
-        DataType::UInt64 => by!(UInt64Type, leaves),
-        DataType::Float32 => by!(Float32Type, leaves),
-        DataType::Float64 => by!(Float64Type, leaves),
-        DataType::Float16 => by!(Float32Type, &cast(leaves, &DataType::Float32)?),
-        DataType::Boolean => by!(UInt8Type, &cast(leaves, &DataType::UInt8)?),
-        t => match native_int(t) {
-            Some(DataType::Int32) => by!(Int32Type, &reinterpret_values(leaves, &DataType::Int32)?),
-            Some(_) => by!(Int64Type, &reinterpret_values(leaves, &DataType::Int64)?),
-            None => {
-                let compare = make_comparator(leaves, leaves, SortOptions::default())?;
-                let valid = lists.valid().map(|n| Rank::new(n.inner()));
-                choose_most_frequent(lists, valid.as_ref(), |i| i, compare)
-            }
-        },
-    })
+    Ok(dispatch_native!(leaves, values, T => choose_by_value::<T>(values, lists), {
+        let compare = make_comparator(leaves, leaves, SortOptions::default())?;
+        let valid = lists.valid().map(|n| Rank::new(n.inner()));
+        choose_most_frequent(lists, valid.as_ref(), |i| i, compare)
+    }))
 }
 
 fn choose_by_value<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists) -> Chosen {

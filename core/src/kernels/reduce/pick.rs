@@ -9,11 +9,7 @@ use arrow::array::{
     make_comparator,
 };
 use arrow::buffer::NullBuffer;
-use arrow::compute::{SortOptions, cast, take};
-use arrow::datatypes::{
-    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
-};
+use arrow::compute::{SortOptions, take};
 
 use super::fold::{Extreme, Largest, MinOrMax, Ordered, Smallest};
 use super::groups::GroupLists;
@@ -22,7 +18,7 @@ use super::{ReduceTask, Reduction, segments};
 use crate::array::ListAxis;
 use crate::error::Result;
 use crate::kernels::bits::{BitWords, Rank};
-use crate::kernels::native::{native_int, reinterpret_values};
+use crate::kernels::native::dispatch_native;
 
 /// The leaf chosen for each list, as an index into all leaves.
 pub(super) type Chosen = Vec<Option<usize>>;
@@ -112,29 +108,12 @@ fn last_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
 
 /// Chooses the first minimum or maximum of each list; the first NaN of floats, if any.
 fn choose_extremes<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
-    macro_rules! by {
-        ($t:ty, $leaves:expr) => {
-            choose_typed_extremes::<$t, W>($leaves, &lists.lists)
-        };
-    }
-    let leaves = &lists.leaves;
-    match leaves.data_type() {
-        DataType::Int8 => by!(Int8Type, leaves),
-        DataType::Int16 => by!(Int16Type, leaves),
-        DataType::UInt8 => by!(UInt8Type, leaves),
-        DataType::UInt16 => by!(UInt16Type, leaves),
-        DataType::UInt32 => by!(UInt32Type, leaves),
-        DataType::UInt64 => by!(UInt64Type, leaves),
-        DataType::Float32 => by!(Float32Type, leaves),
-        DataType::Float64 => by!(Float64Type, leaves),
-        DataType::Float16 => by!(Float32Type, &cast(leaves, &DataType::Float32)?),
-        DataType::Boolean => by!(UInt8Type, &cast(leaves, &DataType::UInt8)?),
-        t => match native_int(t) {
-            Some(DataType::Int32) => by!(Int32Type, &reinterpret_values(leaves, &DataType::Int32)?),
-            Some(_) => by!(Int64Type, &reinterpret_values(leaves, &DataType::Int64)?),
-            None => choose_by_comparison::<W>(lists),
-        },
-    }
+    dispatch_native!(
+        &lists.leaves,
+        values,
+        T => choose_typed_extremes::<T, W>(values, &lists.lists),
+        choose_by_comparison::<W>(lists)
+    )
 }
 
 /// Finds the extreme value of each list with SIMD, then its first index.

@@ -169,7 +169,7 @@ impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for StackedLa
     #[inline(always)]
     fn fold_slots(&self, (mut states, counts): Self::Slots, at: usize, end: usize) -> Self::Slots {
         prefetch_block::<F::In, PORTABLE_WIDTH>(self.flat, at);
-        let bits = self.validity.word(at, end);
+        let bits = self.validity.load_valid(at, end);
         let few;
         let values = match self.flat[at..].first_chunk::<PORTABLE_WIDTH>() {
             Some(values) => values,
@@ -260,7 +260,7 @@ impl StackFold<true> for CountOnly<'_> {
         at: usize,
         end: usize,
     ) -> [u32; PORTABLE_WIDTH] {
-        count_set_lanes(counts, self.0.word(at, end))
+        count_set_lanes(counts, self.0.load_valid(at, end))
     }
 
     #[inline(always)]

@@ -303,7 +303,7 @@ impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
         }
         prefetch_block::<F::In, HALF>(flat, at);
         // Bits past the end of the list are 0, so the values there count as neutral.
-        let bits = self.validity.word(at, end.min(at + STRIDE));
+        let bits = self.validity.load_valid(at, end.min(at + STRIDE));
         let (part, upto) = if end - at <= HALF {
             let few;
             let values = match flat[at..].first_chunk::<HALF>() {

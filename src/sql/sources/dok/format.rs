@@ -54,7 +54,7 @@ impl WrittenFormat for DokFormat {
         Ok(Self { options: DokOptions::parse(options, &known)? })
     }
 
-    fn plan(
+    fn plan_copy(
         &self,
         input: Arc<dyn ExecutionPlan>,
         conf: &FileSinkConfig,

@@ -166,7 +166,7 @@ impl TableProvider for DokTable {
         let path = self.path.clone();
         let version = self.check_schema(run_blocking(move || open(&path)).await?)?;
         let plain = filters.iter().cloned().map(unqualified).collect::<Result<Vec<_>>>()?;
-        let keys = probe::keys(&plain, &self.schema, version.contents.len())?;
+        let keys = probe::find_keys(&plain, &self.schema, version.contents.len())?;
         let filters = self.plan_exprs(state, plain)?;
         let schema = Arc::clone(&self.schema);
         let partitions = state.config().target_partitions();

@@ -25,7 +25,7 @@ type Values = Vec<Option<HashSet<ScalarValue>>>;
 /// Returns the keys for which all of `filters` may be true, one array per key column, if there are few
 /// and each alternative lists values for every column. The caller must still check the filters on the
 /// entries found.
-pub(super) fn keys(
+pub(super) fn find_keys(
     filters: &[Expr],
     schema: &SchemaRef,
     entries: usize,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     fn count(filters: &[Expr], entries: usize) -> Option<usize> {
-        keys(filters, &schema(), entries).unwrap().map(|arrays| arrays[0].len())
+        find_keys(filters, &schema(), entries).unwrap().map(|arrays| arrays[0].len())
     }
 
     #[test]

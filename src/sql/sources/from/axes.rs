@@ -19,7 +19,7 @@ use crate::functions;
 const COLUMNS: [&str; 7] = ["axis", "columns", "elements", "shortest", "longest", "mean", "empty"];
 
 /// Plans one row per axis with its columns, its number of elements, and the lengths of its lists.
-pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
+pub(super) fn plan_axes(input: LogicalPlan) -> Result<LogicalPlan> {
     distinct_names("ragged_axes", input.schema())?;
     let mut on: BTreeMap<usize, Vec<String>> = BTreeMap::from([(0, vec![])]);
     let mut deepest: Option<(usize, Column)> = None;
@@ -65,7 +65,7 @@ pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
             cell.push(value);
         }
     }
-    unpivot(plan, COLUMNS.into_iter().zip(cells))
+    unpivot_columns(plan, COLUMNS.into_iter().zip(cells))
 }
 
 /// Returns the aggregates over the lists of one axis. NULL lists are not counted.
@@ -104,7 +104,7 @@ pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
 }
 
 /// Turns one row with many cells into rows. Each column of the result consists of the given expressions.
-pub(super) fn unpivot<'a>(
+pub(super) fn unpivot_columns<'a>(
     one_row: LogicalPlanBuilder,
     columns: impl IntoIterator<Item = (&'a str, Vec<Expr>)>,
 ) -> Result<LogicalPlan> {

@@ -75,11 +75,11 @@ impl RelationPlanner for TableFunctionsPlanner {
             }
             "ragged_axes" => {
                 rest.expect_none(&function)?;
-                axes::plan(input)?
+                axes::plan_axes(input)?
             }
             _ => {
                 rest.expect_none(&function)?;
-                summarize::plan(input)?
+                summarize::plan_summary(input)?
             }
         };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))

@@ -11,7 +11,7 @@ use datafusion::functions_nested::expr_fn::array_to_string;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 use datafusion::scalar::ScalarValue;
 
-use super::axes::{call, unpivot};
+use super::axes::{call, unpivot_columns};
 use super::distinct_names;
 use crate::array::{leaf_type, list_depth};
 use crate::functions;
@@ -38,7 +38,7 @@ const QUARTILES: [(&str, f64); 3] = [("q25", 0.25), ("q50", 0.5), ("q75", 0.75)]
 
 /// Plans one row per column of the input. The input is read once for all flat columns and the lengths of
 /// all lists, and once more for the values of each list column.
-pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
+pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
     distinct_names("summarize", input.schema())?;
     let columns: Vec<(Column, DataType)> = input
         .schema()
@@ -115,7 +115,7 @@ pub(super) fn plan(input: LogicalPlan) -> Result<LogicalPlan> {
             cell.push(value);
         }
     }
-    unpivot(plan, COLUMNS.into_iter().zip(cells))
+    unpivot_columns(plan, COLUMNS.into_iter().zip(cells))
 }
 
 fn of_values(value: Expr, data_type: &DataType, i: usize) -> Result<Vec<Expr>> {
