@@ -19,8 +19,9 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::config::SerrateOptions;
 use crate::functions::{
-    exact_floats, float_extremes, is_for_signed, null_subsets, register_functions,
+    exact_floats, float_extremes, is_for_signed, list_contains, null_subsets, register_functions,
     register_operators, scalar_functions, signed_counts, signed_windows, takes_unsigned,
+    typed_lists,
 };
 use crate::sql::exec::stack::DeepPlanner;
 use crate::sql::mends::dependencies::UnnestDependenciesPlanner;
@@ -93,7 +94,9 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
         ctx.register_udaf(aggregate);
     }
     register_wide(&ctx);
-    for function in signed_counts().into_iter().chain(null_subsets()).chain(scalar_functions()) {
+    let lists = null_subsets().into_iter().chain([list_contains()]).chain(typed_lists());
+    let functions = signed_counts().into_iter().chain(lists).chain(scalar_functions());
+    for function in functions {
         ctx.register_udf(function);
     }
     for window in signed_windows() {

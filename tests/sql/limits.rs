@@ -102,3 +102,21 @@ async fn limits_below_a_table_function_apply_to_all_partitions() {
         assert_eq!(ints(&ctx, &sql).await, expected, "{sql}");
     }
 }
+
+#[tokio::test]
+async fn limited_rows_beside_a_scalar_query_keep_their_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let file = dir.path().join("t.parquet");
+    let rows = "SELECT value AS id, [value] AS x FROM generate_series(1, 10)";
+    let copy = format!("COPY ({rows}) TO '{}' OPTIONS (max_row_group_size 5)", file.display());
+    batches(&ctx, &copy).await.unwrap();
+    batches(&ctx, "CREATE TABLE names AS SELECT 5 AS key, 'five' AS name").await.unwrap();
+    let looked = "ragged_lookup(a.x, 'names', 'key', 'name')";
+    let sql = format!("SELECT a.id, {looked} FROM '{}' AS a LIMIT 5 OFFSET 3", file.display());
+    for _ in 0..20 {
+        let rows = serrate::sql::sql(&ctx, &sql).await.unwrap().collect().await.unwrap();
+        let ids = rows.iter().flat_map(|b| b.column(0).as_primitive::<Int64Type>().values());
+        assert_eq!(ids.copied().collect::<Vec<_>>(), [4, 5, 6, 7, 8]);
+    }
+}

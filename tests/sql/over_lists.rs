@@ -132,3 +132,41 @@ async fn names_of_duckdb_mean_what_they_mean_there() {
         refusal(&ctx, "SELECT date_diff('fortnight', DATE '2020-01-01', DATE '2020-01-01')").await;
     assert!(error.contains("no part 'fortnight'"), "{error}");
 }
+
+/// The elements of the lists are called `element`, as in Parquet; a batch has one row.
+fn elements() -> SessionConfig {
+    SessionConfig::new().with_target_partitions(1).with_batch_size(1)
+}
+
+const ELEMENTS: &str =
+    "CREATE TABLE e AS SELECT arrow_cast(x, 'List(Int64, field: ''element'')') AS x
+    FROM (VALUES ([3, NULL]), (NULL), ([])) AS v(x)";
+
+#[tokio::test]
+async fn element_fields_of_any_name_give_one_type() {
+    let ctx = serrate::sql::session_with(elements());
+    batches(&ctx, ELEMENTS).await.unwrap();
+    for (expr, expected) in [
+        ("array_concat(x, x)", "[3, , 3, ]"),
+        ("array_concat(x, [1])", "[3, , 1]"),
+        ("array_repeat(x, 2)", "[[3, ], [3, ]]"),
+        ("array_normalize(x)", "|"),
+    ] {
+        let shown = text(&ctx, &format!("SELECT x, {expr} AS y FROM e")).await;
+        assert!(shown.contains(expected), "{expr}\n{shown}");
+        let kept = format!("CREATE OR REPLACE TABLE kept AS SELECT {expr} AS y FROM e");
+        batches(&ctx, &kept).await.unwrap();
+        assert_eq!(one(&ctx, "SELECT count(*) FROM kept").await, 3, "{expr}");
+    }
+}
+
+/// When this fails, `functions::list_fields` may go.
+#[tokio::test]
+async fn stock_element_fields_still_differ() {
+    let ctx = SessionContext::new_with_config(elements());
+    batches(&ctx, ELEMENTS).await.unwrap();
+    for function in ["array_concat(x, x)", "array_repeat(x, 2)"] {
+        let sql = format!("SELECT x, {function} FROM e");
+        assert!(batches(&ctx, &sql).await.is_err(), "{function}");
+    }
+}

@@ -398,3 +398,56 @@ async fn empty_files_have_no_rows() {
     let sql = format!("SELECT x FROM '{}' LIMIT 1 OFFSET 3", show(&file));
     assert!(batches(&ours, &sql).await.unwrap().iter().all(|b| b.num_rows() == 0));
 }
+
+/// Returns a folder of two Parquet files, of one row and of none: `u` and `ls` are NULL.
+async fn nulls() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = SessionContext::new();
+    let row =
+        "SELECT 3 AS id, arrow_cast(NULL, 'UInt64') AS u, arrow_cast(NULL, 'List(Utf8)') AS ls";
+    for (file, sql) in [("0", row.to_owned()), ("1", format!("{row} LIMIT 0"))] {
+        let to = dir.path().join(format!("{file}.parquet"));
+        batches(&ctx, &format!("COPY ({sql}) TO '{}'", to.display())).await.unwrap();
+    }
+    dir
+}
+
+const NULL_LISTS: &str = "SELECT count(*) FROM t WHERE ls <> CASE WHEN u = u THEN ['a'] END";
+
+fn null_table(dir: &tempfile::TempDir) -> String {
+    let at = dir.path().display();
+    format!("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION '{at}/'")
+}
+
+#[tokio::test]
+async fn conditions_on_lists_are_evaluated_in_every_file() {
+    let dir = nulls().await;
+    for partitions in [1, 2] {
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        let ctx = serrate::sql::session_with(config);
+        batches(&ctx, &null_table(&dir)).await.unwrap();
+        assert_eq!(one(&ctx, NULL_LISTS).await, 0);
+        for (condition, expected) in [
+            ("ls IS NULL", 1),
+            ("NOT array_has(ls, 'a')", 0),
+            ("array_has(ls, CASE WHEN u IS NOT NULL THEN 'a' END) IS NULL", 1),
+            ("(ls <> CASE WHEN u IS NOT NULL THEN ['a'] END) IS NULL", 1),
+            ("ls IS NULL AND id = 3 AND u IS NULL", 1),
+        ] {
+            let sql = format!("SELECT count(*) FROM t WHERE {condition}");
+            assert_eq!(one(&ctx, &sql).await, expected, "{condition}");
+        }
+    }
+}
+
+/// When this fails, `sql::mends::row_filters` may go.
+#[tokio::test]
+async fn stock_row_filters_of_lists_still_vanish() {
+    let dir = nulls().await;
+    let config = SessionConfig::new()
+        .with_target_partitions(1)
+        .set_bool("datafusion.execution.parquet.pushdown_filters", true);
+    let ctx = SessionContext::new_with_config(config);
+    batches(&ctx, &null_table(&dir)).await.unwrap();
+    assert_eq!(one(&ctx, NULL_LISTS).await, 1);
+}

@@ -113,3 +113,35 @@ async fn stock_subsets_of_null_are_still_true() {
     let rows = SessionContext::new().sql(sql).await.unwrap().collect().await.unwrap();
     assert!(rows[0].column(0).is_valid(0));
 }
+
+#[tokio::test]
+async fn constant_lists_contain_what_columns_do() {
+    for (list, elements) in [
+        ("[3, NULL, 1]", "BIGINT[]"),
+        ("[NULL]", "BIGINT[]"),
+        ("[]", "BIGINT[]"),
+        ("[1, 2]", "BIGINT[]"),
+        ("make_array(3, NULL)", "BIGINT[]"),
+        ("NULL", "BIGINT[]"),
+    ] {
+        let ctx = serrate::sql::session();
+        let made = format!(
+            "CREATE TABLE v AS SELECT column1 AS x, {list}::{elements} AS l
+             FROM (VALUES (2), (NULL), (3), (1))"
+        );
+        batches(&ctx, &made).await.unwrap();
+        let query = format!(
+            "SELECT count(*) FROM v
+             WHERE array_has(l, x) IS DISTINCT FROM array_has({list}::{elements}, x)
+                OR array_has(l, 2) IS DISTINCT FROM list_contains({list}::{elements}, 2)"
+        );
+        assert_eq!(one(&ctx, &query).await, 0, "{list}");
+    }
+}
+
+/// When this fails, `functions::list_contains` may go.
+#[tokio::test]
+async fn stock_constant_lists_still_contain_null() {
+    let sql = "SELECT count(*) FROM (VALUES (2), (5)) AS v(x) WHERE NOT array_has([3, NULL], x)";
+    assert_eq!(one(&SessionContext::new(), sql).await, 0);
+}

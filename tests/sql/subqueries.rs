@@ -221,3 +221,71 @@ async fn stock_in_is_still_two_valued() {
     let sql = "SELECT count(*) FROM (VALUES (1), (2)) a(k) WHERE k NOT IN (SELECT id FROM (VALUES (1), (NULL)) n(id)) OR k < 0";
     assert_eq!(one(&ctx, sql).await, 1);
 }
+
+/// Lists of an outer row, unnested in FROM: as DuckDB and PostgreSQL return them.
+#[tokio::test]
+async fn lists_of_outer_rows_are_unnested() {
+    let ctx = serrate::sql::session();
+    for sql in [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, [1, 2], 7), (2, [], 8), (3, NULL, 9),
+             (4, [5, NULL], 1)) AS v(id, xs, x)",
+        "CREATE TABLE s AS SELECT id, [[id, 1], [], [NULL]] AS xx FROM t WHERE id < 3",
+    ] {
+        batches(&ctx, sql).await.unwrap();
+    }
+    for (sql, expected) in [
+        ("SELECT t.id * 10 + coalesce(u.y, 0) FROM t, unnest(t.xs) AS u(y)", vec![11, 12, 45, 40]),
+        ("SELECT t.x * 10 + u.x FROM t CROSS JOIN unnest(t.xs) AS u(x) WHERE u.x > 1", vec![72, 15]),
+        ("SELECT t.id * 10 + u.y FROM t JOIN unnest(t.xs) AS u(y) ON u.y > t.id", vec![12, 45]),
+        (
+            "SELECT t.id * 10 + coalesce(u.y, 0) FROM t LEFT JOIN unnest(t.xs) AS u(y) ON true",
+            vec![11, 12, 20, 30, 45, 40],
+        ),
+        (
+            "SELECT t.id * 10 + coalesce(u.y, 0) FROM t LEFT JOIN unnest(t.xs) AS u(y) ON u.y < 3
+             ORDER BY 1",
+            vec![11, 12, 20, 30, 40],
+        ),
+        ("SELECT u.y FROM t, LATERAL (SELECT unnest(t.xs) + t.id AS y) AS u WHERE u.y > 2", vec![3, 9]),
+        ("SELECT u.* FROM t, LATERAL (SELECT t.id + 1 AS y) AS u", vec![2, 3, 4, 5]),
+        ("SELECT (SELECT count(y) FROM unnest(t.xs) AS u(y)) FROM t ORDER BY id", vec![2, 0, 0, 1]),
+        ("SELECT coalesce((SELECT sum(y) FROM unnest(t.xs) AS u(y)), 0) FROM t ORDER BY id", vec![3, 0, 0, 5]),
+        ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM unnest(t.xs) AS u(y) WHERE y > 1) ORDER BY 1", vec![1, 4]),
+        ("SELECT id FROM t WHERE 2 IN (SELECT unnest(t.xs))", vec![1]),
+        ("SELECT id FROM t WHERE 2 NOT IN (SELECT unnest(t.xs)) ORDER BY 1", vec![2, 3]),
+        ("SELECT id FROM t WHERE 2 > ALL (SELECT unnest(t.xs)) ORDER BY 1", vec![2, 3]),
+        (
+            "SELECT t.id * 10 + a.id FROM t CROSS JOIN unnest(t.xs) AS u(y) JOIN t AS a ON a.id = u.y
+             ORDER BY 1",
+            vec![11, 12],
+        ),
+        (
+            "SELECT s.id * 10 + coalesce(y, 0) FROM s, unnest(s.xx) AS u(x), unnest(u.x) AS w(y)",
+            vec![11, 11, 10, 22, 21, 20],
+        ),
+        (
+            "SELECT (SELECT max(z) FROM (SELECT y * 2 AS z FROM unnest(t.xs) AS u(y) ORDER BY y LIMIT 1))
+             FROM t WHERE id IN (1, 4) ORDER BY id",
+            vec![2, 10],
+        ),
+    ] {
+        let rows = serrate::sql::sql(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+        let rows = rows.collect().await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+        let found: Vec<i64> = rows
+            .iter()
+            .flat_map(|b| b.column(0).as_primitive::<Int64Type>().values().to_vec())
+            .collect();
+        assert_eq!(found, expected, "{sql}");
+    }
+    let sql = "SELECT t.id FROM t RIGHT JOIN LATERAL (SELECT unnest(t.xs) AS y) AS u ON true";
+    let e = serrate::sql::sql(&ctx, sql).await.unwrap_err().to_string();
+    assert!(e.contains("LATERAL"), "{e}");
+}
+
+/// When this fails, `refuse_outer_lists` and the arm for `unnest` in `correlated` may go.
+#[tokio::test]
+async fn stock_lists_of_outer_rows_still_fail() {
+    let ctx = SessionContext::new();
+    let sql = "SELECT t.id, u.y FROM (SELECT 1 AS id, [1, 2] AS xs) AS t, unnest(t.xs) AS u(y)";
+    assert!(batches(&ctx, sql).await.is_err());
+}

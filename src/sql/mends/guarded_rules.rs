@@ -28,6 +28,7 @@ use datafusion::physical_plan::{
 
 use crate::functions::physical_cannot_fail;
 use crate::sql::exec::pass_through;
+use crate::sql::mends::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::rules::PhysicalRule;
 
 /// A physical rule of DataFusion that moves nothing into nodes where columns would be resolved wrongly.
@@ -51,7 +52,8 @@ impl GuardedRule {
     /// <https://github.com/apache/datafusion/issues/25296>,
     /// <https://github.com/apache/datafusion/issues/25244>. The upstream fix,
     /// <https://github.com/apache/datafusion/pull/25259>, is not released yet;
-    /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is.
+    /// `stock_filter_pushdown_is_still_wrong` in `tests/sql/joins.rs` fails once it is. It also passes
+    /// conditions on lists to scans of Parquet that omit them ([`guard_row_filters`]).
     ///
     /// `FilterPushdown(Post)` passes dynamic filters to scans below expressions that can fail. Such
     /// filters depend on other rows and on timing, so whether a query over Parquet fails would depend on
@@ -81,6 +83,11 @@ impl PhysicalOptimizerRule for GuardedRule {
         plan: Arc<dyn ExecutionPlan>,
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let passes_conditions = self.name() == "FilterPushdown";
+        let plan = match passes_conditions {
+            true => guard_row_filters(plan)?,
+            false => plan,
+        };
         let moves_parts = self.name() == "ProjectionPushdown";
         let moves_filters = self.name() == "FilterPushdown(Post)";
         let guarded = plan.transform_up(|node| {
@@ -102,6 +109,10 @@ impl PhysicalOptimizerRule for GuardedRule {
             })
         })?;
         let plan = self.stock.optimize(guarded.data, config)?;
+        let plan = match passes_conditions {
+            true => release_row_filters(plan)?,
+            false => plan,
+        };
         if !guarded.transformed {
             return Ok(plan);
         }

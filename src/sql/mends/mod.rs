@@ -19,6 +19,7 @@ pub(in crate::sql) mod merge_joins;
 pub(in crate::sql) mod multisets;
 pub(in crate::sql) mod nested_order;
 pub(in crate::sql) mod query_values;
+pub(in crate::sql) mod row_filters;
 pub(in crate::sql) mod rows_in;
 pub(in crate::sql) mod scan_order;
 pub(in crate::sql) mod similar;

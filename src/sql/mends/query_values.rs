@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, JoinType, not_impl_err};
+use datafusion::common::{Column, DFSchema, JoinType, not_impl_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
@@ -55,7 +55,9 @@ impl AnalyzerRule for QueryValues {
         }
         let mut names = Names::default();
         // Inner queries come first, because outer ones contain copies of them.
-        Ok(plan.transform_up_with_subqueries(|node| of_node(node, &mut names))?.data)
+        let plan = plan.transform_up_with_subqueries(|node| of_node(node, &mut names))?.data;
+        refuse_outer_lists(&plan)?;
+        Ok(plan)
     }
 
     fn name(&self) -> &str {
@@ -139,6 +141,18 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
         },
         node => Ok(Transformed::no(node)),
     }
+}
+
+/// Refuses `unnest` of lists of an outer query that no rule has rewritten. DataFusion cannot plan it.
+fn refuse_outer_lists(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| match node {
+        LogicalPlan::Unnest(unnest) if !outer_columns(&unnest.input)?.is_empty() => plan_err!(
+            "unnest of a list of another table is not supported in this query; write it in SELECT, \
+             as in SELECT id, unnest(x) FROM t, and join the result"
+        ),
+        _ => Ok(TreeNodeRecursion::Continue),
+    })?;
+    Ok(())
 }
 
 /// Refuses a LATERAL query in which DataFusion would omit the rows that GROUPING SETS have over no

@@ -286,6 +286,7 @@ fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
             .is_some_and(|dealt| matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_)));
         match node.children()[..] {
             [child] => node = child,
+            [main, ..] if node.is::<ScalarSubqueryExec>() => node = main,
             _ => return false,
         }
     }

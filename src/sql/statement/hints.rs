@@ -37,14 +37,6 @@ impl AnalyzerRule for ListHints {
 pub(in crate::sql) fn check(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
-        if let LogicalPlan::Unnest(unnest) = node
-            && of_another(&unnest.input)?
-        {
-            return plan_err!(
-                "unnest in FROM of a column of another table in FROM is not supported; write it in \
-                 SELECT, as in SELECT id, unnest(x) FROM t"
-            );
-        }
         if let LogicalPlan::Join(join) = node
             && let Some(filter) = &join.filter
         {
@@ -58,16 +50,6 @@ pub(in crate::sql) fn check(plan: &LogicalPlan) -> Result<()> {
         })
     })?;
     Ok(())
-}
-
-/// Whether a plan refers to columns of an outer query.
-fn of_another(plan: &LogicalPlan) -> Result<bool> {
-    let mut found = false;
-    plan.apply(|node| {
-        found |= node.contains_outer_reference();
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
 }
 
 fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {

@@ -1,0 +1,98 @@
+//! `array_has` over a constant list.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::functions_nested::array_has::array_has_udf;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    in_list, lit, when,
+};
+
+/// Returns `array_has`, which replaces DataFusion's.
+///
+/// DataFusion rewrites `array_has(list, x)` over a constant list to `x IN (..)`, which is NULL instead of
+/// false if the list contains NULL and not `x`, and false instead of NULL if the list is empty and `x` is
+/// NULL. Remove once `stock_constant_lists_still_contain_null` in `tests/sql/quantified.rs` fails.
+pub(crate) fn list_contains() -> ScalarUDF {
+    ScalarUDF::new_from_impl(ListContains { inner: array_has_udf() })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ListContains {
+    inner: Arc<ScalarUDF>,
+}
+
+impl ScalarUDFImpl for ListContains {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(types)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let [list, value] = args.as_slice() else { return Ok(ExprSimplifyResult::Original(args)) };
+        // The result names the value twice.
+        if value.is_volatile() {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        Ok(match constant_elements(list)? {
+            Some(elements) => ExprSimplifyResult::Simplified(contains_any(value, elements)?),
+            None => ExprSimplifyResult::Original(args),
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.inner.invoke_with_args(args)
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+}
+
+/// The elements of a list literal, or of a call of `make_array` with literals, without NULL.
+fn constant_elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
+    let values = match list {
+        Expr::Literal(list @ (ScalarValue::List(_) | ScalarValue::LargeList(_)), _)
+            if !list.is_null() =>
+        {
+            let lists = ScalarValue::convert_array_to_scalar_vec(&list.to_array()?)?;
+            lists.into_iter().flatten().flatten().collect()
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "make_array" => {
+            let literal = |e: &Expr| e.as_literal().cloned();
+            match args.iter().map(literal).collect::<Option<Vec<_>>>() {
+                Some(values) => values,
+                None => return Ok(None),
+            }
+        }
+        _ => return Ok(None),
+    };
+    let valid = values.into_iter().filter(|value| !value.is_null());
+    Ok(Some(valid.map(|value| Expr::Literal(value, None)).collect()))
+}
+
+fn contains_any(value: &Expr, elements: Vec<Expr>) -> Result<Expr> {
+    match elements.is_empty() {
+        true => {
+            let null = Expr::Literal(ScalarValue::Boolean(None), None);
+            when(value.clone().is_null(), null).otherwise(lit(false))
+        }
+        false => Ok(in_list(value.clone(), elements, false)),
+    }
+}
