@@ -161,16 +161,29 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     if call.len() > from + 3 {
         return match call.constant(from + 3) {
             Some(pairs) => subquery_table(pairs),
-            None => Err(Error::invalid(format!(
-                "{}: the table must be the same for all rows",
-                call.name()
-            ))),
+            None => subquery_table(&only_value(call, from + 3)?),
         };
     }
     let path = call.text(from).ok_or_else(|| {
         Error::invalid(format!("{}: the table must be the same for all rows", call.name()))
     })?;
     LookupFile::get(path, columns(|i| Ok(call.text(i)), from)?)
+}
+
+/// Returns the value of a column that has the same value in all rows, as after the join that replaces a
+/// scalar subquery.
+fn only_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
+    let values = call.array(i)?;
+    if values.is_empty() {
+        return Ok(ScalarValue::try_new_null(values.data_type())?);
+    }
+    let first = values.slice(0, 1).to_data();
+    match (1..values.len()).all(|row| values.slice(row, 1).to_data() == first) {
+        true => Ok(ScalarValue::try_from_array(&values, 0)?),
+        false => {
+            Err(Error::invalid(format!("{}: the table must be the same for all rows", call.name())))
+        }
+    }
 }
 
 fn name_table(plan: &Plan<'_>, e: &Error) -> Error {

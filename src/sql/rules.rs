@@ -25,6 +25,7 @@ use crate::sql::mends::computed_lists::ComputedLists;
 use crate::sql::mends::conditions::{LazyConditions, PushDownFree};
 use crate::sql::mends::decimals::StableDecimals;
 use crate::sql::mends::dependencies::UnnestDependencies;
+use crate::sql::mends::distinct_aggregates::DistinctAggregates;
 use crate::sql::mends::duration_windows::DurationWindows;
 use crate::sql::mends::empty_queries::EmptyQueries;
 use crate::sql::mends::equations::PlainEquations;
@@ -34,8 +35,10 @@ use crate::sql::mends::lambdas::LambdaParameters;
 use crate::sql::mends::limits::OpaqueLimits;
 use crate::sql::mends::merge_joins::MergeJoinFilters;
 use crate::sql::mends::multisets::CountedSets;
+use crate::sql::mends::nested_constants::NestedConstants;
 use crate::sql::mends::nested_order::NestedOrder;
 use crate::sql::mends::query_values::QueryValues;
+use crate::sql::mends::range_frames::RangeFrames;
 use crate::sql::mends::rows_in::RowsIn;
 use crate::sql::mends::scan_order::OrderedScanLimits;
 use crate::sql::mends::similar::SimilarPatterns;
@@ -242,6 +245,12 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_conditions_still_move"),
     },
     Rule {
+        step: Step::AroundLogical("DistinctAggregates"),
+        without: "`sum(DISTINCT x)` by a column and a cast of it fails, because both keys get one name",
+        upstream: &[],
+        until: Until::Fails("stock_distinct_sums_by_a_cast_still_fail"),
+    },
+    Rule {
         // Before constants are folded.
         step: Step::FirstLogical(|| Arc::new(ConstantFloatKeys)),
         without: "constant zeros and NaN with different signs differ",
@@ -254,6 +263,12 @@ static RULES: &[Rule] = &[
         without: "AND, OR and CASE evaluate operands that can fail for rows that exclude them",
         upstream: &[8927, 25136],
         until: Until::Fails("stock_conditions_still_move"),
+    },
+    Rule {
+        step: Step::LastLogical(|| Arc::new(NestedConstants)),
+        without: "DISTINCT, PARTITION BY and INTERSECT of constant lists of lists fail",
+        upstream: &[],
+        until: Until::Fails("stock_constant_lists_of_lists_still_fail"),
     },
     Rule {
         step: Step::LastLogical(|| Arc::new(FloatKeys)),
@@ -368,6 +383,12 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_sorts_still_move_below_limits"),
     },
     Rule {
+        step: Step::LastPhysical(|| Arc::new(RangeFrames)),
+        without: "frames `RANGE .. AND n PRECEDING` of NULL and of infinity miss peers in later batches",
+        upstream: &[],
+        until: Until::Fails("stock_range_frames_of_nulls_still_miss_peers"),
+    },
+    Rule {
         step: Step::LastPhysical(|| Arc::new(AsOfOrder)),
         without: "rows of meds_asof come in any order",
         upstream: &[],
@@ -480,7 +501,7 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     };
     rules.retain(|rule| !refused(rule.name()));
     for rule in rules.iter_mut() {
-        *rule = PushDownFree::around(Arc::clone(rule));
+        *rule = DistinctAggregates::around(PushDownFree::around(Arc::clone(rule)));
     }
     let first: Vec<LogicalRule> = RULES
         .iter()

@@ -351,3 +351,46 @@ async fn order_by_lists_does_not_depend_on_batches() {
         }
     }
 }
+
+/// Frames of RANGE that end before the current row, over keys that stay the same when n is subtracted.
+const RANGE_FRAMES: &str =
+    "SELECT count(*) OVER (ORDER BY z RANGE BETWEEN 1 PRECEDING AND 1 PRECEDING)
+        + count(*) OVER (ORDER BY f DESC RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING)
+        + min(z) OVER (ORDER BY f RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) * 100
+    FROM t";
+
+fn range_frames(batch: usize) -> SessionConfig {
+    SessionConfig::new().with_target_partitions(1).with_batch_size(batch)
+}
+
+const RANGE_KEYS: &str = "CREATE TABLE t AS
+    SELECT CASE WHEN value < 8 THEN value END AS z, CASE WHEN value > 5 THEN 'inf'::DOUBLE ELSE value END AS f
+    FROM generate_series(1, 12)";
+
+#[tokio::test]
+async fn range_frames_have_all_peers_in_any_batch() {
+    let mut expected = None;
+    for batch in [8192, 1, 3, 5] {
+        let ctx = serrate::sql::session_with(range_frames(batch));
+        batches(&ctx, RANGE_KEYS).await.unwrap();
+        let mut found =
+            ints(&ctx, &format!("SELECT coalesce(s, -1) FROM ({RANGE_FRAMES}) AS q(s)")).await;
+        found.sort_unstable();
+        assert_eq!(*expected.get_or_insert_with(|| found.clone()), found, "{batch}");
+        let nulls =
+            "SELECT min(n) FROM (SELECT z, count(*) OVER (ORDER BY z RANGE BETWEEN 1 PRECEDING AND
+            1 PRECEDING) AS n FROM t) WHERE z IS NULL";
+        assert_eq!(one(&ctx, nulls).await, 5, "{batch}");
+    }
+}
+
+/// When this fails, `sql::mends::range_frames` may go.
+#[tokio::test]
+async fn stock_range_frames_of_nulls_still_miss_peers() {
+    let ctx = SessionContext::new_with_config(range_frames(1));
+    batches(&ctx, RANGE_KEYS).await.unwrap();
+    let nulls =
+        "SELECT min(n) FROM (SELECT z, count(*) OVER (ORDER BY z RANGE BETWEEN 1 PRECEDING AND
+        1 PRECEDING) AS n FROM t) WHERE z IS NULL";
+    assert!(one(&ctx, nulls).await < 5);
+}

@@ -71,3 +71,20 @@ async fn stock_tuples_in_rollup_still_fail() {
     let e = error(&ctx, "SELECT a FROM (VALUES (1, 2)) t(a, b) GROUP BY ROLLUP ((a, b))").await;
     assert!(e.contains("Tuple expressions"), "{e}");
 }
+
+const DISTINCT_SUMS: &str =
+    "SELECT sum(DISTINCT f) AS s FROM (VALUES (1.5, true), (1.5, true), (2.0, NULL)) t(f, b)
+    GROUP BY CAST(b AS INT), b";
+
+#[tokio::test]
+async fn distinct_sums_are_grouped_by_a_cast() {
+    let sql = format!("SELECT CAST(sum(s) * 10 AS BIGINT) FROM ({DISTINCT_SUMS})");
+    assert_eq!(one(&four(), &sql).await, 35);
+}
+
+/// When this fails, `sql::mends::distinct_aggregates` may go.
+#[tokio::test]
+async fn stock_distinct_sums_by_a_cast_still_fail() {
+    let message = error(&SessionContext::new(), DISTINCT_SUMS).await;
+    assert!(message.contains("single_distinct_aggregation_to_group_by"), "{message}");
+}

@@ -429,6 +429,53 @@ async fn stock_distinct_of_constant_lists_still_fails() {
     assert!(message.contains("Uncomparable values"), "{message}");
 }
 
+/// Statements over a constant column of lists of lists, with the number of their rows.
+const NESTED_CONSTANTS: [(&str, usize); 8] = [
+    ("SELECT DISTINCT [[1, NULL]] AS a, [0.5] AS b FROM t", 1),
+    ("SELECT DISTINCT [[1, NULL]] AS a FROM (SELECT 1 AS x FROM t WHERE id > 99) WHERE true", 0),
+    (
+        "SELECT a, row_number() OVER (ORDER BY a NULLS FIRST, id) AS n FROM (SELECT *, [[1], [2, 3]] AS a FROM t)",
+        3,
+    ),
+    ("SELECT sum(id) OVER (PARTITION BY a) FROM (SELECT id, [[1], [2, 3]] AS a FROM t)", 3),
+    ("SELECT [[1], [2]] AS a, id FROM t INTERSECT SELECT [[1], [2]], 1", 1),
+    (
+        "SELECT a, b, count(*) FROM (SELECT [[1], [2, 3]] AS a, true AS b FROM t) GROUP BY GROUPING SETS ((a, b), ())",
+        2,
+    ),
+    (
+        "SELECT * FROM (SELECT *, row_number() OVER (ORDER BY a, id) AS n FROM (SELECT *, [[1]] AS a FROM t)) WHERE n <= 2",
+        2,
+    ),
+    (
+        "SELECT a, b FROM (SELECT *, row_number() OVER (PARTITION BY a, b) AS n FROM (SELECT [[1, NULL]] AS a, [0.5] AS b FROM t)) WHERE n = 1",
+        1,
+    ),
+];
+
+#[tokio::test]
+async fn constant_lists_of_lists_are_columns() {
+    for partitions in [1, 4] {
+        let ctx = serrate::sql::session_with(one_row_batches(partitions));
+        batches(&ctx, SMALL).await.unwrap();
+        for (sql, expected) in NESTED_CONSTANTS {
+            let found = batches(&ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+            let found: usize = found.iter().map(RecordBatch::num_rows).sum();
+            assert_eq!(found, expected, "{sql}");
+        }
+    }
+}
+
+/// When this fails, `sql::mends::nested_constants` may go.
+#[tokio::test]
+async fn stock_constant_lists_of_lists_still_fail() {
+    let stock = SessionContext::new_with_config(one_row_batches(1));
+    batches(&stock, SMALL).await.unwrap();
+    let (sql, _) = NESTED_CONSTANTS[6];
+    let message = error(&stock, sql).await;
+    assert!(message.contains("lower bound"), "{message}");
+}
+
 const LIMITED_UNIONS: [(&str, [i64; 3]); 4] = [
     (
         "SELECT 7 AS a, 0 AS c FROM t UNION ALL SELECT 7, 1 FROM t ORDER BY a, c DESC LIMIT 3",

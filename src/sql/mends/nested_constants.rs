@@ -1,0 +1,98 @@
+//! [`NestedConstants`]: constants that have no order, such as lists of lists.
+
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+
+use crate::sql::mends::sorts::has_comparison;
+
+/// Logical rule, after all others: a constant column whose type has no order of scalars becomes the call
+/// of a function.
+///
+/// DataFusion 55 derives an interval from each constant of a projection, and compares its two equal
+/// bounds. It cannot compare lists of lists, and DISTINCT, PARTITION BY and INTERSECT of such a column
+/// fail with an internal error. `stock_constant_lists_of_lists_still_fail` in `tests/sql/order.rs` fails
+/// once this rule can be removed.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct NestedConstants;
+
+impl OptimizerRule for NestedConstants {
+    fn name(&self) -> &str {
+        "serrate_nested_constants"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::BottomUp)
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        // Constants within other expressions stay, because functions may need their value in planning.
+        let LogicalPlan::Projection(_) = &plan else { return Ok(Transformed::no(plan)) };
+        let names = NamePreserver::new_for_projection();
+        plan.map_expressions(|e| {
+            let name = names.save(&e);
+            let done = e.transform_down(|e| {
+                Ok(match e {
+                    Expr::Alias(_) => Transformed::no(e),
+                    Expr::Literal(value, metadata) => {
+                        let data_type = value.data_type();
+                        match metadata.is_none()
+                            && data_type.is_nested()
+                            && !has_comparison(&data_type)
+                        {
+                            true => Transformed::yes(call_constant(value)),
+                            false => Transformed::no(Expr::Literal(value, metadata)),
+                        }
+                    }
+                    e => Transformed::new(e, false, TreeNodeRecursion::Jump),
+                })
+            })?;
+            Ok(done.update_data(|e| name.restore(e)))
+        })
+    }
+}
+
+fn call_constant(value: ScalarValue) -> Expr {
+    let function = NestedConstant {
+        value,
+        // The simplifier would evaluate an immutable function.
+        signature: Signature::nullary(Volatility::Stable),
+    };
+    ScalarUDF::new_from_impl(function).call(Vec::new())
+}
+
+/// `nested_constant()` returns its value.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NestedConstant {
+    value: ScalarValue,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for NestedConstant {
+    fn name(&self) -> &str {
+        "nested_constant"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(self.value.data_type())
+    }
+
+    fn invoke_with_args(&self, _args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        Ok(ColumnarValue::Scalar(self.value.clone()))
+    }
+}
