@@ -48,8 +48,10 @@ use crate::sql::mends::subqueries::ThreeValuedIn;
 use crate::sql::mends::texts::OneText;
 use crate::sql::mends::times::ExactTimes;
 use crate::sql::mends::topk::WholeFloatGroups;
+use crate::sql::mends::truths::NumberTruths;
 use crate::sql::mends::unions::FlatUnions;
 use crate::sql::mends::window_keys::WindowKeys;
+use crate::sql::mends::window_orders::WindowOrders;
 use crate::sql::order::{MemoryOrder, OffsetIntoScan, SourceOrder};
 use crate::sql::pushdown::batches::LeafBatches;
 use crate::sql::pushdown::below_joins::BelowJoins;
@@ -231,6 +233,18 @@ static RULES: &[Rule] = &[
         without: "EXCEPT ALL and INTERSECT ALL do not count equal rows",
         upstream: &[12955, 12956],
         until: Until::Fails("stock_sets_still_count_nothing"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(WindowOrders)),
+        without: "counts over sliding frames pass for sorted, and ORDER BY and DISTINCT are omitted",
+        upstream: &[],
+        until: Until::Fails("stock_counts_over_frames_still_count_as_sorted"),
+    },
+    Rule {
+        step: Step::AfterCoercion(|| Arc::new(NumberTruths)),
+        without: "`WHERE CAST(i AS BOOLEAN)` makes `i` a constant for ORDER BY and windows",
+        upstream: &[],
+        until: Until::Fails("stock_truths_of_integers_are_still_one"),
     },
     Rule {
         step: Step::WithoutLogical("eliminate_group_by_constant"),

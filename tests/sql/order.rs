@@ -714,3 +714,87 @@ async fn stock_sorts_by_constant_lists_still_fail() {
     let e = error(&ctx, &format!("SELECT v FROM {twice} ORDER BY {at}, v")).await;
     assert!(e.contains("SanityCheckPlan"), "{e}");
 }
+
+const FRAMES: &str = "CREATE TABLE a AS
+    SELECT * FROM (VALUES (1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)) AS v(g, i)";
+
+/// Windows whose results DataFusion takes for sorted.
+const WINDOWS: [&str; 8] = [
+    "count(1) OVER (PARTITION BY g ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    "count(CASE WHEN i < 3 THEN 1 END) OVER (ORDER BY CASE WHEN i < 3 THEN 1 END
+        ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    "max(g) OVER (PARTITION BY g ORDER BY i ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    "max(CASE WHEN i < 2 AND g < 2 THEN 1 END) OVER (ORDER BY g, i
+        ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "max(CASE WHEN i > 1 THEN i END) OVER (ORDER BY g, i)",
+    "min(CASE WHEN i > 1 THEN i END) OVER (ORDER BY g, i)",
+    "min(CASE WHEN i > 1 THEN i END) OVER (PARTITION BY g ORDER BY i DESC
+        ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+    "count(*) OVER (ORDER BY g RANGE BETWEEN 2 PRECEDING AND 1 PRECEDING)",
+];
+
+#[tokio::test]
+async fn results_of_windows_are_sorted_where_asked() {
+    for batch in [8192, 2] {
+        let config = SessionConfig::new().with_target_partitions(1).with_batch_size(batch);
+        let ctx = serrate::sql::session_with(config);
+        batches(&ctx, FRAMES).await.unwrap();
+        for window in WINDOWS {
+            let from = format!("SELECT {window} AS c FROM a");
+            let kept = format!("CREATE OR REPLACE TABLE kept AS {from}");
+            batches(&ctx, &kept).await.unwrap();
+            for order in ["ASC", "DESC", "ASC NULLS FIRST", "DESC NULLS LAST"] {
+                for from in [from.clone(), format!("SELECT DISTINCT c FROM ({from})")] {
+                    let sorted = |from: &str| {
+                        format!(
+                            "SELECT coalesce(c, -1) FROM (SELECT c FROM ({from}) ORDER BY c {order})"
+                        )
+                    };
+                    let expected = match from.starts_with("SELECT DISTINCT") {
+                        true => sorted("SELECT DISTINCT c FROM kept"),
+                        false => sorted("SELECT c FROM kept"),
+                    };
+                    let expected = ints(&ctx, &expected).await;
+                    assert_eq!(ints(&ctx, &sorted(&from)).await, expected, "{from} {order}");
+                }
+            }
+        }
+    }
+}
+
+async fn stock_window(window: &str) -> Vec<i64> {
+    let config = SessionConfig::new().with_target_partitions(1).with_batch_size(2);
+    let ctx = SessionContext::new_with_config(config);
+    batches(&ctx, FRAMES).await.unwrap();
+    ints(&ctx, &format!("SELECT coalesce(c, 9) FROM (SELECT {window} AS c FROM a ORDER BY c)"))
+        .await
+}
+
+/// When this fails, `sql::mends::window_orders` may go.
+#[tokio::test]
+async fn stock_counts_over_frames_still_count_as_sorted() {
+    assert!(!stock_window(WINDOWS[0]).await.is_sorted());
+}
+
+/// When this fails, `min`, `max` and `sum` may promise that they are monotonic.
+#[tokio::test]
+async fn stock_extremes_over_frames_still_count_as_sorted() {
+    assert!(!stock_window(WINDOWS[4]).await.is_sorted());
+}
+
+const TRUTHS: &str =
+    "SELECT i FROM (VALUES (5), (-3), (0), (1)) AS v(i) WHERE CAST(i AS BOOLEAN) ORDER BY i";
+
+#[tokio::test]
+async fn integers_that_are_true_differ() {
+    assert_eq!(ints(&four(), TRUTHS).await, [-3, 1, 5]);
+    let head =
+        text(&four(), "SELECT CAST(i AS BOOLEAN) FROM (VALUES (5), (0), (NULL)) AS v(i)").await;
+    assert!(head.contains("true") && head.contains("false"), "{head}");
+}
+
+/// When this fails, `sql::mends::truths` may go.
+#[tokio::test]
+async fn stock_truths_of_integers_are_still_one() {
+    assert_ne!(ints(&SessionContext::new(), TRUTHS).await, [-3, 1, 5]);
+}

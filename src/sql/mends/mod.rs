@@ -32,5 +32,7 @@ pub(in crate::sql) mod subqueries;
 pub(in crate::sql) mod texts;
 pub(in crate::sql) mod times;
 pub(in crate::sql) mod topk;
+pub(in crate::sql) mod truths;
 pub(in crate::sql) mod unions;
 pub(in crate::sql) mod window_keys;
+pub(in crate::sql) mod window_orders;

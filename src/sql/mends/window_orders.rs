@@ -1,0 +1,59 @@
+//! [`WindowOrders`]: counts over sliding frames.
+
+use datafusion::common::ScalarValue;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Analyzer rule: marks the sliding frames of aggregates as dependent on later rows.
+///
+/// DataFusion 55 takes the results of `count(x)` over a frame such as `ROWS BETWEEN 1 PRECEDING AND
+/// CURRENT ROW` for sorted, although they start anew in each partition and fall with NULL, and omits
+/// ORDER BY and DISTINCT above them. It does not for frames that are not causal. The results are the
+/// same: a streaming window waits for later rows only where a frame can have them. `min`, `max` and `sum`
+/// promise no order ([`crate::functions`]). Remove once `stock_counts_over_frames_still_count_as_sorted`
+/// in `tests/sql/order.rs` fails.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct WindowOrders;
+
+impl AnalyzerRule for WindowOrders {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|e| {
+                let name = names.save(&e);
+                let done = e.transform_up(|e| Ok(mark_frame(e)))?;
+                Ok(done.update_data(|e| name.restore(e)))
+            })
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_window_orders"
+    }
+}
+
+fn mark_frame(mut e: Expr) -> Transformed<Expr> {
+    let Expr::WindowFunction(call) = &mut e else { return Transformed::no(e) };
+    let is_aggregate = matches!(call.fun, WindowFunctionDefinition::AggregateUDF(_));
+    let frame = &mut call.params.window_frame;
+    if !is_aggregate || !frame.is_causal() || frame.start_bound.is_unbounded() {
+        return Transformed::no(e);
+    }
+    // The mark of a frame follows from the end with which it is made.
+    let later = match frame.units {
+        WindowFrameUnits::Rows => WindowFrameBound::Following(ScalarValue::UInt64(Some(1))),
+        WindowFrameUnits::Range | WindowFrameUnits::Groups => WindowFrameBound::CurrentRow,
+    };
+    let mut marked = WindowFrame::new_bounds(frame.units, frame.start_bound.clone(), later);
+    marked.end_bound = frame.end_bound.clone();
+    *frame = marked;
+    Transformed::yes(e)
+}
