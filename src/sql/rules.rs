@@ -34,6 +34,7 @@ use crate::sql::mends::guarded_rules::GuardedRule;
 use crate::sql::mends::lambdas::LambdaParameters;
 use crate::sql::mends::limits::OpaqueLimits;
 use crate::sql::mends::merge_joins::MergeJoinFilters;
+use crate::sql::mends::moved_keys::MovedKeys;
 use crate::sql::mends::multisets::CountedSets;
 use crate::sql::mends::nested_constants::NestedConstants;
 use crate::sql::mends::nested_order::NestedOrder;
@@ -315,6 +316,12 @@ static RULES: &[Rule] = &[
         without: "lambdas read columns in place of their parameters",
         upstream: &[24372],
         until: Until::Feature,
+    },
+    Rule {
+        step: Step::FirstPhysical(|| Arc::new(MovedKeys)),
+        without: "`SELECT rank() .. AS r, k .. GROUP BY k ORDER BY r, k` is not sorted by `k`",
+        upstream: &[],
+        until: Until::Fails("stock_projections_still_move_keys"),
     },
     Rule {
         // Before sorts are removed.

@@ -798,3 +798,25 @@ async fn integers_that_are_true_differ() {
 async fn stock_truths_of_integers_are_still_one() {
     assert_ne!(ints(&SessionContext::new(), TRUTHS).await, [-3, 1, 5]);
 }
+
+const RANKED: &str = "SELECT r, k FROM (SELECT k, rank() OVER (ORDER BY count(*) DESC) AS r
+    FROM (VALUES (5), (3), (4), (1), (2), (2)) AS v(k) GROUP BY k) ORDER BY r, k";
+
+#[tokio::test]
+async fn ranks_of_groups_are_sorted_by_their_keys() {
+    for partitions in [1, 4] {
+        let config = SessionConfig::new().with_target_partitions(partitions);
+        let ctx = serrate::sql::session_with(config);
+        let shown = text(&ctx, RANKED).await;
+        let at = |k: i64| shown.find(&format!("| {k} |")).unwrap();
+        assert!(at(3) < at(4) && at(4) < at(5), "{shown}");
+    }
+}
+
+/// When this fails, `sql::mends::moved_keys` may go.
+#[tokio::test]
+async fn stock_projections_still_move_keys() {
+    let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
+    let plan = text(&ctx, &format!("EXPLAIN {RANKED}")).await;
+    assert!(!plan.contains("SortExec: expr=[r@"), "{plan}");
+}

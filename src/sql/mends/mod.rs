@@ -17,6 +17,7 @@ pub(in crate::sql) mod guarded_rules;
 pub(in crate::sql) mod lambdas;
 pub(in crate::sql) mod limits;
 pub(in crate::sql) mod merge_joins;
+pub(in crate::sql) mod moved_keys;
 pub(in crate::sql) mod multisets;
 pub(in crate::sql) mod nested_constants;
 pub(in crate::sql) mod nested_order;

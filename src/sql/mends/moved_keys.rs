@@ -1,0 +1,139 @@
+//! [`MovedKeys`]: projections that move the keys of a GROUP BY.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::Constraint;
+use datafusion::common::Constraints;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use datafusion::physical_plan::{
+    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    PlanProperties, ReplaceChildrenOptions,
+};
+
+use crate::sql::exec::{one_input, same_statistics};
+
+/// Physical rule, before DataFusion's: hides from a projection which columns of its input are unique,
+/// where it moves them.
+///
+/// A projection of DataFusion 55 takes the column at the place of a unique one for unique too: `SELECT
+/// rank() OVER (ORDER BY count(*)) AS r, k FROM t GROUP BY k ORDER BY r, k` is not sorted by `k`. Remove
+/// once `stock_projections_still_move_keys` in `tests/sql/order.rs` fails.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct MovedKeys;
+
+impl PhysicalOptimizerRule for MovedKeys {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        // Nothing else depends on unique columns.
+        if !has_order(&plan)? {
+            return Ok(plan);
+        }
+        let plan = plan.transform_up(|node| {
+            let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            if !moves_keys(projection) {
+                return Ok(Transformed::no(node));
+            }
+            let input = Arc::new(KeylessExec::new(Arc::clone(projection.input())));
+            let anew = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+            node.replace_children(vec![input], anew).map(Transformed::yes)
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_moved_keys"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn has_order(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let mut found = false;
+    plan.apply(|node| {
+        found = node.is::<SortExec>()
+            || node.is::<WindowAggExec>()
+            || node.is::<BoundedWindowAggExec>();
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Whether a column of the output has the place of a unique column of the input, but is another one.
+fn moves_keys(projection: &ProjectionExec) -> bool {
+    let stays = |place: &usize| {
+        projection.expr().get(*place).is_some_and(|made| {
+            made.expr.downcast_ref::<Column>().is_some_and(|column| column.index() == *place)
+        })
+    };
+    projection.input().equivalence_properties().constraints().iter().any(|constraint| {
+        let (Constraint::PrimaryKey(places) | Constraint::Unique(places)) = constraint;
+        !places.iter().all(stays)
+    })
+}
+
+/// Returns the rows of its input, without saying which columns are unique.
+#[derive(Debug)]
+pub(in crate::sql) struct KeylessExec {
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+}
+
+impl KeylessExec {
+    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        let known = input.equivalence_properties().clone();
+        let known = known.with_constraints(Constraints::default());
+        let properties = input.properties().as_ref().clone().with_eq_properties(known);
+        Self { input, properties: Arc::new(properties) }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::new(input)
+    }
+}
+
+impl DisplayAs for KeylessExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeylessExec")
+    }
+}
+
+impl ExecutionPlan for KeylessExec {
+    fn name(&self) -> &str {
+        "KeylessExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    one_input!();
+    same_statistics!();
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        self.input.execute(partition, context)
+    }
+}
