@@ -9,7 +9,7 @@ use serrate::batching::{
 use serrate::dense::Fill;
 
 use crate::batch::{RaggedBatch, batch_of};
-use crate::errors::{invalid, wrong_type};
+use crate::errors::{as_index_error, invalid, wrong_type};
 use crate::run::compute;
 use crate::tensor::{Library, axis_of, check_device, fill_of, give, is_tensor, tensor_of};
 
@@ -254,7 +254,8 @@ fn compacted<'py>(
         fields.push(field);
         libraries.push(of_mask.or(library));
     }
-    let out = compute(py, || ops::get_compact_lists(&mask, fields))?;
+    // Masks index, and complain as an index does.
+    let out = compute(py, || ops::get_compact_lists(&mask, fields)).map_err(as_index_error)?;
     let each = out.into_iter().zip(libraries).map(|(field, library)| match field {
         CompactField::Batch(batch) => RaggedBatch::of(batch, library).into_bound_py_any(py),
         CompactField::Other(other) => Ok(other.into_bound(py)),
