@@ -97,12 +97,13 @@ fn constructed(
         Option<&DenseTensor>,
         Option<&DenseTensor>,
         Option<usize>,
-    ) -> serrate::Result<Batch>,
+    ) -> serrate::Result<Batch>
+    + Send,
 ) -> PyResult<RaggedBatch> {
     let (data, library) = tensor_of(tensor)?;
     let ((mask, a), (sizes, b)) = (maybe(mask)?, maybe(sample_sizes)?);
     let dim = non_uniform_dim.map(axis_of).transpose()?;
-    let inner = here(|| make(&data, mask.as_ref(), sizes.as_ref(), dim))?;
+    let inner = compute(tensor.py(), || make(&data, mask.as_ref(), sizes.as_ref(), dim))?;
     Ok(RaggedBatch::of(inner, library.or(a).or(b)))
 }
 
@@ -173,7 +174,8 @@ impl RaggedBatch {
     ) -> PyResult<Self> {
         let (data, library) = tensor_of(full_tensor)?;
         let (dim, batch_dims) = (axis_of(non_uniform_dim)?, axis_of(num_batch_dims)?);
-        Ok(Self::of(here(|| Batch::from_full_tensor(&data, dim, batch_dims))?, library))
+        let inner = compute(full_tensor.py(), || Batch::from_full_tensor(&data, dim, batch_dims))?;
+        Ok(Self::of(inner, library))
     }
 
     /// From a `RaggedArray` of one axis of lists (and axes of one size below it), without a copy.
@@ -182,15 +184,16 @@ impl RaggedBatch {
     /// array([[1, 2],
     ///        [3, 0]])
     #[staticmethod]
-    fn from_ragged(array: &RaggedArray) -> PyResult<Self> {
-        Ok(Self::of(here(|| Batch::from_ragged_array(array.inner()))?, Library::Numpy))
+    fn from_ragged(py: Python<'_>, array: &RaggedArray) -> PyResult<Self> {
+        Ok(Self::of(compute(py, || Batch::from_ragged_array(array.inner()))?, Library::Numpy))
     }
 
     /// From entries one after the other, and where each sample ends among them, from 0.
     #[staticmethod]
     fn from_packed(values: &Bound<'_, PyAny>, cu_seqlens: &Bound<'_, PyAny>) -> PyResult<Self> {
         let ((values, a), (ends, b)) = (tensor_of(values)?, tensor_of(cu_seqlens)?);
-        Ok(Self::of(here(|| Batch::from_packed(values, &ends))?, a.or(b)))
+        let inner = compute(cu_seqlens.py(), || Batch::from_packed(values, &ends))?;
+        Ok(Self::of(inner, a.or(b)))
     }
 
     /// The padded tensor.
@@ -199,7 +202,7 @@ impl RaggedBatch {
         match self.library {
             Library::Numpy => {
                 compute(py, || self.inner.tensor().map(drop))?;
-                show(py, here(|| self.inner.tensor())?, self.library)
+                show(py, self.inner.tensor().or_raise()?, self.library)
             }
             Library::Torch => {
                 let options = DenseOptions::default();
@@ -211,13 +214,13 @@ impl RaggedBatch {
     /// Where the tensor has entries: booleans of the batch axes and the non-uniform one.
     #[getter]
     fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        show(py, here(|| self.inner.mask())?, self.library)
+        show(py, compute(py, || self.inner.mask())?, self.library)
     }
 
     /// The size of each sample.
     #[getter]
     fn sample_sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        show(py, here(|| self.inner.sample_sizes())?, self.library)
+        show(py, compute(py, || self.inner.sample_sizes())?, self.library)
     }
 
     /// All entries one after the other, without filler.
@@ -353,7 +356,8 @@ impl RaggedBatch {
     /// Sets the filler of this batch.
     fn set_padded_to(&mut self, value_to_set: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = fill_of(value_to_set)?;
-        here(|| self.inner.set_padded_to(value))
+        let inner = &mut self.inner;
+        compute(value_to_set.py(), || inner.set_padded_to(value))
     }
 
     /// The samples repeated so often along one batch axis, or per batch axis.
@@ -475,7 +479,8 @@ impl RaggedBatch {
     /// Replaces the data: same batch axes, same size of the non-uniform one.
     fn set_tensor(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         let (data, library) = tensor_of(tensor)?;
-        here(|| self.inner.set_tensor(&data))?;
+        let inner = &mut self.inner;
+        compute(tensor.py(), || inner.set_tensor(&data))?;
         self.library = self.library.or(library);
         Ok(())
     }
@@ -497,7 +502,12 @@ impl RaggedBatch {
     }
 
     /// Writes entries; what is written to filler is gone.
-    fn __setitem__(&mut self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn __setitem__(
+        &mut self,
+        py: Python<'_>,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let index = index_in(index)?;
         let value = match is_number(value)? && !crate::tensor::is_tensor(value)? {
             true => {
@@ -511,7 +521,8 @@ impl RaggedBatch {
             }
             false => tensor_of(value)?.0,
         };
-        here(|| self.inner.set(&index, &value)).map_err(as_index_error)
+        let inner = &mut self.inner;
+        compute(py, || inner.set(&index, &value)).map_err(as_index_error)
     }
 
     /// The same batch of another type.
@@ -605,13 +616,13 @@ impl RaggedBatch {
 
     /// Entries one after the other, and where each sample ends (int32, from 0): `(values, cu_seqlens)`.
     fn to_packed<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let packed = here(|| self.inner.to_packed())?;
+        let packed = compute(py, || self.inner.to_packed())?;
         Ok((show(py, &packed.values, self.library)?, give(py, packed.cu_seqlens, self.library)?))
     }
 
     /// A `RaggedArray`: one list of entries per sample, without a copy.
-    fn to_ragged(&self) -> PyResult<RaggedArray> {
-        Ok(here(|| self.inner.to_ragged_array())?.into())
+    fn to_ragged(&self, py: Python<'_>) -> PyResult<RaggedArray> {
+        Ok(compute(py, || self.inner.to_ragged_array())?.into())
     }
 
     /// Whether shape, sizes, type and entries are the same; filler does not count.
@@ -642,7 +653,7 @@ impl RaggedBatch {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let sizes = show(py, here(|| self.inner.sample_sizes())?, Library::Numpy)?;
+        let sizes = show(py, compute(py, || self.inner.sample_sizes())?, Library::Numpy)?;
         let sizes = sizes.call_method0("tolist")?.repr()?;
         let shape: Vec<String> = self.inner.shape().iter().map(usize::to_string).collect();
         Ok(format!(

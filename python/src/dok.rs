@@ -92,7 +92,7 @@ fn coo_of(value: &Bound<'_, PyAny>) -> PyResult<Dok> {
             "a hybrid sparse tensor, with dense axes; make it wholly sparse first",
         ));
     }
-    here(|| Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))
+    compute(value.py(), || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))
 }
 
 /// The other side of an operator.
@@ -512,7 +512,8 @@ impl DokTensor {
     #[pyo3(signature = (*new_size))]
     fn resize(&mut self, new_size: &Bound<'_, PyTuple>) -> PyResult<()> {
         let sizes = sizes_of(new_size)?;
-        here(|| self.inner.resize(&sizes))
+        let inner = &mut self.inner;
+        compute(new_size.py(), || inner.resize(&sizes))
     }
 
     /// Sum along axes, or of everything (a tensor without axes).
@@ -577,7 +578,8 @@ impl DokTensor {
         eps: f64,
     ) -> PyResult<Bound<'py, Self>> {
         let dims = dims(dim)?.unwrap_or_else(|| vec![-1]);
-        here(|| slf.borrow().inner.view().normalize_in_place(p, &dims, eps))?;
+        let mut view = slf.try_borrow()?.inner.view();
+        compute(slf.py(), || view.normalize_in_place(p, &dims, eps))?;
         Ok(slf)
     }
 

@@ -172,7 +172,7 @@ impl HetTensor {
     #[new]
     fn new(data: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (nested, library) = nested_of(data, 0)?;
-        Ok(Self { inner: here(|| Het::from_nested(&nested))?, library })
+        Ok(Self { inner: compute(data.py(), || Het::from_nested(&nested))?, library })
     }
 
     /// From a `RaggedArray`, whose rows are dim 0 and whose missing values are holes, without a copy.
@@ -265,7 +265,7 @@ impl HetTensor {
 
     /// Nested lists of tensors; parts that do not vary are one tensor each.
     fn unbind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        nested_out(py, here(|| self.inner.unbind())?, self.library)
+        nested_out(py, compute(py, || self.inner.unbind())?, self.library)
     }
 
     /// Nested Python lists of the values.

@@ -15,6 +15,7 @@ mod loader;
 mod memory;
 mod nested;
 mod nrt;
+mod progress;
 mod run;
 mod sql;
 mod table;

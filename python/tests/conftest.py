@@ -3,13 +3,6 @@ from pathlib import Path
 
 import pytest
 
-import serrate
-
-
-@pytest.fixture(autouse=True)
-def _names(doctest_namespace):
-    doctest_namespace["serrate"] = serrate
-
 
 @pytest.fixture(scope="session")
 def repository() -> Path:

@@ -12,7 +12,7 @@ CALCULATED = ("sum", "norm", "normalize", "softmax", "log_softmax", "unary", "to
 
 def dok(library, given):
     known(given, "shape", "dtype", "indices", "values")
-    if "values" not in given:
+    if given.get("values") is None:
         return DokTensor(given["shape"], indices=library.tensor(given["indices"]))
     dtype = library.dtype(given["dtype"]) if given.get("dtype") else None
     return DokTensor(
