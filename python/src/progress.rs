@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use serrate::datafusion::physical_plan::ExecutionPlan;
+use serrate::datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
 /// When a statement is first told of.
 const FIRST: Duration = Duration::from_secs(1);
@@ -31,7 +32,7 @@ fn read_rows(plan: &Arc<dyn ExecutionPlan>) -> (usize, Option<usize>) {
     let children = plan.children();
     if children.is_empty() {
         let read = plan.metrics().and_then(|m| m.output_rows()).unwrap_or(0);
-        let known = plan.partition_statistics(None).ok();
+        let known = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok();
         return (read, known.and_then(|s| s.num_rows.get_value().copied()));
     }
     let all = children.into_iter().map(read_rows);

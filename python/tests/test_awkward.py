@@ -66,5 +66,7 @@ def test_records():
         to_awkward([1])
     with pytest.raises(TypeError):
         from_awkward([1])
-    with pytest.raises(serrate.Error):
-        from_awkward(ak.Array([1, "a"]))
+    for rows in ([1, "a"], [[1, [2]], []]):
+        with pytest.raises(serrate.WrongTypeError, match="one kind"):
+            from_awkward(ak.Array(rows))
+    assert from_awkward(ak.Array([[{"x": 1}], []])).to_list() == [[{"x": 1}], []]

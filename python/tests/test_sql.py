@@ -257,11 +257,12 @@ def test_errors_by_what_they_are(tmp_path):
     with pytest.raises(FileNotFoundError):
         serrate.sql(f"SELECT * FROM read_parquet('{tmp_path}/none.x')")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 is not all of it")
-    with pytest.raises(serrate.BadFileError):
+    with pytest.raises(ValueError):
         serrate.sql(f"SELECT * FROM '{tmp_path}/bad.parquet'").collect()
     (tmp_path / "bad.nrt").write_bytes(b"\xff" * 64)
-    with pytest.raises(ValueError):
-        serrate.sql(f"SELECT * FROM '{tmp_path}/bad.nrt'").collect()
+    for read in (lambda p: serrate.sql(f"SELECT * FROM '{p}'").collect(), serrate.RaggedTable.read):
+        with pytest.raises(serrate.BadFileError):
+            read(tmp_path / "bad.nrt")
     with pytest.raises(MemoryError):
         small = serrate.connect(memory_limit="100K")
         small.sql("SELECT x FROM range(1000000) AS t(x) ORDER BY x DESC").collect()

@@ -16,6 +16,7 @@ def batch():
     return RaggedBatch(np.array([[1, 2, 3], [4, 0, 0]]), sample_sizes=np.array([3, 1]))
 
 
+@pytest.mark.filterwarnings("ignore:Sparse")
 def test_het_results_are_of_the_library_of_the_leaves():
     torch = pytest.importorskip("torch")
     x = HetTensor([torch.tensor([1.0, 2.0]), torch.tensor([3.0])])

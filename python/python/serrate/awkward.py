@@ -5,10 +5,10 @@
 >>> to_awkward(serrate.RaggedArray([[[1, 2], [3]], []]))
 <Array [[[1, 2], [3]], []] type='2 * var * var * int64'>
 >>> from_awkward(ak.Array([[1.5], [], [2.5, 3.5]])).sum(axis=-1)
-RaggedArray([1.5, 0.0, 3.5], shape=(3,), dtype=float64)
+RaggedArray([1.5, 0.0, 6.0], shape=(3,), dtype=float64)
 
-Booleans are bits here and bytes there, and copied. Arrays with missing values, texts and lists of records go through
-Arrow, and need pyarrow.
+Booleans are bits here and bytes there, and copied. All but plain numbers on the way to awkward goes through Arrow, and
+needs pyarrow.
 """
 
 from __future__ import annotations
@@ -59,7 +59,15 @@ def from_awkward(array: Any) -> RaggedArray | RaggedTable:
     layout = ak.to_layout(array)
     if layout.is_record:
         return RaggedTable({name: from_awkward(array[name]) for name in array.fields})
-    return RaggedArray(_Arrow(ak.to_arrow(array, extensionarray=False)))
+    import pyarrow
+
+    made = ak.to_arrow(array, extensionarray=False)
+    kind = made.type
+    while hasattr(kind, "value_type"):
+        kind = kind.value_type
+    if pyarrow.types.is_union(kind):
+        raise WrongTypeError(f"an array of {array.type.content}; values of one kind are expected")
+    return RaggedArray(_Arrow(made))
 
 
 class _Arrow:
