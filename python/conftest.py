@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import pytest
 
 
@@ -7,3 +10,37 @@ def _names(doctest_namespace):
     import serrate
 
     doctest_namespace["serrate"] = serrate
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    return Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def in_child():
+    """Runs a function in a forked child; what it prints is what it gives."""
+
+    def run(function, timeout=60):
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(read)
+            try:
+                text = repr(function())
+            except BaseException as e:
+                text = f"raised {e!r}"
+            os.write(write, text.encode())
+            os._exit(0)
+        os.close(write)
+        import select
+
+        ready, _, _ = select.select([read], [], [], timeout)
+        if not ready:
+            os.kill(child, 9)
+        text = os.read(read, 1 << 16).decode() if ready else "hangs"
+        os.close(read)
+        os.waitpid(child, 0)
+        return text
+
+    return run

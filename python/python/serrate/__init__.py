@@ -10,6 +10,7 @@ a        6
 b        7
 """
 
+from . import awkward, batching_helpers, hettensor, sparse_dok
 from ._errors import (
     BadFileError,
     Error,
@@ -66,10 +67,14 @@ __all__ = [
     "TooLargeError",
     "TooWideError",
     "WrongTypeError",
+    "awkward",
+    "batching_helpers",
     "connect",
+    "hettensor",
     "is_ndim_list",
     "patch",
     "pprint_dense",
+    "sparse_dok",
     "sql",
     "to_nested",
     "to_torch",
