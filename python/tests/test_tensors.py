@@ -89,6 +89,13 @@ def test_batches_are_written_by_index():
         b[:, :2] = np.zeros((3, 3), dtype="int64")
 
 
+def test_of_two_entries_for_one_place_the_last_stays():
+    to = RaggedBatch(np.array([[1, 1, 0]]), sample_sizes=np.array([3]))
+    assert ops.batched_inverse_indexing_access(np.array([[5, 6, 7]]), to, 3, -1).tolist() == [[7, 6, -1]]
+    with pytest.raises(IndexError, match="sample"):
+        ops.batched_inverse_indexing_access(np.array([[5, 6, 7]]), to, 1)
+
+
 def test_batch_forms():
     b = batch()
     values, ends = b.to_packed()

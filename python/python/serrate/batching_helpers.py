@@ -8,7 +8,8 @@
 array([0.5, 2. ])
 
 Everything is computed in main memory, and gradients are not recorded. Filler is zero or as set, what is written to it
-is gone; indices out of range and duplicates among those written to are errors that say where.
+is gone. An index out of range is an error that says where, and of two entries that are written to one place the last one
+stays.
 """
 
 from ._serrate import (
