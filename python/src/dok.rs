@@ -478,7 +478,8 @@ impl DokTensor {
     /// A view with the axes in reverse.
     #[getter]
     fn T(&self, py: Python<'_>) -> PyResult<Self> {
-        let order: Vec<i64> = (0..self.inner.ndim()).rev().map(|a| a as i64).collect();
+        let order: Vec<i64> =
+            (0..self.inner.ndim()).rev().filter_map(|a| i64::try_from(a).ok()).collect();
         self.then(py, |t| t.permute(&order))
     }
 
