@@ -785,10 +785,7 @@ impl RaggedArray {
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
         let array = slf.get();
-        let nulls = array.inner.leaves().logical_null_count() > 0
-            || array.inner.axes().iter().any(|a| a.nulls().is_some())
-            || DType::from_arrow(array.inner.leaf_type()).is_none();
-        if nulls {
+        if array.has_nulls() || DType::from_arrow(array.inner.leaf_type()).is_none() {
             let args = PyTuple::new(py, [array.to_list(py)?.into_any(), array.dtype(py)?])?;
             return Ok((slf.get_type().into_any(), args));
         }
@@ -817,6 +814,13 @@ impl RaggedArray {
 
     fn __hash__(&self) -> PyResult<isize> {
         Err(PyTypeError::new_err("unhashable type: 'RaggedArray'"))
+    }
+
+    /// Whether a value or a list is missing.
+    #[getter]
+    fn has_nulls(&self) -> bool {
+        self.inner.leaves().logical_null_count() > 0
+            || self.inner.axes().iter().any(|a| a.nulls().is_some_and(|n| n.null_count() > 0))
     }
 
     /// The values and lists as a dict that `from_parts` reads.

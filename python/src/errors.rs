@@ -1,7 +1,8 @@
 //! Errors of the crate as Python exceptions, with the crate's texts.
 
-use std::io::ErrorKind;
+use std::error::Error as StdError;
 
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use serrate::Error;
 use serrate::arrow::error::ArrowError;
@@ -21,8 +22,7 @@ impl<T, E: Into<Error>> OrRaise<T> for Result<T, E> {
 
 /// The exception for an error.
 pub(crate) fn raised(e: &Error) -> PyErr {
-    let (class, text) = described(e);
-    exception(class, text)
+    exception(class_of(e), text_of(e))
 }
 
 /// An exception of `serrate._errors` by the name of its class.
@@ -46,88 +46,139 @@ pub(crate) fn wrong_type(text: impl Into<String>) -> PyErr {
     exception("WrongTypeError", text.into())
 }
 
-fn described(e: &Error) -> (&'static str, String) {
-    let class = match e {
-        Error::Io { source, .. } => of_kind(source.kind()),
-        Error::File { path, .. } if !path.exists() => "NotFoundError",
-        Error::Exists(_) => "ExistsError",
-        Error::TooLarge { .. } => "TooLargeError",
-        Error::OutOfRange { .. }
-        | Error::OutOfRangeIn { .. }
-        | Error::OutOfRangeAt { .. }
-        | Error::NoSuchEntry { .. } => "OutOfRangeError",
-        Error::NoSuchColumn { .. } => "NoSuchColumnError",
-        Error::Type { .. } => "WrongTypeError",
-        Error::Overflow(_) => "TooWideError",
-        Error::Arrow(e) => return of_arrow(e),
-        Error::DataFusion(e) => return of_datafusion(e),
-        _ => "InvalidError",
-    };
-    (class, e.to_string())
+/// A complaint about an index as numpy makes it: an `IndexError`, and a `ValueError` as well. Other errors
+/// stay what they are.
+pub(crate) fn as_index_error(e: PyErr) -> PyErr {
+    Python::attach(|py| {
+        let bad = e.is_instance_of::<PyValueError>(py) || e.is_instance_of::<PyTypeError>(py);
+        if bad { exception("InvalidIndexError", e.value(py).to_string()) } else { e }
+    })
 }
 
-fn of_kind(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::NotFound => "NotFoundError",
-        ErrorKind::AlreadyExists => "ExistsError",
-        ErrorKind::OutOfMemory => "TooLargeError",
-        _ => "FileError",
+/// The class of an error, whatever wraps it.
+fn class_of(e: &Error) -> &'static str {
+    if e.is_not_found() {
+        return "NotFoundError";
+    }
+    if e.is_exists() {
+        return "ExistsError";
+    }
+    if e.is_memory_limit() {
+        return "TooLargeError";
+    }
+    if e.is_out_of_range() {
+        return "OutOfRangeError";
+    }
+    match cause_of(e) {
+        Cause::Own(Error::NoSuchColumn { .. }) => "NoSuchColumnError",
+        Cause::Own(Error::NoSuchAxis { .. }) => "InvalidIndexError",
+        Cause::Own(Error::Type { .. }) => "WrongTypeError",
+        Cause::Own(Error::Overflow(_)) => "TooWideError",
+        Cause::Own(Error::Io { .. } | Error::Store { .. }) | Cause::System => "FileError",
+        _ if e.is_bad_file() => "BadFileError",
+        Cause::Own(_) | Cause::Statement => "InvalidError",
+        Cause::Unknown => "Error",
     }
 }
 
-fn of_arrow(e: &ArrowError) -> (&'static str, String) {
+/// What is below all wrappers.
+enum Cause<'a> {
+    Own(&'a Error),
+    /// The operating system.
+    System,
+    /// A statement, or values that it met.
+    Statement,
+    /// Something that says nothing about whose fault it is.
+    Unknown,
+}
+
+fn cause_of(e: &Error) -> Cause<'_> {
+    match e {
+        Error::Arrow(inner) => of_arrow(inner),
+        Error::DataFusion(inner) => of_datafusion(inner),
+        own => Cause::Own(own),
+    }
+}
+
+fn of_arrow(e: &ArrowError) -> Cause<'_> {
     match e {
         ArrowError::ExternalError(inner) => of_any(inner.as_ref()),
-        ArrowError::MemoryError(_) => ("TooLargeError", e.to_string()),
-        ArrowError::IoError(_, source) => (of_kind(source.kind()), e.to_string()),
-        _ => ("InvalidError", e.to_string()),
+        ArrowError::IoError(..) => Cause::System,
+        _ => Cause::Statement,
     }
 }
 
-fn of_any(e: &(dyn std::error::Error + Send + Sync + 'static)) -> (&'static str, String) {
+fn of_any<'a>(e: &'a (dyn StdError + Send + Sync + 'static)) -> Cause<'a> {
     if let Some(e) = e.downcast_ref::<Error>() {
-        return described(e);
+        return cause_of(e);
     }
     if let Some(e) = e.downcast_ref::<DataFusionError>() {
         return of_datafusion(e);
     }
-    if let Some(e) = e.downcast_ref::<ArrowError>() {
-        return of_arrow(e);
+    match e.downcast_ref::<ArrowError>() {
+        Some(e) => of_arrow(e),
+        None => Cause::Unknown,
     }
-    ("Error", e.to_string())
 }
 
-fn of_datafusion(e: &DataFusionError) -> (&'static str, String) {
-    let text = || e.strip_backtrace();
+fn of_datafusion(e: &DataFusionError) -> Cause<'_> {
     match e {
-        DataFusionError::Diagnostic(_, inner) => of_datafusion(inner),
-        // Names of optimizer rules; what else is said there is a sentence.
-        DataFusionError::Context(rule, inner) if !rule.contains(' ') => of_datafusion(inner),
-        DataFusionError::Context(said, inner) => {
-            let (class, text) = of_datafusion(inner);
-            (class, format!("{said}: {text}"))
+        DataFusionError::Diagnostic(_, inner) | DataFusionError::Context(_, inner) => {
+            of_datafusion(inner)
         }
         DataFusionError::Shared(inner) => of_datafusion(inner),
         DataFusionError::External(inner) => of_any(inner.as_ref()),
         DataFusionError::ArrowError(inner, _) => of_arrow(inner),
-        DataFusionError::ResourcesExhausted(_) => ("TooLargeError", text()),
-        DataFusionError::IoError(source) => (of_kind(source.kind()), text()),
-        DataFusionError::ObjectStore(_) if text().contains("not found") => {
-            ("NotFoundError", text())
-        }
-        DataFusionError::Plan(said) if said.contains("the file does not exist") => {
-            ("NotFoundError", text())
-        }
+        DataFusionError::IoError(_) => Cause::System,
         DataFusionError::SQL(..)
         | DataFusionError::Plan(_)
         | DataFusionError::SchemaError(..)
         | DataFusionError::NotImplemented(_)
-        | DataFusionError::Configuration(_) => ("InvalidError", text()),
-        DataFusionError::Execution(_) => ("InvalidError", text()),
-        DataFusionError::Collection(all) => match all.first() {
-            Some(first) => of_datafusion(first),
-            None => ("Error", text()),
-        },
-        _ => ("Error", text()),
+        | DataFusionError::Configuration(_)
+        | DataFusionError::Execution(_) => Cause::Statement,
+        DataFusionError::Collection(all) => all.first().map_or(Cause::Unknown, of_datafusion),
+        _ => Cause::Unknown,
+    }
+}
+
+/// The text of an error, without what only says which part of the planner met it.
+fn text_of(e: &Error) -> String {
+    match e {
+        Error::DataFusion(inner) => datafusion_text(inner),
+        Error::Arrow(inner) => arrow_text(inner),
+        own => own.to_string(),
+    }
+}
+
+fn arrow_text(e: &ArrowError) -> String {
+    match e {
+        ArrowError::ExternalError(inner) => any_text(inner.as_ref()),
+        other => other.to_string(),
+    }
+}
+
+fn any_text(e: &(dyn StdError + Send + Sync + 'static)) -> String {
+    if let Some(e) = e.downcast_ref::<Error>() {
+        return text_of(e);
+    }
+    if let Some(e) = e.downcast_ref::<DataFusionError>() {
+        return datafusion_text(e);
+    }
+    e.downcast_ref::<ArrowError>().map_or_else(|| e.to_string(), arrow_text)
+}
+
+fn datafusion_text(e: &DataFusionError) -> String {
+    match e {
+        DataFusionError::Diagnostic(_, inner) => datafusion_text(inner),
+        // Names of optimizer rules; what else is said there is a sentence.
+        DataFusionError::Context(rule, inner) if !rule.contains(' ') => datafusion_text(inner),
+        DataFusionError::Context(said, inner) => format!("{said}: {}", datafusion_text(inner)),
+        DataFusionError::Shared(inner) => datafusion_text(inner),
+        DataFusionError::External(inner) => any_text(inner.as_ref()),
+        DataFusionError::ArrowError(inner, _) => arrow_text(inner),
+        DataFusionError::Collection(all) => {
+            all.first().map_or_else(|| e.strip_backtrace(), datafusion_text)
+        }
+        other => other.strip_backtrace(),
     }
 }

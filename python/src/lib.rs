@@ -4,15 +4,22 @@
 //! crate is in `python/serrate/*.py` where it needs no speed.
 
 mod array;
+mod batch;
+mod batching;
 mod display;
+mod dok;
 mod errors;
+mod hashmap;
+mod het;
 mod loader;
 mod memory;
 mod nested;
 mod nrt;
+mod progress;
 mod run;
 mod sql;
 mod table;
+mod tensor;
 
 use pyo3::prelude::*;
 
@@ -22,6 +29,22 @@ mod _serrate {
 
     #[pymodule_export]
     use crate::array::RaggedArray;
+    #[pymodule_export]
+    use crate::batch::RaggedBatch;
+    #[pymodule_export]
+    use crate::batching::{
+        apply_mask_to_tensor, average_over_targets, batched_bool_indexing,
+        batched_bool_indexing_write, batched_index_mapping, batched_indexing_access,
+        batched_indexing_write, batched_inverse_indexing_access, combine_data,
+        get_compact_from_named_tuple, get_compact_lists, get_indices_from_mask,
+        get_mask_from_indices, squeeze_except_batch_and_sample, sum_over_targets,
+    };
+    #[pymodule_export]
+    use crate::dok::DokTensor;
+    #[pymodule_export]
+    use crate::hashmap::PyHashMap;
+    #[pymodule_export]
+    use crate::het::HetTensor;
     #[pymodule_export]
     use crate::loader::{BatchLoader, Batches};
     #[pymodule_export]

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use rayon::ThreadPool;
@@ -79,18 +79,26 @@ pub(crate) fn threads() -> PyResult<Threads> {
 }
 
 impl Threads {
-    /// Waits for a future; an error when a signal handler raises meanwhile.
-    fn wait<T: Send>(&self, future: impl Future<Output = T> + Send) -> PyResult<T> {
+    /// Waits for a future; an error when a signal handler raises meanwhile, or what looks on.
+    fn wait<T: Send>(
+        &self,
+        future: impl Future<Output = T> + Send,
+        watch: &mut impl FnMut(Python<'_>, Duration) -> PyResult<()>,
+    ) -> PyResult<T> {
         if let Some(pool) = &self.pool {
             // On another thread than the caller's, who may hold the interpreter: signals are not its.
             return Ok(pool.install(|| self.runtime.block_on(future)));
         }
+        let started = Instant::now();
         self.runtime.block_on(async {
             tokio::pin!(future);
             loop {
                 match tokio::time::timeout(TICK, &mut future).await {
                     Ok(done) => return Ok(done),
-                    Err(_) => Python::attach(|py| py.check_signals())?,
+                    Err(_) => Python::attach(|py| {
+                        py.check_signals()?;
+                        watch(py, started.elapsed())
+                    })?,
                 }
             }
         })
@@ -101,9 +109,18 @@ impl Threads {
         &self,
         future: impl Future<Output = T> + Send + 'static,
     ) -> PyResult<T> {
+        self.finish_watched(future, |_, _| Ok(()))
+    }
+
+    /// Does the same, and calls `watch` now and then with the time that has passed.
+    pub(crate) fn finish_watched<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+        mut watch: impl FnMut(Python<'_>, Duration) -> PyResult<()>,
+    ) -> PyResult<T> {
         let task = self.runtime.spawn(future);
         let abort = task.abort_handle();
-        match self.wait(task) {
+        match self.wait(task, &mut watch) {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(e)) if e.is_panic() => Err(panicked(e.into_panic().as_ref())),
             Ok(Err(e)) => Err(exception("Error", e.to_string())),
@@ -116,7 +133,7 @@ impl Threads {
 
     /// Waits for a future on this thread.
     pub(crate) fn next<T: Send>(&self, future: impl Future<Output = T> + Send) -> PyResult<T> {
-        self.wait(future)
+        self.wait(future, &mut |_, _| Ok(()))
     }
 
     /// Starts a task.

@@ -21,7 +21,9 @@ use serrate::datafusion::common::{ParamValues, ScalarValue, TableReference};
 use serrate::datafusion::datasource::MemTable;
 use serrate::datafusion::error::DataFusionError;
 use serrate::datafusion::execution::SendableRecordBatchStream;
+use serrate::datafusion::execution::object_store::ObjectStoreUrl;
 use serrate::datafusion::logical_expr::LogicalPlan;
+use serrate::datafusion::object_store::local::LocalFileSystem;
 use serrate::datafusion::physical_plan::{ExecutionPlanProperties, execute_stream};
 use serrate::datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use serrate::dense::DenseTensor;
@@ -32,6 +34,7 @@ use crate::array::RaggedArray;
 use crate::display;
 use crate::errors::{OrRaise, invalid, wrong_type};
 use crate::memory::{column_to_numpy, to_numpy};
+use crate::progress::{Progress, Running};
 use crate::run::{Threads, here, threads};
 use crate::table::RaggedTable;
 
@@ -44,6 +47,8 @@ pub(crate) struct Session {
     context: SessionContext,
     /// Held while tables of one statement have their names.
     names: Arc<Mutex<()>>,
+    /// Makes what shows how far a statement is.
+    progress: Option<Py<PyAny>>,
 }
 
 type Providers = Vec<(String, Arc<dyn TableProvider>)>;
@@ -51,8 +56,12 @@ type Providers = Vec<(String, Arc<dyn TableProvider>)>;
 #[pymethods]
 impl Session {
     #[new]
-    #[pyo3(signature = (settings=None, threads=None))]
-    fn new(settings: Option<HashMap<String, String>>, threads: Option<usize>) -> PyResult<Self> {
+    #[pyo3(signature = (settings=None, threads=None, progress=None))]
+    fn new(
+        settings: Option<HashMap<String, String>>,
+        threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
         let mut config = SessionConfig::new();
         if let Some(threads) = threads {
             if threads == 0 {
@@ -61,7 +70,7 @@ impl Session {
             config = config.with_target_partitions(threads);
         }
         let context = serrate::sql::session_with(config);
-        let session = Self { context, names: Arc::default() };
+        let session = Self { context, names: Arc::default(), progress };
         let mut settings: Vec<_> = settings.unwrap_or_default().into_iter().collect();
         settings.sort();
         for (name, value) in settings {
@@ -102,7 +111,11 @@ impl Session {
         }
         let (context, names) = (self.context.clone(), Arc::clone(&self.names));
         let threads = threads()?;
-        py.detach(|| {
+        let running = Running::default();
+        let start = || self.progress.as_ref().map(|p| p.clone_ref(py));
+        let mut shown = Progress::new(start(), running.clone());
+        let progress = start();
+        py.detach(move || {
             let planned = async move {
                 let mut frame = plan(&context, &names, &query, providers).await?;
                 if let Some(params) = params {
@@ -118,13 +131,15 @@ impl Session {
                 let done = OnceLock::new();
                 let mut schema: SchemaRef = Arc::new(frame.schema().as_arrow().clone());
                 if now {
-                    let (real, batches) = collect(frame.clone()).await?;
+                    let (real, batches) = collect(frame.clone(), running).await?;
                     schema = real;
                     let _ = done.set(batches);
                 }
-                Ok::<_, DataFusionError>(Result { frame, schema, done })
+                Ok::<_, DataFusionError>((frame, schema, done))
             };
-            threads.finish(planned)?.or_raise()
+            let watch = |py: Python<'_>, since| shown.tick(py, since);
+            let (frame, schema, done) = threads.finish_watched(planned, watch)?.or_raise()?;
+            Ok(Result { frame, schema, done, progress })
         })
     }
 
@@ -139,6 +154,24 @@ impl Session {
     /// Takes a name away; whether there was a table of it.
     fn deregister(&self, name: &str) -> PyResult<bool> {
         Ok(self.context.deregister_table(TableReference::bare(name)).or_raise()?.is_some())
+    }
+
+    /// Gives the files of a folder URLs that begin with `url`.
+    fn register_store(&self, url: &str, folder: std::path::PathBuf) -> PyResult<()> {
+        let parsed = ObjectStoreUrl::parse(url).map_err(|e| {
+            invalid(format!(
+                "{url:?} is no beginning of URLs, such as \"lake://cohort/\": {}",
+                e.strip_backtrace()
+            ))
+        })?;
+        if parsed.as_str().starts_with("file://") {
+            return Err(invalid("file:// is the file system itself; choose another name"));
+        }
+        let store = LocalFileSystem::new_with_prefix(&folder)
+            .map_err(|e| serrate::Error::Store { path: folder, source: e })
+            .or_raise()?;
+        self.context.register_object_store(parsed.as_ref(), Arc::new(store));
+        Ok(())
     }
 
     /// Names of the tables and views.
@@ -180,6 +213,7 @@ async fn plan(
 /// Runs a query. Its rows come in the order of their source where the plan keeps one.
 async fn stream_of(
     frame: DataFrame,
+    running: &Running,
 ) -> std::result::Result<SendableRecordBatchStream, DataFusionError> {
     let task = Arc::new(frame.task_ctx());
     let plan = frame.create_physical_plan().await?;
@@ -190,14 +224,16 @@ async fn stream_of(
         Ok(ordered) => ordered,
         Err(_) => plan,
     };
+    running.begin(&plan);
     execute_stream(plan, task)
 }
 
 async fn collect(
     frame: DataFrame,
+    running: Running,
 ) -> std::result::Result<(SchemaRef, Vec<RecordBatch>), DataFusionError> {
     use futures::TryStreamExt;
-    let stream = stream_of(frame).await?;
+    let stream = stream_of(frame, &running).await?;
     let schema = stream.schema();
     Ok((schema, stream.try_collect().await?))
 }
@@ -369,16 +405,30 @@ pub(crate) struct Result {
     schema: SchemaRef,
     /// All batches, once they were asked for together.
     done: OnceLock<Vec<RecordBatch>>,
+    /// Makes what shows how far the statement is.
+    progress: Option<Py<PyAny>>,
 }
 
 impl Result {
+    /// Runs a statement to its end.
+    fn run(&self, py: Python<'_>, frame: DataFrame) -> PyResult<Vec<RecordBatch>> {
+        let threads = threads()?;
+        let running = Running::default();
+        let start = self.progress.as_ref().map(|p| p.clone_ref(py));
+        let mut shown = Progress::new(start, running.clone());
+        py.detach(move || {
+            let watch = |py: Python<'_>, since| shown.tick(py, since);
+            let (_, batches) =
+                threads.finish_watched(collect(frame, running), watch)?.or_raise()?;
+            Ok(batches)
+        })
+    }
+
     fn batches(&self, py: Python<'_>) -> PyResult<&[RecordBatch]> {
         if let Some(done) = self.done.get() {
             return Ok(done);
         }
-        let threads = threads()?;
-        let frame = self.frame.clone();
-        let (_, batches) = py.detach(|| threads.finish(collect(frame))?.or_raise())?;
+        let batches = self.run(py, self.frame.clone())?;
         Ok(self.done.get_or_init(|| batches))
     }
 
@@ -387,21 +437,17 @@ impl Result {
         let batches = match self.done.get() {
             Some(done) => done.clone(),
             None => {
-                let threads = threads()?;
-                let frame = self.frame.clone();
-                let one_more = rows.saturating_add(1);
-                py.detach(|| {
-                    let first = async move {
-                        let explains = matches!(
-                            frame.logical_plan(),
-                            LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)
-                        );
-                        let frame =
-                            if explains { frame } else { frame.limit(0, Some(one_more))? };
-                        Ok::<_, DataFusionError>(collect(frame).await?.1)
-                    };
-                    threads.finish(first)?.or_raise()
-                })?
+                let explains = matches!(
+                    self.frame.logical_plan(),
+                    LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)
+                );
+                let frame = match explains {
+                    true => self.frame.clone(),
+                    false => {
+                        self.frame.clone().limit(0, Some(rows.saturating_add(1))).or_raise()?
+                    }
+                };
+                self.run(py, frame)?
             }
         };
         let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
@@ -454,7 +500,8 @@ impl Result {
                 let threads = threads()?;
                 let frame = self.frame.clone();
                 let starting = threads.clone();
-                let stream = py.detach(|| starting.finish(stream_of(frame))?.or_raise())?;
+                let started = async move { stream_of(frame, &Running::default()).await };
+                let stream = py.detach(|| starting.finish(started)?.or_raise())?;
                 Box::new(Reader::new(threads, stream))
             }
         };

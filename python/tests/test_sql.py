@@ -236,3 +236,37 @@ def test_import_is_quick():
     assert modules == "[]"
     # A build without optimisation is large: 100 ms is measured with that of a release.
     assert float(seconds) < 2.0
+
+
+def test_stores(tmp_path):
+    serrate.RaggedTable({"x": [1, 2], "y": [[1], [2, 3]]}).write(tmp_path / "a.parquet")
+    session = serrate.connect(stores={"lake://cohort/": tmp_path})
+    assert session.sql("SELECT sum(x) AS s FROM 'lake://cohort/a.parquet'").to_dict() == {"s": [3]}
+    session.sql("CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'lake://cohort/a.parquet'")
+    assert session.sql("SELECT y FROM t").to_dict() == {"y": [[1], [2, 3]]}
+    with pytest.raises(FileNotFoundError):
+        session.sql("SELECT * FROM 'lake://cohort/b.parquet'")
+    with pytest.raises(FileNotFoundError):
+        serrate.connect(stores={"lake://cohort/": tmp_path / "nothing"})
+    for url in ("cohort", "file:///x", ""):
+        with pytest.raises(ValueError):
+            serrate.connect(stores={url: tmp_path})
+
+
+def test_errors_by_what_they_are(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        serrate.sql(f"SELECT * FROM read_parquet('{tmp_path}/none.x')")
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 is not all of it")
+    with pytest.raises(ValueError):
+        serrate.sql(f"SELECT * FROM '{tmp_path}/bad.parquet'").collect()
+    (tmp_path / "bad.nrt").write_bytes(b"\xff" * 64)
+    for read in (lambda p: serrate.sql(f"SELECT * FROM '{p}'").collect(), serrate.RaggedTable.read):
+        with pytest.raises(serrate.BadFileError):
+            read(tmp_path / "bad.nrt")
+    with pytest.raises(MemoryError):
+        small = serrate.connect(memory_limit="100K")
+        small.sql("SELECT x FROM range(1000000) AS t(x) ORDER BY x DESC").collect()
+    with pytest.raises(ValueError):
+        serrate.sql("SELECT nothing FROM t", t={"x": [1]})
+    with pytest.raises(OverflowError):
+        serrate.RaggedArray([[2**62, 2**62]]).sum(axis=-1)

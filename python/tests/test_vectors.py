@@ -1,6 +1,7 @@
 """The conformance vectors of nested_ragged_tensors through the class."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from serrate import JointNestedRaggedTensorDict as J
 from serrate import is_ndim_list
 
-VECTORS = Path(__file__).resolve().parents[2] / "tests" / "vectors"
+VECTORS = Path(os.environ.get("SERRATE_VECTORS") or Path(__file__).resolve().parents[2] / "tests" / "vectors")
 
 
 def cases(*names):

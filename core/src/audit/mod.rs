@@ -18,6 +18,7 @@ pub use kinds::{KINDS, Kind};
 
 use std::collections::HashMap;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -144,7 +145,10 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     } else if root.join("data").is_dir() {
         meds::check_meds(root, &mut log)
     } else if !root.exists() {
-        return Err(Error::file(root, "the folder does not exist"));
+        return Err(Error::io(
+            root,
+            io::Error::new(io::ErrorKind::NotFound, "the folder does not exist"),
+        ));
     } else {
         return Err(Error::file(
             root,

@@ -10,11 +10,14 @@ a        6
 b        7
 """
 
+from . import awkward, batching_helpers, hettensor, sparse_dok
 from ._errors import (
+    BadFileError,
     Error,
     ExistsError,
     FileError,
     InvalidError,
+    InvalidIndexError,
     NoSuchColumnError,
     NotFoundError,
     OutOfRangeError,
@@ -22,11 +25,11 @@ from ._errors import (
     TooWideError,
     WrongTypeError,
 )
+from ._serrate import DokTensor, HashMap, HetTensor, RaggedBatch
 from ._sql import Result, Session, connect, sql
 from ._tables import RaggedArray, RaggedTable, to_nested, to_torch
 from .joint import JointNestedRaggedTensorDict, is_ndim_list, pprint_dense
 from .loader import Loader, MedsLoader
-
 
 
 def patch() -> int:
@@ -41,10 +44,15 @@ def patch() -> int:
 
 
 __all__ = [
+    "BadFileError",
+    "DokTensor",
     "Error",
     "ExistsError",
     "FileError",
+    "HashMap",
+    "HetTensor",
     "InvalidError",
+    "InvalidIndexError",
     "JointNestedRaggedTensorDict",
     "Loader",
     "MedsLoader",
@@ -52,16 +60,21 @@ __all__ = [
     "NotFoundError",
     "OutOfRangeError",
     "RaggedArray",
+    "RaggedBatch",
     "RaggedTable",
     "Result",
     "Session",
     "TooLargeError",
     "TooWideError",
     "WrongTypeError",
+    "awkward",
+    "batching_helpers",
     "connect",
+    "hettensor",
     "is_ndim_list",
     "patch",
     "pprint_dense",
+    "sparse_dok",
     "sql",
     "to_nested",
     "to_torch",

@@ -17,6 +17,14 @@ class OutOfRangeError(Error, IndexError):
     """An index outside its axis."""
 
 
+class InvalidIndexError(InvalidError, OutOfRangeError):
+    """An index or an axis that makes no sense: an IndexError and a ValueError, as numpy's AxisError."""
+
+
+class BadFileError(InvalidError):
+    """A file whose content is not of its format."""
+
+
 class NoSuchColumnError(Error, KeyError):
     """A column that a table does not have."""
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 from . import _serrate
+from ._progress import starter
 from ._torch import share
 
 _default: tuple[int, "Session"] | None = None
@@ -126,11 +127,15 @@ class Session:
         settings: Mapping[str, Any] | None = None,
         memory_limit: str | None = None,
         threads: int | None = None,
+        stores: Mapping[str, str | os.PathLike] | None = None,
+        progress: bool | Callable[[float, int, int | None], Any] | None = None,
     ):
         chosen = {name: _setting(value) for name, value in (settings or {}).items()}
         if memory_limit is not None:
             chosen["datafusion.runtime.memory_limit"] = str(memory_limit)
-        self._inner = _serrate.Session(chosen, threads)
+        self._inner = _serrate.Session(chosen, threads, starter(progress))
+        for url, folder in (stores or {}).items():
+            self.register_store(url, folder)
 
     def sql(
         self,
@@ -152,6 +157,14 @@ class Session:
         """Takes a name away; whether there was a table of it."""
         return self._inner.deregister(name)
 
+    def register_store(self, url: str, folder: str | os.PathLike) -> None:
+        """Gives the files of a folder URLs that begin with `url`.
+
+        >>> session = serrate.connect()
+        >>> session.register_store("lake://cohort/", "tests/data/tiny-meds")
+        """
+        self._inner.register_store(url, os.fspath(folder))
+
     def tables(self) -> list[str]:
         """Names of tables and views."""
         return self._inner.tables()
@@ -166,13 +179,20 @@ def connect(
     *,
     memory_limit: str | None = None,
     threads: int | None = None,
+    stores: Mapping[str, str | os.PathLike] | None = None,
+    progress: bool | Callable[[float, int, int | None], Any] | None = None,
 ) -> Session:
     """A session of its own.
 
     `settings` are those of SET, such as `{"serrate.nrt_nan": "nan"}`; `memory_limit` is as in `"2G"`,
-    `threads` the partitions that a query is run in.
+    `threads` the partitions that a query is run in. `stores` are folders by the URLs that their files are to
+    have: with `{"lake://cohort/": "/data/cohort"}`, `FROM 'lake://cohort/a.parquet'` reads `/data/cohort/a.parquet`.
+    Stores of S3 and the like are not built in.
+
+    A statement that takes longer than a second shows its progress in terminals and notebooks. `progress` is False
+    for never, or a function that is called with seconds, rows read, and rows in all (None if that is not known).
     """
-    return Session(settings, memory_limit, threads)
+    return Session(settings, memory_limit, threads, stores, progress)
 
 
 def default_session() -> Session:

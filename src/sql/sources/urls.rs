@@ -1,5 +1,6 @@
 //! `FROM 'file'`, `FROM 'folder'`, `FROM 'glob*'`.
 
+use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -131,12 +132,17 @@ pub(in crate::sql) fn shown_location(location: &Location) -> String {
     }
 }
 
+/// Returns the error for a file that is not there, which [`crate::Error::is_not_found`] knows.
+pub(in crate::sql) fn missing_file(path: &str) -> DataFusionError {
+    let why = "the file does not exist, or no file matches the pattern";
+    crate::Error::io(path, io::Error::new(io::ErrorKind::NotFound, why)).into()
+}
+
 fn explain_error(url: &str, e: DataFusionError) -> DataFusionError {
-    let inner = match &e {
-        DataFusionError::Internal(m) if m.starts_with("No files") => {
-            "the file does not exist, or no file matches the pattern".into()
+    match &e {
+        DataFusionError::Internal(m) | DataFusionError::Plan(m) if m.starts_with("No files") => {
+            missing_file(url)
         }
-        other => other.strip_backtrace(),
-    };
-    DataFusionError::Plan(format!("cannot read '{url}': {inner}"))
+        other => DataFusionError::Plan(format!("cannot read '{url}': {}", other.strip_backtrace())),
+    }
 }

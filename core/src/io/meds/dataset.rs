@@ -1,6 +1,7 @@
 //! [`MedsDataset`]: a folder of shards with metadata.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -79,7 +80,10 @@ impl MedsDataset {
         let root = root.as_ref().to_path_buf();
         let data = root.join("data");
         if !root.exists() {
-            return Err(Error::file(root, "the folder does not exist"));
+            return Err(Error::io(
+                root,
+                io::Error::new(io::ErrorKind::NotFound, "the folder does not exist"),
+            ));
         }
         if !data.is_dir() {
             return Err(Error::file(

@@ -18,6 +18,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use super::text;
 use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::listing::FilesTable;
+use crate::sql::sources::urls::missing_file;
 
 pub(super) const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
@@ -200,14 +201,11 @@ pub(crate) async fn files(
     let folders = urls.iter().any(|u| u.is_collection() && u.get_glob().is_none());
     let extension = if folders { format!(".{ending}") } else { String::new() };
     let listing = ListingOptions::new(format).with_file_extension(extension);
-    let explain = |e: DataFusionError| {
-        let inner = match &e {
-            DataFusionError::Internal(m) if m.starts_with("No files") => {
-                "the file does not exist, or no file matches the pattern".into()
-            }
-            other => other.strip_backtrace(),
-        };
-        DataFusionError::Plan(format!("{name}: {inner}"))
+    let explain = |e: DataFusionError| match &e {
+        DataFusionError::Internal(m) | DataFusionError::Plan(m) if m.starts_with("No files") => {
+            missing_file(&call.paths.join(", "))
+        }
+        other => DataFusionError::Plan(format!("{name}: {}", other.strip_backtrace())),
     };
     let config = ListingTableConfig::new_with_multi_paths(urls)
         .with_listing_options(listing)
@@ -218,7 +216,7 @@ pub(crate) async fn files(
         .await
         .map_err(explain)?;
     if config.file_schema.as_ref().is_some_and(|s| s.fields().is_empty()) {
-        return plan_err!("{name}: the file does not exist, or no file matches the pattern");
+        return Err(missing_file(&call.paths.join(", ")));
     }
     Ok(Some(Arc::new(FilesTable::new(Arc::new(ListingTable::try_new(config)?)))))
 }

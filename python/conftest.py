@@ -3,17 +3,18 @@ from pathlib import Path
 
 import pytest
 
-import serrate
-
 
 @pytest.fixture(autouse=True)
 def _names(doctest_namespace):
+    """Examples of docstrings know the package."""
+    import serrate
+
     doctest_namespace["serrate"] = serrate
 
 
 @pytest.fixture(scope="session")
 def repository() -> Path:
-    return Path(__file__).resolve().parents[2]
+    return Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture

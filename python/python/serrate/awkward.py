@@ -1,0 +1,83 @@
+"""Arrays and tables as arrays of awkward (version 2), and back, without a copy of their values.
+
+>>> import awkward as ak
+>>> from serrate.awkward import from_awkward, to_awkward
+>>> to_awkward(serrate.RaggedArray([[[1, 2], [3]], []]))
+<Array [[[1, 2], [3]], []] type='2 * var * var * int64'>
+>>> from_awkward(ak.Array([[1.5], [], [2.5, 3.5]])).sum(axis=-1)
+RaggedArray([1.5, 0.0, 6.0], shape=(3,), dtype=float64)
+
+Booleans are bits here and bytes there, and copied. All but plain numbers on the way to awkward goes through Arrow, and
+needs pyarrow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+from ._errors import WrongTypeError
+from ._serrate import RaggedArray, RaggedTable
+
+
+def to_awkward(data: RaggedArray | RaggedTable) -> Any:
+    """An `awkward.Array` over the memory of an array; of a table, with a field for each column.
+
+    >>> table = serrate.RaggedTable({"age": [71, 38], "code": [[1, 2], [3]]})
+    >>> to_awkward(table).fields
+    ['age', 'code']
+    """
+    import awkward as ak
+
+    if isinstance(data, RaggedTable):
+        columns = {name: to_awkward(data[name]) for name in data.columns}
+        return ak.zip(columns, depth_limit=1)
+    if not isinstance(data, RaggedArray):
+        raise WrongTypeError(f"a {type(data).__name__}; a RaggedArray or a RaggedTable is expected")
+    leaves = None if data.has_nulls else data.leaves
+    if leaves is None or leaves.dtype.kind == "O":
+        import pyarrow
+
+        return ak.from_arrow(pyarrow.array(data))
+    content = ak.contents.NumpyArray(leaves)
+    for offsets in reversed(data.offsets):
+        content = ak.contents.ListOffsetArray(ak.index.Index64(offsets), content)
+    return ak.Array(content)
+
+
+def from_awkward(array: Any) -> RaggedArray | RaggedTable:
+    """A `RaggedArray` over the memory of an `awkward.Array`; of records, a `RaggedTable` with their fields.
+
+    >>> import awkward as ak
+    >>> from_awkward(ak.Array([{"x": 1, "y": [1, 2]}, {"x": 3, "y": []}])).to_dict()
+    {'x': [1, 3], 'y': [[1, 2], []]}
+    """
+    import awkward as ak
+
+    if not isinstance(array, ak.Array):
+        raise WrongTypeError(f"a {type(array).__name__}; an awkward.Array is expected")
+    layout = ak.to_layout(array)
+    if layout.is_record:
+        return RaggedTable({name: from_awkward(array[name]) for name in array.fields})
+    import pyarrow
+
+    made = ak.to_arrow(array, extensionarray=False)
+    kind = made.type
+    while hasattr(kind, "value_type"):
+        kind = kind.value_type
+    if pyarrow.types.is_union(kind):
+        raise WrongTypeError(f"an array of {array.type.content}; values of one kind are expected")
+    return RaggedArray(_Arrow(made))
+
+
+class _Arrow:
+    """An array of pyarrow as one that is only Arrow."""
+
+    def __init__(self, array: Any):
+        self._array = array
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+        return self._array.__arrow_c_array__(requested_schema)
+
+
+__all__ = ["from_awkward", "to_awkward"]

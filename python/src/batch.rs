@@ -1,0 +1,681 @@
+//! `RaggedBatch`.
+
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use serrate::batching::{RaggedBatch as Batch, Repeats, Samples};
+use serrate::dense::{DType, DenseOptions, DenseTensor};
+
+use crate::array::RaggedArray;
+use crate::errors::{OrRaise, as_index_error, invalid, wrong_type};
+use crate::run::{compute, here};
+use crate::tensor::{
+    Library, axes_of, axis_of, check_device, dtype_of, fill_of, give, index_in, is_number, show,
+    tensor_of,
+};
+
+/// Samples of different sizes as one batch: a padded tensor, its mask, and the sizes.
+///
+/// The tensor has batch axes first. One of the axes after them, `non_uniform_dim`, has another size in each
+/// sample. Only entries are kept; filler, which is what the tensor has behind the entries of a sample, is zero,
+/// or what `with_padded_set_to` says. `mask` (batch axes, then the largest size) or `sample_sizes` (batch axes)
+/// say how much of the tensor is data; one is enough.
+///
+/// `tensor`, `mask` and `sample_sizes` are tensors of torch if one of the arguments was, else arrays of numpy:
+/// read only, and copies in torch. To write, index the batch. Gradients are not recorded.
+///
+/// >>> import numpy as np
+/// >>> batch = serrate.RaggedBatch(np.array([[1, 2, 3], [4, 0, 0]]), sample_sizes=np.array([3, 1]))
+/// >>> batch.mask
+/// array([[ True,  True,  True],
+///        [ True, False, False]])
+/// >>> batch.with_padded_set_to(-1).tensor
+/// array([[ 1,  2,  3],
+///        [ 4, -1, -1]])
+/// >>> batch.split()
+/// [array([1, 2, 3]), array([4])]
+#[pyclass(module = "serrate")]
+#[derive(Clone)]
+pub(crate) struct RaggedBatch {
+    pub(crate) inner: Batch,
+    pub(crate) library: Library,
+}
+
+/// An optional tensor.
+fn maybe(value: Option<&Bound<'_, PyAny>>) -> PyResult<(Option<DenseTensor>, Library)> {
+    match value {
+        None => Ok((None, Library::Numpy)),
+        Some(value) => tensor_of(value).map(|(tensor, library)| (Some(tensor), library)),
+    }
+}
+
+fn samples_out<'py>(
+    py: Python<'py>,
+    samples: Samples,
+    library: Library,
+) -> PyResult<Bound<'py, PyAny>> {
+    match samples {
+        Samples::Tensor(tensor) => give(py, tensor, library),
+        Samples::List(list) => {
+            let list = list.into_iter().map(|s| samples_out(py, s, library));
+            Ok(PyList::new(py, list.collect::<PyResult<Vec<_>>>()?)?.into_any())
+        }
+    }
+}
+
+impl RaggedBatch {
+    pub(crate) fn of(inner: Batch, library: Library) -> Self {
+        Self { inner, library }
+    }
+
+    fn like(&self, inner: Batch) -> Self {
+        Self { inner, library: self.library }
+    }
+
+    /// A batch made of this one.
+    fn then(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Batch) -> serrate::Result<Batch> + Send,
+    ) -> PyResult<Self> {
+        Ok(self.like(compute(py, || f(&self.inner))?))
+    }
+
+    fn cast(&self, py: Python<'_>, dtype: DType) -> PyResult<Self> {
+        self.then(py, |batch| batch.to_dtype(dtype))
+    }
+}
+
+fn constructed(
+    tensor: &Bound<'_, PyAny>,
+    mask: Option<&Bound<'_, PyAny>>,
+    sample_sizes: Option<&Bound<'_, PyAny>>,
+    non_uniform_dim: Option<i64>,
+    make: impl FnOnce(
+        &DenseTensor,
+        Option<&DenseTensor>,
+        Option<&DenseTensor>,
+        Option<usize>,
+    ) -> serrate::Result<Batch>
+    + Send,
+) -> PyResult<RaggedBatch> {
+    let (data, library) = tensor_of(tensor)?;
+    let ((mask, a), (sizes, b)) = (maybe(mask)?, maybe(sample_sizes)?);
+    let dim = non_uniform_dim.map(axis_of).transpose()?;
+    let inner = compute(tensor.py(), || make(&data, mask.as_ref(), sizes.as_ref(), dim))?;
+    Ok(RaggedBatch::of(inner, library.or(a).or(b)))
+}
+
+#[pymethods]
+#[allow(non_snake_case, reason = "the names that users of batching_helpers know")]
+impl RaggedBatch {
+    #[new]
+    #[pyo3(signature = (tensor, mask=None, sample_sizes=None, non_uniform_dim=None))]
+    fn new(
+        tensor: &Bound<'_, PyAny>,
+        mask: Option<&Bound<'_, PyAny>>,
+        sample_sizes: Option<&Bound<'_, PyAny>>,
+        non_uniform_dim: Option<i64>,
+    ) -> PyResult<Self> {
+        constructed(tensor, mask, sample_sizes, non_uniform_dim, Batch::try_new)
+    }
+
+    /// From a tensor that may be wider than its largest sample, to which it is cut.
+    ///
+    /// >>> import numpy as np
+    /// >>> serrate.RaggedBatch.FromOversizeTensor(np.zeros((2, 9)), sample_sizes=np.array([1, 2])).shape
+    /// (2, 2)
+    #[staticmethod]
+    #[pyo3(signature = (tensor, mask=None, sample_sizes=None, non_uniform_dim=None))]
+    fn FromOversizeTensor(
+        tensor: &Bound<'_, PyAny>,
+        mask: Option<&Bound<'_, PyAny>>,
+        sample_sizes: Option<&Bound<'_, PyAny>>,
+        non_uniform_dim: Option<i64>,
+    ) -> PyResult<Self> {
+        constructed(tensor, mask, sample_sizes, non_uniform_dim, Batch::from_oversize_tensor)
+    }
+
+    /// A batch without entries, float32: of torch if a device is named ("cpu"), else of numpy.
+    ///
+    /// >>> serrate.RaggedBatch.Empty(3, 2, batch_shape=4).shape
+    /// (4, 0, 0)
+    #[staticmethod]
+    #[pyo3(signature = (num_dims, non_uniform_dim, device=None, num_batch_dims=None, batch_shape=None))]
+    fn Empty(
+        num_dims: i64,
+        non_uniform_dim: i64,
+        device: Option<&Bound<'_, PyAny>>,
+        num_batch_dims: Option<i64>,
+        batch_shape: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let library = if check_device(device)? { Library::Torch } else { Library::Numpy };
+        let batch_dims = num_batch_dims.map(axis_of).transpose()?;
+        let shape = match batch_shape {
+            None => None,
+            Some(shape) => {
+                let sizes = axes_of(shape)?.into_iter().map(axis_of);
+                Some(sizes.collect::<PyResult<Vec<_>>>()?)
+            }
+        };
+        let (dims, dim) = (axis_of(num_dims)?, axis_of(non_uniform_dim)?);
+        let inner = here(|| Batch::empty(dims, dim, batch_dims, shape.as_deref()))?;
+        Ok(Self::of(inner, library))
+    }
+
+    /// A batch whose samples are all as large as the tensor.
+    #[staticmethod]
+    #[pyo3(signature = (full_tensor, non_uniform_dim=1, num_batch_dims=1))]
+    fn FromFullTensor(
+        full_tensor: &Bound<'_, PyAny>,
+        non_uniform_dim: i64,
+        num_batch_dims: i64,
+    ) -> PyResult<Self> {
+        let (data, library) = tensor_of(full_tensor)?;
+        let (dim, batch_dims) = (axis_of(non_uniform_dim)?, axis_of(num_batch_dims)?);
+        let inner = compute(full_tensor.py(), || Batch::from_full_tensor(&data, dim, batch_dims))?;
+        Ok(Self::of(inner, library))
+    }
+
+    /// From a `RaggedArray` of one axis of lists (and axes of one size below it), without a copy.
+    ///
+    /// >>> serrate.RaggedBatch.from_ragged(serrate.RaggedArray([[1, 2], [3]])).tensor
+    /// array([[1, 2],
+    ///        [3, 0]])
+    #[staticmethod]
+    fn from_ragged(py: Python<'_>, array: &RaggedArray) -> PyResult<Self> {
+        Ok(Self::of(compute(py, || Batch::from_ragged_array(array.inner()))?, Library::Numpy))
+    }
+
+    /// From entries one after the other, and where each sample ends among them, from 0.
+    #[staticmethod]
+    fn from_packed(values: &Bound<'_, PyAny>, cu_seqlens: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let ((values, a), (ends, b)) = (tensor_of(values)?, tensor_of(cu_seqlens)?);
+        let inner = compute(cu_seqlens.py(), || Batch::from_packed(values, &ends))?;
+        Ok(Self::of(inner, a.or(b)))
+    }
+
+    /// The padded tensor.
+    #[getter]
+    fn tensor<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.library {
+            Library::Numpy => {
+                compute(py, || self.inner.tensor().map(drop))?;
+                show(py, self.inner.tensor().or_raise()?, self.library)
+            }
+            Library::Torch => {
+                let options = DenseOptions::default();
+                give(py, compute(py, || self.inner.padded(&options))?, self.library)
+            }
+        }
+    }
+
+    /// Where the tensor has entries: booleans of the batch axes and the non-uniform one.
+    #[getter]
+    fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        show(py, compute(py, || self.inner.mask())?, self.library)
+    }
+
+    /// The size of each sample.
+    #[getter]
+    fn sample_sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        show(py, compute(py, || self.inner.sample_sizes())?, self.library)
+    }
+
+    /// All entries one after the other, without filler.
+    #[getter]
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        show(py, self.inner.values(), self.library)
+    }
+
+    #[getter]
+    fn non_uniform_dim(&self) -> usize {
+        self.inner.non_uniform_dim()
+    }
+
+    #[getter]
+    fn num_batch_dims(&self) -> usize {
+        self.inner.num_batch_dims()
+    }
+
+    #[getter]
+    fn batch_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.library.shape(py, self.inner.batch_shape().iter().copied())
+    }
+
+    #[getter]
+    fn total_num_samples_in_batch(&self) -> usize {
+        self.inner.total_num_samples_in_batch()
+    }
+
+    #[getter]
+    fn total_num_entries(&self) -> usize {
+        self.inner.total_num_entries()
+    }
+
+    /// Size of the non-uniform axis of the tensor.
+    #[getter]
+    fn max_sample_size(&self) -> usize {
+        self.inner.max_sample_size()
+    }
+
+    #[getter]
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.library.device(py)
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.library.shape(py, self.inner.shape())
+    }
+
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.library.dtype(py, self.inner.dtype())
+    }
+
+    /// False: gradients are not recorded.
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        false
+    }
+
+    /// False: gradients are not recorded.
+    #[getter]
+    fn retains_grad(&self) -> bool {
+        false
+    }
+
+    /// The shape of the tensor, or one size of it.
+    #[pyo3(signature = (dim=None))]
+    fn size<'py>(&self, py: Python<'py>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        match dim {
+            None => self.shape(py),
+            Some(dim) => here(|| self.inner.size(dim))?.into_bound_py_any(py),
+        }
+    }
+
+    /// Number of axes of the tensor.
+    fn dim(&self) -> usize {
+        self.inner.dim()
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.batch_shape().first().copied().unwrap_or(0)
+    }
+
+    /// The batch with a copy of its data.
+    fn as_self_with_cloned_data(&self, py: Python<'_>) -> PyResult<Self> {
+        self.then(py, Batch::as_self_with_cloned_data)
+    }
+
+    /// Other data of the same sample sizes.
+    #[pyo3(signature = (tensor, non_uniform_dim=None, device=None))]
+    fn create_with_sample_sizes_like_self(
+        &self,
+        py: Python<'_>,
+        tensor: &Bound<'_, PyAny>,
+        non_uniform_dim: Option<i64>,
+        device: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        check_device(device)?;
+        let (data, library) = tensor_of(tensor)?;
+        let out = self
+            .then(py, |batch| batch.create_with_sample_sizes_like_self(&data, non_uniform_dim))?;
+        Ok(Self { library: self.library.or(library), ..out })
+    }
+
+    /// The batch with its non-uniform axis swapped with the axis `dim`.
+    fn get_non_uniform_dimension_transposed_to(&self, py: Python<'_>, dim: i64) -> PyResult<Self> {
+        let dim = axis_of(dim)?;
+        self.then(py, |batch| batch.get_non_uniform_dimension_transposed_to(dim))
+    }
+
+    /// 1 where the tensor has data and 0 where it has filler, of the shape of the tensor.
+    #[pyo3(signature = (dtype=None))]
+    fn get_existence_weights<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let dtype = dtype.map(|d| dtype_of(d).map(|(d, _)| d)).transpose()?.unwrap_or(DType::F32);
+        give(py, compute(py, || self.inner.get_existence_weights(dtype))?, self.library)
+    }
+
+    /// The batch with this value as filler.
+    fn with_padded_set_to(
+        &self,
+        py: Python<'_>,
+        value_to_set: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let value = fill_of(value_to_set)?;
+        self.then(py, |batch| batch.with_padded_set_to(value))
+    }
+
+    /// Sets the filler of this batch.
+    fn set_padded_to(&mut self, value_to_set: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = fill_of(value_to_set)?;
+        let inner = &mut self.inner;
+        compute(value_to_set.py(), || inner.set_padded_to(value))
+    }
+
+    /// The samples repeated so often along one batch axis, or per batch axis.
+    #[pyo3(signature = (num_repeats, batch_dim=None))]
+    fn repeat_samples(
+        &self,
+        py: Python<'_>,
+        num_repeats: &Bound<'_, PyAny>,
+        batch_dim: Option<i64>,
+    ) -> PyResult<Self> {
+        let dim = batch_dim.map(axis_of).transpose()?;
+        let repeats = match num_repeats.extract::<i64>() {
+            Ok(one) => Repeats::One(axis_of(one)?),
+            Err(_) => {
+                let each = axes_of(num_repeats)?.into_iter().map(axis_of);
+                Repeats::Each(each.collect::<PyResult<_>>()?)
+            }
+        };
+        self.then(py, |batch| batch.repeat_samples(repeats, dim))
+    }
+
+    /// A batch axis of size 1 more.
+    fn unsqueeze_batch_dim(&self, py: Python<'_>, dim: i64) -> PyResult<Self> {
+        let dim = axis_of(dim)?;
+        self.then(py, |batch| batch.unsqueeze_batch_dim(dim))
+    }
+
+    /// A batch axis of size 1 less.
+    fn squeeze_batch_dim(&self, py: Python<'_>, batch_dim: i64) -> PyResult<Self> {
+        let dim = axis_of(batch_dim)?;
+        self.then(py, |batch| batch.squeeze_batch_dim(dim))
+    }
+
+    /// The same samples in other batch axes; one size may be -1.
+    fn reshape_batch_dims(
+        &self,
+        py: Python<'_>,
+        new_batch_shape: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let shape = axes_of(new_batch_shape)?;
+        self.then(py, |batch| batch.reshape_batch_dims(&shape))
+    }
+
+    /// The same samples in one batch axis.
+    fn flatten_batch_dims(&self, py: Python<'_>) -> PyResult<Self> {
+        self.then(py, Batch::flatten_batch_dims)
+    }
+
+    /// The samples repeated until the batch axes have this shape.
+    fn broadcast_batch_dims_to_shape(
+        &self,
+        py: Python<'_>,
+        new_batch_shape: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let shape = axes_of(new_batch_shape)?.into_iter().map(axis_of);
+        let shape = shape.collect::<PyResult<Vec<_>>>()?;
+        self.then(py, |batch| batch.broadcast_batch_dims_to_shape(&shape))
+    }
+
+    /// Batches with the batch axes of all, broadcast.
+    #[staticmethod]
+    fn broadcast_batch_dims(py: Python<'_>, data: Vec<Bound<'_, Self>>) -> PyResult<Vec<Self>> {
+        let (mut all, mut libraries) = (Vec::new(), Vec::new());
+        for batch in &data {
+            let batch = batch.try_borrow()?;
+            all.push(batch.inner.clone());
+            libraries.push(batch.library);
+        }
+        let out = compute(py, || Batch::broadcast_batch_dims(&all))?;
+        Ok(out.into_iter().zip(libraries).map(|(batch, of)| Self::of(batch, of)).collect())
+    }
+
+    /// A data axis of size 1 more.
+    fn unsqueeze_data_dim(&self, py: Python<'_>, dim: i64) -> PyResult<Self> {
+        self.then(py, |batch| batch.unsqueeze_data_dim(dim))
+    }
+
+    /// What a function makes of `(tensor)`, `(tensor, mask)` or `(tensor, mask, sample_sizes)`, as many as it
+    /// takes: one tensor or several, each of which becomes a batch.
+    ///
+    /// >>> import numpy as np
+    /// >>> batch = serrate.RaggedBatch(np.array([[1, 2], [4, 0]]), sample_sizes=np.array([2, 1]))
+    /// >>> batch.apply(lambda t, mask: np.where(mask, t * 10, -1)).split()
+    /// [array([10, 20]), array([40])]
+    fn apply<'py>(
+        &self,
+        py: Python<'py>,
+        proc_step: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let count = match proc_step.getattr("__code__") {
+            Ok(code) => {
+                let bound = proc_step.hasattr("__self__")?;
+                let all: usize = code.getattr("co_argcount")?.extract()?;
+                all.saturating_sub(usize::from(bound))
+            }
+            // A builtin, such as torch.abs.
+            Err(_) => 1,
+        };
+        let out = match count {
+            0 | 1 => proc_step.call1((self.tensor(py)?,)),
+            2 => proc_step.call1((self.tensor(py)?, self.mask(py)?)),
+            3 => proc_step.call1((self.tensor(py)?, self.mask(py)?, self.sample_sizes(py)?)),
+            n => Err(invalid(format!(
+                "the function takes {n} arguments; it is given tensor, mask and sample_sizes, three at most"
+            ))),
+        }?;
+        let one = |tensor: &Bound<'py, PyAny>| {
+            self.create_with_sample_sizes_like_self(py, tensor, None, None)?.into_bound_py_any(py)
+        };
+        match out.cast::<PyTuple>() {
+            Ok(several) => {
+                let each = several.iter().map(|tensor| one(&tensor));
+                Ok(PyTuple::new(py, each.collect::<PyResult<Vec<_>>>()?)?.into_any())
+            }
+            Err(_) => one(&out),
+        }
+    }
+
+    /// Replaces the data: same batch axes, same size of the non-uniform one.
+    fn set_tensor(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (data, library) = tensor_of(tensor)?;
+        let inner = &mut self.inner;
+        compute(tensor.py(), || inner.set_tensor(&data))?;
+        self.library = self.library.or(library);
+        Ok(())
+    }
+
+    /// The samples without filler, in a list per batch axis.
+    fn split<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        samples_out(py, compute(py, || self.inner.split())?, self.library)
+    }
+
+    /// What the padded tensor has at an index.
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let index = index_in(index)?;
+        let out = compute(py, || self.inner.get(&index)).map_err(as_index_error)?;
+        give(py, out, self.library)
+    }
+
+    /// Writes entries; what is written to filler is gone.
+    fn __setitem__(
+        &mut self,
+        py: Python<'_>,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let index = index_in(index)?;
+        let value = match is_number(value)? && !crate::tensor::is_tensor(value)? {
+            true => {
+                let fill = fill_of(value)?;
+                let dtype = self.inner.dtype();
+                let dtype = match fill {
+                    serrate::dense::Fill::Float(_) if !dtype.is_float() => DType::F64,
+                    _ => dtype,
+                };
+                fill.to_tensor(dtype).or_raise()?.reshape([]).or_raise()?
+            }
+            false => tensor_of(value)?.0,
+        };
+        let inner = &mut self.inner;
+        compute(py, || inner.set(&index, &value)).map_err(as_index_error)
+    }
+
+    /// The same batch of another type.
+    fn to_dtype(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.cast(py, dtype_of(dtype)?.0)
+    }
+
+    /// The batch itself: tensors are in main memory, and other devices are refused.
+    fn to_device(&self, device: &Bound<'_, PyAny>) -> PyResult<Self> {
+        check_device(Some(device))?;
+        Ok(self.clone())
+    }
+
+    /// The batch of another type, or on the device "cpu".
+    #[pyo3(signature = (*args, dtype=None, device=None, non_blocking=false, copy=false))]
+    fn to(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        device: Option<&Bound<'_, PyAny>>,
+        non_blocking: bool,
+        copy: bool,
+    ) -> PyResult<Self> {
+        let _ = (non_blocking, copy);
+        check_device(device)?;
+        let mut out = self.clone();
+        let mut dtypes: Vec<Bound<'_, PyAny>> = dtype.into_iter().cloned().collect();
+        for arg in args.iter() {
+            let is_device = crate::tensor::is_torch(&arg, "device")?
+                || arg.extract::<String>().is_ok_and(|s| s.parse::<DType>().is_err());
+            match is_device {
+                true => drop(check_device(Some(&arg))?),
+                false => dtypes.push(arg),
+            }
+        }
+        for dtype in dtypes {
+            out = out.cast(py, dtype_of(&dtype)?.0)?;
+        }
+        Ok(out)
+    }
+
+    /// The batch itself, in main memory as always.
+    fn cpu(&self) -> Self {
+        self.clone()
+    }
+
+    /// The batch itself: no gradients are recorded.
+    fn detach(&self) -> Self {
+        self.clone()
+    }
+
+    fn int(&self, py: Python<'_>) -> PyResult<Self> {
+        self.cast(py, DType::I32)
+    }
+
+    fn long(&self, py: Python<'_>) -> PyResult<Self> {
+        self.cast(py, DType::I64)
+    }
+
+    fn bool(&self, py: Python<'_>) -> PyResult<Self> {
+        self.cast(py, DType::Bool)
+    }
+
+    fn half(&self, py: Python<'_>) -> PyResult<Self> {
+        self.cast(py, DType::F16)
+    }
+
+    /// bfloat16; arrays of numpy, which has no such type, are given as float32.
+    fn bfloat16(&self, py: Python<'_>) -> PyResult<Self> {
+        self.cast(py, DType::BF16)
+    }
+
+    fn float(&self, py: Python<'_>) -> PyResult<Self> {
+        self.cast(py, DType::F32)
+    }
+
+    fn double(&self, py: Python<'_>) -> PyResult<Self> {
+        self.cast(py, DType::F64)
+    }
+
+    /// The same batch, whose tensors are those of torch.
+    fn torch(&self) -> Self {
+        Self { inner: self.inner.clone(), library: Library::Torch }
+    }
+
+    /// The same batch, whose tensors are arrays of numpy.
+    fn numpy(&self) -> Self {
+        Self { inner: self.inner.clone(), library: Library::Numpy }
+    }
+
+    /// Entries one after the other, and where each sample ends (int32, from 0): `(values, cu_seqlens)`.
+    fn to_packed<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let packed = compute(py, || self.inner.to_packed())?;
+        Ok((show(py, &packed.values, self.library)?, give(py, packed.cu_seqlens, self.library)?))
+    }
+
+    /// A `RaggedArray`: one list of entries per sample, without a copy.
+    fn to_ragged(&self, py: Python<'_>) -> PyResult<RaggedArray> {
+        Ok(compute(py, || self.inner.to_ragged_array())?.into())
+    }
+
+    /// Whether shape, sizes, type and entries are the same; filler does not count.
+    fn equals(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+
+    fn __copy__(&self) -> Self {
+        self.clone()
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.as_self_with_cloned_data(py)
+    }
+
+    fn __reduce__<'py>(
+        slf: Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        let this = slf.try_borrow()?;
+        let args = [
+            this.tensor(py)?,
+            py.None().into_bound(py),
+            this.sample_sizes(py)?,
+            this.inner.non_uniform_dim().into_bound_py_any(py)?,
+        ];
+        Ok((slf.get_type().into_any(), PyTuple::new(py, args)?))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let sizes = show(py, compute(py, || self.inner.sample_sizes())?, Library::Numpy)?;
+        let sizes = sizes.call_method0("tolist")?.repr()?;
+        let shape: Vec<String> = self.inner.shape().iter().map(usize::to_string).collect();
+        Ok(format!(
+            "RaggedBatch(shape=({}), non_uniform_dim={}, sample_sizes={sizes}, dtype={})",
+            shape.join(", "),
+            self.inner.non_uniform_dim(),
+            self.inner.dtype()
+        ))
+    }
+
+    fn __bool__(&self) -> PyResult<bool> {
+        Err(PyTypeError::new_err("the truth value of a batch is ambiguous; look at its sizes"))
+    }
+}
+
+/// A batch that is one, as another argument than the first.
+pub(crate) fn batch_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<RaggedBatch> {
+    match value.cast::<RaggedBatch>() {
+        Ok(batch) => Ok(batch.try_borrow()?.clone()),
+        Err(_) => Err(wrong_type(format!(
+            "{what} is a {} where a RaggedBatch is expected",
+            value.get_type().name()?
+        ))),
+    }
+}

@@ -1,0 +1,346 @@
+//! The batched operations of `batching_helpers`.
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use serrate::batching::{
+    self as ops, AnyBatch, CompactField, Field, IndexOptions, RaggedBatch as Batch, Samples,
+};
+use serrate::dense::Fill;
+
+use crate::batch::{RaggedBatch, batch_of};
+use crate::errors::{as_index_error, invalid, wrong_type};
+use crate::run::compute;
+use crate::tensor::{Library, axis_of, check_device, fill_of, give, is_tensor, tensor_of};
+
+/// A batch or a tensor.
+fn any_of(value: &Bound<'_, PyAny>) -> PyResult<(AnyBatch, Library)> {
+    if let Ok(batch) = value.cast::<RaggedBatch>() {
+        let batch = batch.try_borrow()?;
+        return Ok((AnyBatch::Ragged(batch.inner.clone()), batch.library));
+    }
+    let (tensor, library) = tensor_of(value)?;
+    Ok((AnyBatch::Dense(tensor), library))
+}
+
+fn any_out(py: Python<'_>, any: AnyBatch, library: Library) -> PyResult<Bound<'_, PyAny>> {
+    match any {
+        AnyBatch::Dense(tensor) => give(py, tensor, library),
+        AnyBatch::Ragged(batch) => RaggedBatch::of(batch, library).into_bound_py_any(py),
+    }
+}
+
+fn filler_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<Fill> {
+    value.map_or(Ok(Fill::Int(0)), fill_of)
+}
+
+/// The tensor with a value where the mask, which has its first axes, is False.
+///
+/// >>> import numpy as np
+/// >>> from serrate.batching_helpers import apply_mask_to_tensor
+/// >>> apply_mask_to_tensor(np.array([[1, 2], [3, 4]]), np.array([[True, False], [True, True]]), -1)
+/// array([[ 1, -1],
+///        [ 3,  4]])
+#[pyfunction]
+#[pyo3(signature = (data, mask, value_to_set=None))]
+pub(crate) fn apply_mask_to_tensor<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    mask: &Bound<'py, PyAny>,
+    value_to_set: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let ((data, a), (mask, b)) = (tensor_of(data)?, tensor_of(mask)?);
+    let value = filler_of(value_to_set)?;
+    give(py, compute(py, || ops::apply_mask_to_tensor(&data, &mask, value))?, a.or(b))
+}
+
+/// The mean of the entries of each sample; that of no entries is 0, or NaN.
+///
+/// >>> import numpy as np
+/// >>> from serrate.batching_helpers import average_over_targets
+/// >>> batch = serrate.RaggedBatch(np.array([[1.0, 2.0], [4.0, 0.0]]), sample_sizes=np.array([2, 1]))
+/// >>> average_over_targets(batch)
+/// array([1.5, 4. ])
+#[pyfunction]
+#[pyo3(signature = (data, nans_to_zero=true))]
+pub(crate) fn average_over_targets<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    nans_to_zero: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let data = batch_of(data, "data")?;
+    let out = compute(py, || ops::average_over_targets(&data.inner, nans_to_zero))?;
+    give(py, out, data.library)
+}
+
+/// The sum of the entries of each sample.
+#[pyfunction]
+pub(crate) fn sum_over_targets<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let data = batch_of(data, "data")?;
+    give(py, compute(py, || ops::sum_over_targets(&data.inner))?, data.library)
+}
+
+/// The entries of each sample where the mask is True, as a batch.
+///
+/// >>> import numpy as np
+/// >>> from serrate.batching_helpers import batched_bool_indexing
+/// >>> mask = np.array([[True, False, True], [False, True, False]])
+/// >>> batched_bool_indexing(np.array([[1, 2, 3], [4, 5, 6]]), mask).split()
+/// [array([1, 3]), array([5])]
+#[pyfunction]
+pub(crate) fn batched_bool_indexing(
+    py: Python<'_>,
+    input_data: &Bound<'_, PyAny>,
+    input_mask: &Bound<'_, PyAny>,
+) -> PyResult<RaggedBatch> {
+    let ((data, a), (mask, b)) = (any_of(input_data)?, any_of(input_mask)?);
+    Ok(RaggedBatch::of(compute(py, || ops::batched_bool_indexing(data, mask))?, a.or(b)))
+}
+
+/// A copy of `to_write_into` with the entries of `to_write` where the mask is True.
+#[pyfunction]
+pub(crate) fn batched_bool_indexing_write<'py>(
+    py: Python<'py>,
+    to_write: &Bound<'py, PyAny>,
+    output_mask: &Bound<'py, PyAny>,
+    to_write_into: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let from = batch_of(to_write, "to_write")?;
+    let ((mask, a), (into, b)) = (any_of(output_mask)?, any_of(to_write_into)?);
+    let out = compute(py, || ops::batched_bool_indexing_write(&from.inner, mask, into))?;
+    any_out(py, out, from.library.or(a).or(b))
+}
+
+/// The entries of each sample at its indices, as a batch.
+///
+/// >>> import numpy as np
+/// >>> from serrate.batching_helpers import batched_indexing_access
+/// >>> indices = serrate.RaggedBatch(np.array([[2, 0], [1, 0]]), sample_sizes=np.array([2, 1]))
+/// >>> batched_indexing_access(np.array([[1, 2, 3], [4, 5, 6]]), indices, filler_value=-1).tensor
+/// array([[ 3,  1],
+///        [ 5, -1]])
+#[pyfunction]
+#[pyo3(signature = (input_data, input_indices, filler_value=None, dim_to_index_in=None))]
+pub(crate) fn batched_indexing_access(
+    py: Python<'_>,
+    input_data: &Bound<'_, PyAny>,
+    input_indices: &Bound<'_, PyAny>,
+    filler_value: Option<&Bound<'_, PyAny>>,
+    dim_to_index_in: Option<i64>,
+) -> PyResult<RaggedBatch> {
+    let (data, library) = any_of(input_data)?;
+    let indices = batch_of(input_indices, "input_indices")?;
+    let (filler, dim) = (filler_of(filler_value)?, dim_to_index_in.map(axis_of).transpose()?);
+    let options = IndexOptions::default();
+    let out =
+        compute(py, || ops::batched_indexing_access(data, &indices.inner, filler, dim, &options))?;
+    Ok(RaggedBatch::of(out, library.or(indices.library)))
+}
+
+/// A tensor of filler with the entries of each sample written to its indices.
+#[pyfunction]
+#[pyo3(signature = (input_data, output_indices, output_num_targets, filler_value=None, dim_to_index_in=None))]
+pub(crate) fn batched_inverse_indexing_access<'py>(
+    py: Python<'py>,
+    input_data: &Bound<'py, PyAny>,
+    output_indices: &Bound<'py, PyAny>,
+    output_num_targets: i64,
+    filler_value: Option<&Bound<'py, PyAny>>,
+    dim_to_index_in: Option<i64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (data, library) = any_of(input_data)?;
+    let indices = batch_of(output_indices, "output_indices")?;
+    let (filler, dim) = (filler_of(filler_value)?, dim_to_index_in.map(axis_of).transpose()?);
+    let (targets, options) = (axis_of(output_num_targets)?, IndexOptions::default());
+    let out = compute(py, || {
+        let to = &indices.inner;
+        ops::batched_inverse_indexing_access(data, to, targets, filler, dim, &options)
+    })?;
+    give(py, out, library.or(indices.library))
+}
+
+/// A copy of `to_write_into` with the entries of each sample written to its indices.
+#[pyfunction]
+#[pyo3(signature = (to_write, output_indices, to_write_into, dim_to_index_in=None))]
+pub(crate) fn batched_indexing_write<'py>(
+    py: Python<'py>,
+    to_write: &Bound<'py, PyAny>,
+    output_indices: &Bound<'py, PyAny>,
+    to_write_into: &Bound<'py, PyAny>,
+    dim_to_index_in: Option<i64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let ((from, a), (into, b)) = (any_of(to_write)?, any_of(to_write_into)?);
+    let indices = batch_of(output_indices, "output_indices")?;
+    let dim = dim_to_index_in.map(axis_of).transpose()?;
+    let options = IndexOptions::default();
+    let out =
+        compute(py, || ops::batched_indexing_write(from, &indices.inner, into, dim, &options))?;
+    any_out(py, out, a.or(b).or(indices.library))
+}
+
+/// A copy of the target with the entries of the source: that of `source_indices` to `target_indices`.
+#[pyfunction]
+pub(crate) fn batched_index_mapping<'py>(
+    py: Python<'py>,
+    source_data: &Bound<'py, PyAny>,
+    source_indices: &Bound<'py, PyAny>,
+    target_indices: &Bound<'py, PyAny>,
+    target_data: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let ((source, a), (target, b)) = (any_of(source_data)?, any_of(target_data)?);
+    let from = batch_of(source_indices, "source_indices")?;
+    let to = batch_of(target_indices, "target_indices")?;
+    let options = IndexOptions::default();
+    let out = compute(py, || {
+        ops::batched_index_mapping(source, &from.inner, &to.inner, target, &options)
+    })?;
+    any_out(py, out, a.or(b).or(from.library).or(to.library))
+}
+
+/// Where each row of a mask is True, as a batch of indices.
+#[pyfunction]
+pub(crate) fn get_indices_from_mask(
+    py: Python<'_>,
+    mask: &Bound<'_, PyAny>,
+) -> PyResult<RaggedBatch> {
+    let (mask, library) = any_of(mask)?;
+    Ok(RaggedBatch::of(compute(py, || ops::get_indices_from_mask(mask))?, library))
+}
+
+/// A mask that is True at the indices of each sample.
+#[pyfunction]
+pub(crate) fn get_mask_from_indices<'py>(
+    py: Python<'py>,
+    mask_num_targets: i64,
+    indices: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (targets, indices) = (axis_of(mask_num_targets)?, batch_of(indices, "indices")?);
+    let out = compute(py, || ops::get_mask_from_indices(targets, &indices.inner))?;
+    give(py, out, indices.library)
+}
+
+/// The same data without axes of size 1, but for those of the batch and of the samples.
+#[pyfunction]
+pub(crate) fn squeeze_except_batch_and_sample<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (data, library) = any_of(data)?;
+    any_out(py, compute(py, || ops::squeeze_except_batch_and_sample(data))?, library)
+}
+
+type Compact<'py> = Vec<Bound<'py, PyAny>>;
+
+/// What a mask leaves of each tensor; other things stay.
+fn compacted<'py>(
+    mask: &Bound<'py, PyAny>,
+    data: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
+) -> PyResult<Compact<'py>> {
+    let py = mask.py();
+    let (mask, of_mask) = tensor_of(mask)?;
+    let (mut fields, mut libraries) = (Vec::new(), Vec::new());
+    for item in data {
+        let item = item?;
+        let (field, library) = match is_tensor(&item)? {
+            true => {
+                let (tensor, library) = tensor_of(&item)?;
+                (Field::Tensor(tensor), library)
+            }
+            false => (Field::Other(item.unbind()), Library::Numpy),
+        };
+        fields.push(field);
+        libraries.push(of_mask.or(library));
+    }
+    // Masks index, and complain as an index does.
+    let out = compute(py, || ops::get_compact_lists(&mask, fields)).map_err(as_index_error)?;
+    let each = out.into_iter().zip(libraries).map(|(field, library)| match field {
+        CompactField::Batch(batch) => RaggedBatch::of(batch, library).into_bound_py_any(py),
+        CompactField::Other(other) => Ok(other.into_bound(py)),
+    });
+    each.collect()
+}
+
+/// Of each tensor in a list, the entries where the mask is True, as batches; what is no tensor stays.
+///
+/// >>> import numpy as np
+/// >>> from serrate.batching_helpers import get_compact_lists
+/// >>> mask = np.array([[True, False, True]])
+/// >>> get_compact_lists(mask, [np.array([[1, 2, 3]]), "camera"])
+/// [RaggedBatch(shape=(1, 2), non_uniform_dim=1, sample_sizes=[2], dtype=int64), 'camera']
+#[pyfunction]
+pub(crate) fn get_compact_lists<'py>(
+    mask: &Bound<'py, PyAny>,
+    data: &Bound<'py, PyAny>,
+) -> PyResult<Compact<'py>> {
+    compacted(mask, data.try_iter()?)
+}
+
+/// `get_compact_lists` of the fields of a named tuple, as a named tuple of the same class.
+#[pyfunction]
+pub(crate) fn get_compact_from_named_tuple<'py>(
+    mask: &Bound<'py, PyAny>,
+    data: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if data.cast::<PyTuple>().is_err() || !data.hasattr("_fields")? {
+        return Err(wrong_type(format!(
+            "a {} where a named tuple is expected",
+            data.get_type().name()?
+        )));
+    }
+    let out = compacted(mask, data.try_iter()?)?;
+    data.get_type().call_method1("_make", (PyList::new(data.py(), out)?,))
+}
+
+fn samples_of(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Samples, Library)> {
+    if is_tensor(value)? {
+        let (tensor, library) = tensor_of(value)?;
+        return Ok((Samples::Tensor(tensor), library));
+    }
+    if value.cast::<PyList>().is_err() && value.cast::<PyTuple>().is_err() {
+        return Err(invalid(format!(
+            "a {} among the data; it is nested lists of tensors",
+            value.get_type().name()?
+        )));
+    }
+    if depth > 64 {
+        return Err(invalid("lists nested more than 64 deep"));
+    }
+    let (mut library, mut parts) = (Library::Numpy, Vec::new());
+    for item in value.try_iter()? {
+        let (part, of) = samples_of(&item?, depth + 1)?;
+        library = library.or(of);
+        parts.push(part);
+    }
+    Ok((Samples::List(parts), library))
+}
+
+/// Tensors of different size, in a list or nested lists, as one batch with filler 0.
+///
+/// The levels of lists are flattened, or become batch axes of one size each.
+///
+/// >>> import numpy as np
+/// >>> from serrate.batching_helpers import combine_data
+/// >>> combine_data([np.array([1, 2]), np.array([3])]).tensor
+/// array([[1, 2],
+///        [3, 0]])
+#[pyfunction]
+#[pyo3(signature = (data_list, other_with_same_sample_sizes=None, device=None, flatten_batch_dims=true))]
+pub(crate) fn combine_data(
+    py: Python<'_>,
+    data_list: &Bound<'_, PyAny>,
+    other_with_same_sample_sizes: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    flatten_batch_dims: bool,
+) -> PyResult<RaggedBatch> {
+    check_device(device)?;
+    let (samples, library) = samples_of(data_list, 0)?;
+    let other = other_with_same_sample_sizes
+        .map(|other| batch_of(other, "other_with_same_sample_sizes"))
+        .transpose()?;
+    let sizes: Option<&Batch> = other.as_ref().map(|other| &other.inner);
+    let out = compute(py, || ops::combine_data(&samples, sizes, flatten_batch_dims))?;
+    Ok(RaggedBatch::of(out, library))
+}

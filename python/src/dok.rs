@@ -1,0 +1,930 @@
+//! `DokTensor`.
+
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use serrate::dense::{DType, DenseTensor, Fill};
+use serrate::dok::{DokTensor as Dok, DokUnary, DokValue, DuplicateEntries, HashMap, MapOptions};
+
+use crate::array::RaggedArray;
+use crate::errors::{as_index_error, invalid, wrong_type};
+use crate::hashmap::PyHashMap;
+use crate::run::{compute, here};
+use crate::tensor::{
+    Library, axes_of, check_device, dtype_of, fill_of, give, index_in, is_number, is_tensor,
+    is_torch, keyword, sizes_of, tensor_of, torch,
+};
+
+/// A sparse tensor as a dictionary of keys: coordinates to values, zero where there is none.
+///
+/// Any element is read and written in constant time, and indexed as numpy indexes, both ways. Reading gives
+/// dense tensors: of torch if the tensor was made from such (or of `dtype=torch..`), else arrays of numpy.
+/// Transposed and selected tensors are views: what is written to one is in the other.
+///
+/// `size` is the shape, `indices` have a row per axis and a column per entry. Of entries with equal coordinates
+/// the last one counts; `from_sparse_coo` adds them up. Tensors are in main memory, and gradients are not
+/// recorded.
+///
+/// >>> import numpy as np
+/// >>> x = serrate.DokTensor(size=(1000, 1000), dtype="float32")
+/// >>> diagonal = np.arange(1000)
+/// >>> x[diagonal, diagonal] = 1
+/// >>> x
+/// DokTensor(shape=(1000, 1000), nnz=1000, dtype=float32)
+/// >>> x[2:4, [3, 2]]
+/// array([[0., 1.],
+///        [1., 0.]], dtype=float32)
+/// >>> x.T[0, :3], x[0, x.shape[1] - 1]
+/// (array([1., 0., 0.], dtype=float32), array(0., dtype=float32))
+#[pyclass(module = "serrate")]
+pub(crate) struct DokTensor {
+    inner: Dok,
+    library: Library,
+}
+
+/// What is written: a number, a dense tensor, or a sparse one of the shape of the selection.
+enum Value {
+    Number(Fill),
+    Dense(DenseTensor),
+    Sparse(Dok),
+}
+
+impl Value {
+    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(sparse) = value.cast::<DokTensor>() {
+            return Ok(Self::Sparse(sparse.try_borrow()?.inner.view()));
+        }
+        if is_coo(value)? {
+            return Ok(Self::Sparse(coo_of(value)?));
+        }
+        if is_number(value)? && !is_tensor(value)? {
+            return Ok(Self::Number(fill_of(value)?));
+        }
+        Ok(Self::Dense(tensor_of(value)?.0))
+    }
+
+    fn source(&self) -> DokValue<'_> {
+        match self {
+            Self::Number(fill) => DokValue::Scalar(*fill),
+            Self::Dense(tensor) => DokValue::Dense(tensor),
+            Self::Sparse(tensor) => DokValue::Sparse(tensor),
+        }
+    }
+}
+
+/// Whether a value is a sparse tensor of torch.
+fn is_coo(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(is_torch(value, "Tensor")? && value.getattr("is_sparse")?.is_truthy()?)
+}
+
+/// A sparse tensor of torch; entries with equal coordinates are added up.
+fn coo_of(value: &Bound<'_, PyAny>) -> PyResult<Dok> {
+    let (indices, _) = tensor_of(&value.call_method0("_indices")?)?;
+    let (values, _) = tensor_of(&value.call_method0("_values")?.call_method0("detach")?)?;
+    let shape: Vec<usize> = value.getattr("shape")?.extract()?;
+    if value.getattr("requires_grad")?.is_truthy()? {
+        // Refused, or not, as any tensor is.
+        tensor_of(&value.call_method0("_values")?)?;
+    }
+    if values.ndim() != 1 {
+        return Err(invalid(
+            "a hybrid sparse tensor, with dense axes; make it wholly sparse first",
+        ));
+    }
+    compute(value.py(), || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))
+}
+
+/// The other side of an operator.
+enum Side {
+    Number(Fill),
+    Dense(DenseTensor),
+    Sparse(Dok),
+}
+
+fn side_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(Side, Library)>> {
+    if let Ok(sparse) = value.cast::<DokTensor>() {
+        let sparse = sparse.try_borrow()?;
+        return Ok(Some((Side::Sparse(sparse.inner.view()), sparse.library)));
+    }
+    if is_coo(value)? {
+        return Ok(Some((Side::Sparse(coo_of(value)?), Library::Torch)));
+    }
+    if is_number(value)? {
+        return Ok(Some((Side::Number(fill_of(value)?), Library::Numpy)));
+    }
+    match is_tensor(value)? {
+        true => tensor_of(value).map(|(tensor, library)| Some((Side::Dense(tensor), library))),
+        false => Ok(None),
+    }
+}
+
+impl DokTensor {
+    fn of(inner: Dok, library: Library) -> Self {
+        Self { inner, library }
+    }
+
+    /// A tensor made of this one.
+    fn then(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Dok) -> serrate::Result<Dok> + Send,
+    ) -> PyResult<Self> {
+        Ok(Self::of(compute(py, || f(&self.inner))?, self.library))
+    }
+
+    fn unary(&self, py: Python<'_>, of: DokUnary) -> PyResult<Self> {
+        self.then(py, |t| t.map(of))
+    }
+}
+
+/// The axes of a reduction; all of them without any.
+fn dims(dim: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<i64>>> {
+    dim.map(axes_of).transpose()
+}
+
+fn required(dim: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Vec<i64>> {
+    match dim {
+        Some(dim) => axes_of(dim),
+        None => Err(wrong_type(format!("{what} needs a dim: along which entries compete"))),
+    }
+}
+
+#[pymethods]
+#[allow(non_snake_case, reason = "the names that users of sparse_dok know")]
+impl DokTensor {
+    #[new]
+    #[pyo3(signature = (size, indices=None, values=None, device=None, dtype=None, storage=None))]
+    fn new(
+        py: Python<'_>,
+        size: Vec<i64>,
+        indices: Option<&Bound<'_, PyAny>>,
+        values: Option<&Bound<'_, PyAny>>,
+        device: Option<&Bound<'_, PyAny>>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        storage: Option<&Bound<'_, PyHashMap>>,
+    ) -> PyResult<Self> {
+        let on_device = check_device(device)?;
+        let mut library = if on_device { Library::Torch } else { Library::Numpy };
+        let dtype = match dtype {
+            None => None,
+            Some(dtype) => {
+                let (dtype, of) = dtype_of(dtype)?;
+                library = library.or(of);
+                Some(dtype)
+            }
+        };
+        let shape = shape_of(&size)?;
+        if let Some(storage) = storage {
+            if indices.is_some() || values.is_some() {
+                return Err(invalid("entries by storage and by indices; give one of them"));
+            }
+            let made = Self::from_storage(py, storage, Some(size))?;
+            return match dtype {
+                None => Ok(made),
+                Some(dtype) => made.then(py, |t| t.cast(dtype)),
+            };
+        }
+        let (indices, values) = match (indices, values) {
+            (None, None) => {
+                let dtype = dtype.unwrap_or(DType::F32);
+                return Ok(Self::of(here(|| Dok::new(shape, dtype))?, library));
+            }
+            (Some(indices), Some(values)) => (tensor_of(indices)?, tensor_of(values)?),
+            _ => return Err(invalid("indices without values, or values without indices")),
+        };
+        let library = library.or(indices.1).or(values.1);
+        let inner = compute(py, || {
+            let values = match dtype {
+                Some(dtype) => values.0.cast(dtype)?,
+                None => values.0,
+            };
+            Dok::from_coo(shape, &indices.0, &values, DuplicateEntries::Last)
+        })?;
+        Ok(Self::of(inner, library))
+    }
+
+    /// From a sparse tensor of torch, or from `size`, `indices` and `values`; equal coordinates are added up.
+    ///
+    /// >>> import numpy as np
+    /// >>> x = serrate.DokTensor.from_sparse_coo((2, 2), np.array([[0, 0], [1, 1]]), np.array([2, 3]))
+    /// >>> x.to_dense()
+    /// array([[0, 5],
+    ///        [0, 0]])
+    #[staticmethod]
+    #[pyo3(signature = (coo, indices=None, values=None))]
+    fn from_sparse_coo(
+        py: Python<'_>,
+        coo: &Bound<'_, PyAny>,
+        indices: Option<&Bound<'_, PyAny>>,
+        values: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let (Some(indices), Some(values)) = (indices, values) else {
+            if is_coo(coo)? {
+                return Ok(Self::of(coo_of(coo)?, Library::Torch));
+            }
+            return Err(invalid(
+                "a sparse tensor of torch is expected, or a size with indices and values",
+            ));
+        };
+        let shape = shape_of(&axes_of(coo)?)?;
+        let ((indices, a), (values, b)) = (tensor_of(indices)?, tensor_of(values)?);
+        let inner = compute(py, || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))?;
+        Ok(Self::of(inner, a.or(b)))
+    }
+
+    /// The values of a dense tensor that are not zero.
+    #[staticmethod]
+    fn from_dense(py: Python<'_>, dense: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (dense, library) = tensor_of(dense)?;
+        Ok(Self::of(compute(py, || Dok::from_dense(&dense))?, library))
+    }
+
+    /// From a hash map of coordinates (one row of integers per key) to values of one number each. Copies.
+    #[staticmethod]
+    #[pyo3(signature = (storage, size=None))]
+    fn from_storage(
+        py: Python<'_>,
+        storage: &Bound<'_, PyHashMap>,
+        size: Option<Vec<i64>>,
+    ) -> PyResult<Self> {
+        let storage = storage.try_borrow()?;
+        let (map, library) = (&storage.inner, storage.library);
+        let shape = size.map(|size| shape_of(&size)).transpose()?;
+        let inner = compute(py, || from_map(map, shape))?;
+        Ok(Self::of(inner, library))
+    }
+
+    /// From a `RaggedArray`: its values at their coordinates.
+    #[staticmethod]
+    fn from_ragged(py: Python<'_>, array: &RaggedArray) -> PyResult<Self> {
+        Ok(Self::of(compute(py, || Dok::from_ragged(array.inner()))?, Library::Numpy))
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.library.shape(py, self.inner.shape())
+    }
+
+    /// The shape, or the size of one axis.
+    #[pyo3(signature = (dim=None))]
+    fn size<'py>(&self, py: Python<'py>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        let shape = self.shape(py)?;
+        match dim {
+            None => Ok(shape),
+            Some(dim) => shape.get_item(dim).map_err(|_| {
+                as_index_error(invalid(format!("axis {dim} of a tensor of {} axes", self.ndim())))
+            }),
+        }
+    }
+
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.inner.ndim()
+    }
+
+    fn dim(&self) -> usize {
+        self.inner.ndim()
+    }
+
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.library.dtype(py, self.inner.dtype())
+    }
+
+    #[getter]
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.library.device(py)
+    }
+
+    #[getter]
+    fn is_sparse(&self) -> bool {
+        self.inner.is_sparse()
+    }
+
+    /// False: gradients are not recorded.
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        false
+    }
+
+    /// Number of entries.
+    #[getter]
+    fn nnz(&self, py: Python<'_>) -> PyResult<usize> {
+        compute(py, || self.inner.nnz())
+    }
+
+    fn _nnz(&self, py: Python<'_>) -> PyResult<usize> {
+        self.nnz(py)
+    }
+
+    /// Number of elements, stored or not.
+    fn numel(&self) -> PyResult<u64> {
+        here(|| self.inner.num_elements())
+    }
+
+    /// The part of the elements that has no entry.
+    #[getter]
+    fn sparsity(&self, py: Python<'_>) -> PyResult<f64> {
+        compute(py, || self.inner.sparsity())
+    }
+
+    /// Most bytes of a dense result; None for no limit.
+    #[getter]
+    fn dense_limit(&self) -> Option<u64> {
+        self.inner.dense_limit()
+    }
+
+    #[setter]
+    fn set_dense_limit(&mut self, bytes: Option<u64>) {
+        self.inner.set_dense_limit(bytes);
+    }
+
+    /// True: no two entries have the same coordinates.
+    fn is_coalesced(&self) -> bool {
+        true
+    }
+
+    /// Coordinates of the entries, int64 of shape (ndim, nnz), in the order of `values()`.
+    fn indices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        give(py, compute(py, || self.inner.indices())?, self.library)
+    }
+
+    /// Values of the entries, in the order of `indices()`.
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        give(py, compute(py, || self.inner.values())?, self.library)
+    }
+
+    fn _indices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.indices(py)
+    }
+
+    fn _values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.values(py)
+    }
+
+    /// A hash map of the coordinates and values. A copy.
+    fn storage(&self, py: Python<'_>) -> PyResult<PyHashMap> {
+        let inner = compute(py, || {
+            let coo = self.inner.to_coo()?;
+            let count = coo.values.num_elements();
+            let by_axis = coo.indices.as_slice::<i64>()?;
+            let ndim = self.inner.ndim();
+            let keys = (0..count).flat_map(|i| (0..ndim).map(move |a| by_axis[a * count + i]));
+            let keys = DenseTensor::from_vec([count, ndim], keys.collect::<Vec<_>>())?;
+            let values = coo.values.reshape([count, 1])?;
+            HashMap::from_rows(&keys, &values, MapOptions::default())
+        })?;
+        Ok(PyHashMap { inner, library: self.library })
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        let first = self.inner.shape().first().copied();
+        first.ok_or_else(|| PyTypeError::new_err("len() of a tensor without axes"))
+    }
+
+    /// The elements at an index of numpy, dense.
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let index = index_in(index)?;
+        let out = compute(py, || self.inner.get(&index)).map_err(as_index_error)?;
+        give(py, out, self.library)
+    }
+
+    /// The elements at an index of numpy, as a sparse tensor of its own.
+    fn get_sparse(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let index = index_in(index)?;
+        self.then(py, |t| t.get_sparse(&index)).map_err(as_index_error)
+    }
+
+    /// The elements of an index that is applied axis by axis: arrays and masks are combined as a grid.
+    ///
+    /// >>> import numpy as np
+    /// >>> x = serrate.DokTensor.from_dense(np.arange(6).reshape(2, 3))
+    /// >>> x.get_orthogonal(([0, 1], [0, 2]))
+    /// array([[0, 2],
+    ///        [3, 5]])
+    fn get_orthogonal<'py>(
+        &self,
+        py: Python<'py>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let index = index_in(index)?;
+        let out = compute(py, || self.inner.get_orthogonal(&index)).map_err(as_index_error)?;
+        give(py, out, self.library)
+    }
+
+    /// Writes a number, a tensor that is broadcast, or a sparse tensor of the same shape. Zeros remove entries.
+    fn __setitem__(
+        &self,
+        py: Python<'_>,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (index, value) = (index_in(index)?, Value::of(value)?);
+        let mut view = self.inner.view();
+        compute(py, || view.set(&index, value.source())).map_err(as_index_error)
+    }
+
+    /// Writes, as `x[selectors] = values` does.
+    fn set_values(
+        &self,
+        py: Python<'_>,
+        selectors: &Bound<'_, PyAny>,
+        values: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.__setitem__(py, selectors, values)
+    }
+
+    /// A view with two axes swapped.
+    fn transpose(&self, py: Python<'_>, dim0: i64, dim1: i64) -> PyResult<Self> {
+        self.then(py, |t| t.transpose(dim0, dim1))
+    }
+
+    /// Swaps two axes of this tensor.
+    fn transpose_(slf: Bound<'_, Self>, dim0: i64, dim1: i64) -> PyResult<Bound<'_, Self>> {
+        let out = here(|| slf.borrow().inner.transpose(dim0, dim1))?;
+        slf.try_borrow_mut()?.inner = out;
+        Ok(slf)
+    }
+
+    /// A view whose axis k is axis `ordering[k]`.
+    #[pyo3(signature = (*ordering))]
+    fn permute(&self, py: Python<'_>, ordering: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let order = sizes_of(ordering)?;
+        self.then(py, |t| t.permute(&order))
+    }
+
+    /// Orders the axes of this tensor.
+    #[pyo3(signature = (*ordering))]
+    fn permute_<'py>(
+        slf: Bound<'py, Self>,
+        ordering: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let order = sizes_of(ordering)?;
+        let out = here(|| slf.borrow().inner.permute(&order))?;
+        slf.try_borrow_mut()?.inner = out;
+        Ok(slf)
+    }
+
+    /// A view of a matrix with rows and columns swapped.
+    fn t(&self, py: Python<'_>) -> PyResult<Self> {
+        self.then(py, Dok::t)
+    }
+
+    /// A view with the axes in reverse.
+    #[getter]
+    fn T(&self, py: Python<'_>) -> PyResult<Self> {
+        let order: Vec<i64> =
+            (0..self.inner.ndim()).rev().filter_map(|a| i64::try_from(a).ok()).collect();
+        self.then(py, |t| t.permute(&order))
+    }
+
+    /// A copy with one axis.
+    fn flatten(&self, py: Python<'_>) -> PyResult<Self> {
+        self.then(py, Dok::flatten)
+    }
+
+    /// A copy of another shape; one size may be -1.
+    #[pyo3(signature = (*shape))]
+    fn reshape(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<Self> {
+        let shape = sizes_of(shape)?;
+        self.then(py, |t| t.reshape(&shape))
+    }
+
+    /// A view of one coordinate of an axis.
+    fn select(&self, py: Python<'_>, dim: i64, index: i64) -> PyResult<Self> {
+        self.then(py, |t| t.select(dim, index))
+    }
+
+    /// A view of some coordinates of an axis, in any order.
+    fn index_select(&self, py: Python<'_>, dim: i64, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (index, _) = tensor_of(index)?;
+        self.then(py, |t| {
+            let index = index.cast(DType::I64)?;
+            t.index_select(dim, index.as_slice::<i64>()?)
+        })
+    }
+
+    /// Changes the size of this tensor; -1 and sizes left out stay. What falls outside is gone.
+    #[pyo3(signature = (*new_size))]
+    fn resize(&mut self, new_size: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let sizes = sizes_of(new_size)?;
+        let inner = &mut self.inner;
+        compute(new_size.py(), || inner.resize(&sizes))
+    }
+
+    /// Sum along axes, or of everything (a tensor without axes).
+    #[pyo3(signature = (dim=None, keepdim=false))]
+    fn sum<'py>(
+        &self,
+        py: Python<'py>,
+        dim: Option<&Bound<'py, PyAny>>,
+        keepdim: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let dims = dims(dim)?;
+        let out = self.then(py, |t| t.sum(dims.as_deref(), keepdim))?;
+        out.scalar_or_self(py)
+    }
+
+    /// Mean along axes, or of everything; elements without an entry count as zeros.
+    #[pyo3(signature = (dim=None, keepdim=false))]
+    fn mean<'py>(
+        &self,
+        py: Python<'py>,
+        dim: Option<&Bound<'py, PyAny>>,
+        keepdim: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let dims = dims(dim)?;
+        let out = self.then(py, |t| t.mean(dims.as_deref(), keepdim))?;
+        out.scalar_or_self(py)
+    }
+
+    /// p-norm along axes, or of everything.
+    #[pyo3(signature = (dim=None, p=2.0, keepdim=false))]
+    fn norm<'py>(
+        &self,
+        py: Python<'py>,
+        dim: Option<&Bound<'py, PyAny>>,
+        p: f64,
+        keepdim: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let dims = dims(dim)?;
+        let out = self.then(py, |t| t.norm(p, dims.as_deref(), keepdim))?;
+        out.scalar_or_self(py)
+    }
+
+    /// Divided by its p-norm along an axis, or by eps where that is larger.
+    #[pyo3(signature = (dim=None, p=2.0, eps=1e-12))]
+    fn normalize(
+        &self,
+        py: Python<'_>,
+        dim: Option<&Bound<'_, PyAny>>,
+        p: f64,
+        eps: f64,
+    ) -> PyResult<Self> {
+        let dims = dims(dim)?.unwrap_or_else(|| vec![-1]);
+        self.then(py, |t| t.normalize(p, &dims, eps))
+    }
+
+    /// `normalize` of this tensor in place.
+    #[pyo3(signature = (dim=None, p=2.0, eps=1e-12))]
+    fn normalize_<'py>(
+        slf: Bound<'py, Self>,
+        dim: Option<&Bound<'py, PyAny>>,
+        p: f64,
+        eps: f64,
+    ) -> PyResult<Bound<'py, Self>> {
+        let dims = dims(dim)?.unwrap_or_else(|| vec![-1]);
+        let mut view = slf.try_borrow()?.inner.view();
+        compute(slf.py(), || view.normalize_in_place(p, &dims, eps))?;
+        Ok(slf)
+    }
+
+    /// Softmax along an axis of the entries; elements without one are minus infinity, and stay without.
+    #[pyo3(signature = (dim=None))]
+    fn softmax(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let dims = required(dim, "softmax")?;
+        self.then(py, |t| t.softmax(&dims))
+    }
+
+    /// Logarithm of `softmax`.
+    #[pyo3(signature = (dim=None))]
+    fn log_softmax(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let dims = required(dim, "log_softmax")?;
+        self.then(py, |t| t.log_softmax(&dims))
+    }
+
+    fn abs(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Abs)
+    }
+
+    fn sqrt(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Sqrt)
+    }
+
+    fn ceil(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Ceil)
+    }
+
+    fn floor(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Floor)
+    }
+
+    /// Rounded to so many decimals, halves to even.
+    #[pyo3(signature = (decimals=0))]
+    fn round(&self, py: Python<'_>, decimals: Option<i32>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Round(decimals.unwrap_or(0)))
+    }
+
+    fn neg(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Neg)
+    }
+
+    fn sign(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Sign)
+    }
+
+    fn trunc(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Trunc)
+    }
+
+    fn square(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Square)
+    }
+
+    fn relu(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Relu)
+    }
+
+    fn log1p(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Log1p)
+    }
+
+    fn expm1(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Expm1)
+    }
+
+    fn sin(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Sin)
+    }
+
+    fn tanh(&self, py: Python<'_>) -> PyResult<Self> {
+        self.unary(py, DokUnary::Tanh)
+    }
+
+    /// A sparse tensor of torch (COO, in order); without torch a named tuple `(size, indices, values)`.
+    fn to_sparse_coo<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let coo = compute(py, || self.inner.to_coo())?;
+        let indices = give(py, coo.indices, self.library)?;
+        let values = give(py, coo.values, self.library)?;
+        let size = self.shape(py)?;
+        match self.library {
+            Library::Torch => {
+                let options = keyword(py, "is_coalesced", true)?;
+                torch(py)?.call_method("sparse_coo_tensor", (indices, values, size), Some(&options))
+            }
+            Library::Numpy => {
+                let class = py.import("serrate.sparse_dok")?.getattr("Coo")?;
+                class.call1((size, indices, values))
+            }
+        }
+    }
+
+    /// A matrix as a sparse tensor of torch (CSR); without torch a named tuple
+    /// `(size, crow_indices, col_indices, values)`.
+    fn to_sparse_csr<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let csr = compute(py, || self.inner.to_csr())?;
+        let rows = give(py, csr.crow_indices, self.library)?;
+        let columns = give(py, csr.col_indices, self.library)?;
+        let values = give(py, csr.values, self.library)?;
+        let size = self.shape(py)?;
+        match self.library {
+            Library::Torch => {
+                torch(py)?.call_method1("sparse_csr_tensor", (rows, columns, values, size))
+            }
+            Library::Numpy => {
+                let class = py.import("serrate.sparse_dok")?.getattr("Csr")?;
+                class.call1((size, rows, columns, values))
+            }
+        }
+    }
+
+    fn to_dense<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        give(py, compute(py, || self.inner.to_dense())?, self.library)
+    }
+
+    /// A `RaggedArray` of the entries of each row, in order.
+    fn to_ragged(&self, py: Python<'_>) -> PyResult<RaggedArray> {
+        Ok(compute(py, || self.inner.to_ragged())?.into())
+    }
+
+    /// The same tensor of another type.
+    fn to(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (dtype, library) = dtype_of(dtype)?;
+        let out = self.then(py, |t| t.cast(dtype))?;
+        Ok(Self::of(out.inner, self.library.or(library)))
+    }
+
+    /// A tensor of its own; with `deepclone=False` another view of this one.
+    #[pyo3(signature = (deepclone=true))]
+    fn clone(&self, py: Python<'_>, deepclone: bool) -> PyResult<Self> {
+        match deepclone {
+            true => self.then(py, Dok::try_clone),
+            false => Ok(Self::of(self.inner.view(), self.library)),
+        }
+    }
+
+    /// Removes entries that are zero.
+    fn prune(&self, py: Python<'_>) -> PyResult<()> {
+        let mut view = self.inner.view();
+        compute(py, || view.prune())
+    }
+
+    /// Removes all entries.
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let mut view = self.inner.view();
+        compute(py, || view.clear())
+    }
+
+    /// A view of this tensor whose dense results are tensors of torch.
+    fn torch(&self) -> Self {
+        Self::of(self.inner.view(), Library::Torch)
+    }
+
+    /// A view of this tensor whose dense results are arrays of numpy.
+    fn numpy(&self) -> Self {
+        Self::of(self.inner.view(), Library::Numpy)
+    }
+
+    #[classattr]
+    fn __array_ufunc__() -> Option<bool> {
+        // numpy leaves operators to this class.
+        None
+    }
+
+    /// Functions of torch are given sparse tensors of torch in the place of these.
+    #[classmethod]
+    #[pyo3(signature = (func, types, args=None, kwargs=None))]
+    fn __torch_function__<'py>(
+        _class: &Bound<'py, PyType>,
+        func: &Bound<'py, PyAny>,
+        types: &Bound<'py, PyAny>,
+        args: Option<&Bound<'py, PyTuple>>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, _) = (func.py(), types);
+        let args = match args {
+            Some(args) => args.iter().map(as_coo).collect::<PyResult<Vec<_>>>()?,
+            None => Vec::new(),
+        };
+        let named = PyDict::new(py);
+        for (name, value) in kwargs.iter().flat_map(|k| k.iter()) {
+            named.set_item(name, as_coo(value)?)?;
+        }
+        func.call(PyTuple::new(py, args)?, Some(&named))
+    }
+
+    fn __neg__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.neg(py)
+    }
+
+    fn __abs__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.abs(py)
+    }
+
+    /// With a sparse tensor a sparse one, with a dense one a dense one.
+    fn __add__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        match side_of(value)? {
+            Some((Side::Sparse(other), library)) => {
+                let out = self.then(py, |t| t.add(&other))?;
+                Self::of(out.inner, self.library.or(library)).into_py_any(py)
+            }
+            Some((Side::Dense(other), library)) => {
+                let out = compute(py, || self.inner.add_dense(&other))?;
+                Ok(give(py, out, self.library.or(library))?.unbind())
+            }
+            Some((Side::Number(_), _)) => {
+                Err(invalid("a sparse tensor and a number would be dense; call to_dense() first"))
+            }
+            None => Ok(py.NotImplemented()),
+        }
+    }
+
+    fn __radd__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.__add__(py, value)
+    }
+
+    fn __sub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        match side_of(value)? {
+            Some((Side::Sparse(other), library)) => {
+                let out = self.then(py, |t| t.sub(&other))?;
+                Self::of(out.inner, self.library.or(library)).into_py_any(py)
+            }
+            None => Ok(py.NotImplemented()),
+            Some(_) => Err(invalid(
+                "a sparse tensor less a dense one would be dense; call to_dense() first",
+            )),
+        }
+    }
+
+    /// By a number, or element by element with a tensor: sparse.
+    fn __mul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let Some((side, library)) = side_of(value)? else { return Ok(py.NotImplemented()) };
+        let out = self.then(py, |t| match &side {
+            Side::Number(by) => t.scale(*by),
+            Side::Dense(other) => t.multiply_dense(other),
+            Side::Sparse(other) => t.multiply(other),
+        })?;
+        Self::of(out.inner, self.library.or(library)).into_py_any(py)
+    }
+
+    fn __rmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.__mul__(py, value)
+    }
+
+    /// The product of matrices: with a dense one dense, with a sparse one sparse.
+    fn __matmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        match side_of(value)? {
+            Some((Side::Sparse(other), library)) => {
+                let out = self.then(py, |t| t.matmul(&other))?;
+                Self::of(out.inner, self.library.or(library)).into_py_any(py)
+            }
+            Some((Side::Dense(other), library)) => {
+                let out = compute(py, || self.inner.matmul_dense(&other))?;
+                Ok(give(py, out, self.library.or(library))?.unbind())
+            }
+            _ => Ok(py.NotImplemented()),
+        }
+    }
+
+    fn __bool__(&self) -> PyResult<bool> {
+        Err(PyTypeError::new_err("the truth value of a tensor is ambiguous"))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let shape = PyTuple::new(py, self.inner.shape())?.repr()?;
+        let dtype = self.inner.dtype();
+        Ok(format!("DokTensor(shape={shape}, nnz={}, dtype={dtype})", self.nnz(py)?))
+    }
+
+    fn __copy__(&self) -> Self {
+        Self::of(self.inner.view(), self.library)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.then(py, Dok::try_clone)
+    }
+
+    fn __reduce__<'py>(
+        slf: Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        let this = slf.try_borrow()?;
+        let size = PyList::new(py, this.inner.shape())?.into_any();
+        let args = [size, this.indices(py)?, this.values(py)?];
+        Ok((slf.get_type().into_any(), PyTuple::new(py, args)?))
+    }
+}
+
+impl DokTensor {
+    /// A dense tensor where no axis is left.
+    fn scalar_or_self(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        match self.inner.ndim() {
+            0 => self.to_dense(py),
+            _ => self.into_bound_py_any(py),
+        }
+    }
+}
+
+fn shape_of(size: &[i64]) -> PyResult<Vec<usize>> {
+    let sizes = size.iter().map(|n| {
+        usize::try_from(*n).map_err(|_| invalid(format!("the size {n}; sizes are 0 or more")))
+    });
+    sizes.collect()
+}
+
+/// A tensor of the keys of a map as coordinates.
+fn from_map(map: &HashMap, shape: Option<Vec<usize>>) -> serrate::Result<Dok> {
+    let (keys, values) = (map.keys()?, map.values()?);
+    let [count, ndim] = *keys.shape() else {
+        return Err(serrate::Error::invalid(format!(
+            "keys of the shape {:?}; coordinates are rows of integers",
+            keys.shape()
+        )));
+    };
+    let rows = keys.cast(DType::I64)?;
+    let rows = rows.as_slice::<i64>()?;
+    let by_axis = (0..ndim).flat_map(|a| (0..count).map(move |i| rows[i * ndim + a]));
+    let indices = DenseTensor::from_vec([ndim, count], by_axis.collect::<Vec<_>>())?;
+    let values = values.reshape([count])?;
+    let shape = match shape {
+        Some(shape) => shape,
+        None => {
+            let largest = |a: usize| (0..count).map(|i| rows[i * ndim + a]).max().unwrap_or(-1);
+            (0..ndim).map(|a| usize::try_from(largest(a).saturating_add(1)).unwrap_or(0)).collect()
+        }
+    };
+    Dok::from_coo(shape, &indices, &values, DuplicateEntries::Last)
+}
+
+/// An argument of a function of torch, with sparse tensors of torch in the place of ours.
+fn as_coo(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let py = value.py();
+    if let Ok(ours) = value.cast::<DokTensor>() {
+        let ours = ours.try_borrow()?;
+        return DokTensor::of(ours.inner.view(), Library::Torch).to_sparse_coo(py);
+    }
+    if let Ok(list) = value.cast_exact::<PyList>() {
+        let items = list.iter().map(as_coo).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyList::new(py, items)?.into_any());
+    }
+    if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+        let items = tuple.iter().map(as_coo).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyTuple::new(py, items)?.into_any());
+    }
+    Ok(value)
+}

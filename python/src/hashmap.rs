@@ -1,0 +1,236 @@
+//! `HashMap`: many keys at once.
+
+use pyo3::prelude::*;
+use serrate::dok::{Fallback, HashMap, MapOptions};
+
+use crate::errors::{OrRaise, invalid};
+use crate::run::{compute, here};
+use crate::tensor::{Library, check_device, fill_of, flags, give, is_number, tensor_of};
+
+/// A hash map of rows to rows, read and written many keys at a time.
+///
+/// A key is one row of `keys`, of any shape and type, a value one row of `values`; the first `set` decides both.
+/// Keys are compared as they are. Of equal keys in one call the last one counts. Rows come out as tensors of
+/// torch if they came in as such, else as arrays of numpy.
+///
+/// >>> import numpy as np
+/// >>> m = serrate.HashMap()
+/// >>> m[np.array([[1, 2], [3, 4]])] = np.array([0.5, 1.5])
+/// >>> m.get(np.array([[3, 4], [9, 9]]), fallback_value=-1)
+/// (array([ 1.5, -1. ]), array([ True, False]))
+/// >>> m.remove(np.array([[1, 2]])), len(m)
+/// (array([ True]), 1)
+#[pyclass(name = "HashMap", module = "serrate")]
+pub(crate) struct PyHashMap {
+    pub(crate) inner: HashMap,
+    pub(crate) library: Library,
+}
+
+#[pymethods]
+impl PyHashMap {
+    #[new]
+    #[pyo3(signature = (n_buckets=1024, device=None, rehash_factor=2.0, rehash_threshold=0.75))]
+    fn new(
+        n_buckets: usize,
+        device: Option<&Bound<'_, PyAny>>,
+        rehash_factor: f64,
+        rehash_threshold: f64,
+    ) -> PyResult<Self> {
+        let library = if check_device(device)? { Library::Torch } else { Library::Numpy };
+        let options = MapOptions {
+            n_buckets,
+            growth: rehash_factor,
+            load_factor: rehash_threshold,
+            ..MapOptions::default()
+        };
+        Ok(Self { inner: here(|| HashMap::new(options))?, library })
+    }
+
+    /// Writes values of keys; whether each key is new.
+    fn set<'py>(
+        &mut self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        values: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let ((keys, a), (values, b)) = (tensor_of(keys)?, tensor_of(values)?);
+        let map = &mut self.inner;
+        let new = compute(py, || map.set(&keys, &values))?;
+        self.library = self.library.or(a).or(b);
+        flags(py, new, self.library)
+    }
+
+    fn __setitem__(
+        &mut self,
+        py: Python<'_>,
+        keys: &Bound<'_, PyAny>,
+        values: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.set(py, keys, values).map(drop)
+    }
+
+    /// Values of keys and whether they were there: `(values, is_found)`. Others have the fallback: 0, a number,
+    /// or a value.
+    #[pyo3(signature = (keys, fallback_value=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        fallback_value: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let (keys, _) = tensor_of(keys)?;
+        let fallback = match fallback_value {
+            None => Fallback::Zero,
+            Some(value) if is_number(value)? => Fallback::Scalar(fill_of(value)?),
+            Some(value) => {
+                let (row, _) = tensor_of(value)?;
+                let row = match self.inner.value_type() {
+                    Some(kind) if row.dtype() != kind.dtype() => {
+                        row.cast(kind.dtype()).or_raise()?
+                    }
+                    _ => row,
+                };
+                Fallback::Value(row)
+            }
+        };
+        let out = compute(py, || self.inner.get(&keys, &fallback))?;
+        Ok((give(py, out.values, self.library)?, flags(py, out.found, self.library)?))
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        self.get(py, keys, None)
+    }
+
+    /// Values of keys, those that are not there written first: `(values, is_found)`.
+    fn get_or_insert<'py>(
+        &mut self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+        values: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let ((keys, a), (values, b)) = (tensor_of(keys)?, tensor_of(values)?);
+        let map = &mut self.inner;
+        let out = compute(py, || map.get_or_insert(&keys, &values))?;
+        self.library = self.library.or(a).or(b);
+        Ok((give(py, out.values, self.library)?, flags(py, out.found, self.library)?))
+    }
+
+    /// Whether each key is there.
+    fn contains<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (keys, _) = tensor_of(keys)?;
+        flags(py, compute(py, || self.inner.contains(&keys))?, self.library)
+    }
+
+    /// Removes keys; whether each was there.
+    fn remove<'py>(
+        &mut self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (keys, _) = tensor_of(keys)?;
+        let map = &mut self.inner;
+        flags(py, compute(py, || map.remove(&keys))?, self.library)
+    }
+
+    fn __delitem__(&mut self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.remove(py, keys).map(drop)
+    }
+
+    /// All keys, in the order of `values()`; None before the first `set`.
+    fn keys<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.inner.key_type() {
+            None => Ok(None),
+            Some(_) => give(py, compute(py, || self.inner.keys())?, self.library).map(Some),
+        }
+    }
+
+    /// All values, in the order of `keys()`; None before the first `set`.
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.inner.value_type() {
+            None => Ok(None),
+            Some(_) => give(py, compute(py, || self.inner.values())?, self.library).map(Some),
+        }
+    }
+
+    /// Number of keys.
+    #[getter]
+    fn n_elements(&self) -> usize {
+        self.inner.len()
+    }
+
+    fn __len__(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Places for keys.
+    #[getter]
+    fn n_buckets(&self) -> usize {
+        self.inner.n_buckets()
+    }
+
+    /// The part of the places that is taken.
+    #[getter]
+    fn load_factor(&self) -> f64 {
+        self.inner.load_factor()
+    }
+
+    /// Distributes the keys anew, over so many places, or as many as they need.
+    #[pyo3(signature = (n_buckets=0))]
+    fn rehash(&mut self, py: Python<'_>, n_buckets: usize) -> PyResult<()> {
+        let map = &mut self.inner;
+        compute(py, || map.rehash(n_buckets))
+    }
+
+    /// Removes all keys.
+    fn clear(&mut self) {
+        self.inner.clear();
+    }
+
+    /// A map of its own.
+    fn clone(&self, py: Python<'_>) -> PyResult<Self> {
+        Ok(Self { inner: compute(py, || self.inner.try_clone())?, library: self.library })
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.clone(py)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.clone(py)
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (key, _) = tensor_of(key)?;
+        let Some(kind) = self.inner.key_type() else { return Ok(false) };
+        if key.shape() != kind.shape() {
+            return Err(invalid(format!("`in` is asked of one key of shape {:?}", kind.shape())));
+        }
+        let mut shape = vec![1];
+        shape.extend_from_slice(key.shape());
+        let found = compute(py, || {
+            let key = match key.dtype() == kind.dtype() {
+                true => key,
+                false => key.cast(kind.dtype())?,
+            };
+            self.inner.contains(&key.reshape(shape)?)
+        })?;
+        Ok(found.contains(&true))
+    }
+
+    fn __repr__(&self) -> String {
+        match (self.inner.key_type(), self.inner.value_type()) {
+            (Some(key), Some(value)) => {
+                format!("HashMap({} keys, {key} to {value})", self.inner.len())
+            }
+            _ => "HashMap(empty)".into(),
+        }
+    }
+}

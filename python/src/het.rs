@@ -1,0 +1,648 @@
+//! `HetTensor`.
+
+use pyo3::IntoPyObjectExt;
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use serrate::arrow::array::Array;
+use serrate::dense::{DenseTensor, Fill};
+use serrate::het::{HetOperand, HetTensor as Het, HetValue, Nested, Number, cat};
+use serrate::kernels::coords::coords;
+use serrate::kernels::elementwise::Op;
+use serrate::kernels::reduce::Reduction;
+use serrate::kernels::unary::Unary;
+
+use crate::array::{RaggedArray, dense_options};
+use crate::errors::{OrRaise, as_index_error, invalid};
+use crate::run::{compute, here};
+use crate::tensor::{
+    Library, dtype_of, fill_of, give, index_in, is_number, is_tensor, tensor_of, torch,
+};
+
+/// A tensor with dims whose size varies: a nested list of tensors, without padding.
+///
+/// Levels of lists and axes of tensors both are dims. A dim of one size is `batch`, another one `het`.
+/// Results in which no dim varies are plain tensors. Tensors are those of torch if the leaves were, else arrays
+/// of numpy. Gradients are not recorded.
+///
+/// A hole is a place without a value, such as that of a list too short in `x[:, 1]`: it is None in `unbind`, 0
+/// in `to_dense`, and left out of reductions.
+///
+/// >>> import numpy as np
+/// >>> x = serrate.HetTensor([[np.array([1, 2]), np.array([3])], [np.array([4, 5, 6])]])
+/// >>> x
+/// [[tensor([1, 2]), tensor([3])], tensor([[4, 5, 6]])]
+/// >>> x.shape, x.max_shape, x.dim_type
+/// ((-1, -1, -1), (2, 2, 3), [het, het, het])
+/// >>> x.sum(dim=2)
+/// [tensor([3, 3]), tensor([15])]
+/// >>> x[:, 0].to_dense()
+/// array([[1, 2, 0],
+///        [4, 5, 6]])
+#[pyclass(frozen, module = "serrate")]
+pub(crate) struct HetTensor {
+    inner: Het,
+    library: Library,
+}
+
+/// A nested list of tensors as it is given; None is a hole.
+fn nested_of(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Nested, Library)> {
+    if value.is_none() {
+        return Ok((Nested::Hole, Library::Numpy));
+    }
+    if is_tensor(value)? {
+        let (tensor, library) = tensor_of(value)?;
+        return Ok((Nested::Tensor(tensor), library));
+    }
+    if value.cast::<PyList>().is_err() && value.cast::<PyTuple>().is_err() {
+        return Err(invalid(format!(
+            "a {} in the nested list; its leaves are tensors of torch or arrays of numpy",
+            value.get_type().name()?
+        )));
+    }
+    if depth > 64 {
+        return Err(invalid("lists nested more than 64 deep"));
+    }
+    let mut library = Library::Numpy;
+    let mut parts = Vec::new();
+    for item in value.try_iter()? {
+        let (part, of) = nested_of(&item?, depth + 1)?;
+        library = library.or(of);
+        parts.push(part);
+    }
+    Ok((Nested::List(parts), library))
+}
+
+fn nested_out<'py>(
+    py: Python<'py>,
+    nested: Nested,
+    library: Library,
+) -> PyResult<Bound<'py, PyAny>> {
+    match nested {
+        Nested::Hole => Ok(py.None().into_bound(py)),
+        Nested::Tensor(tensor) => give(py, tensor, library),
+        Nested::List(parts) => {
+            let parts = parts.into_iter().map(|part| nested_out(py, part, library));
+            Ok(PyList::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any())
+        }
+    }
+}
+
+/// The other side of an operator.
+enum Other {
+    Het(Het),
+    Dense(DenseTensor),
+    Number(Number),
+}
+
+impl Other {
+    fn operand(&self) -> HetOperand<'_> {
+        match self {
+            Self::Het(het) => het.into(),
+            Self::Dense(tensor) => tensor.into(),
+            Self::Number(number) => (*number).into(),
+        }
+    }
+}
+
+fn other_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(Other, Library)>> {
+    if let Ok(het) = value.cast::<HetTensor>() {
+        let het = het.get();
+        return Ok(Some((Other::Het(het.inner.clone()), het.library)));
+    }
+    if is_tensor(value)? {
+        let (tensor, library) = tensor_of(value)?;
+        return Ok(Some((Other::Dense(tensor), library)));
+    }
+    if is_number(value)? {
+        let number = match fill_of(value)? {
+            Fill::Bool(b) => Number::Bool(b),
+            Fill::Int(n) => Number::Int(n),
+            Fill::UInt(n) => return Err(invalid(format!("{n} does not fit 64 bits with a sign"))),
+            Fill::Float(x) => Number::Float(x),
+        };
+        return Ok(Some((Other::Number(number), Library::Numpy)));
+    }
+    Ok(None)
+}
+
+impl HetTensor {
+    fn made(&self, py: Python<'_>, value: HetValue) -> PyResult<Py<PyAny>> {
+        made(py, value, self.library)
+    }
+
+    fn binary(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        op: Op,
+        reverse: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let Some((other, library)) = other_of(value)? else { return Ok(py.NotImplemented()) };
+        let out = compute(py, || match reverse {
+            false => self.inner.binary(op, other.operand()),
+            true => self.inner.binary_reverse(op, other.operand()),
+        })?;
+        made(py, out, self.library.or(library))
+    }
+
+    fn unary(&self, py: Python<'_>, function: Unary) -> PyResult<Py<PyAny>> {
+        let out = compute(py, || self.inner.unary(function))?;
+        self.made(py, out)
+    }
+
+    fn reduce(&self, py: Python<'_>, how: Reduction, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+        let out = compute(py, || self.inner.reduce(how, dim))?;
+        self.made(py, out)
+    }
+}
+
+/// A plain tensor where no dim varies, else a `HetTensor`.
+fn made(py: Python<'_>, value: HetValue, library: Library) -> PyResult<Py<PyAny>> {
+    match value {
+        HetValue::Dense(tensor) => Ok(give(py, tensor, library)?.unbind()),
+        HetValue::Het(inner) => HetTensor { inner, library }.into_py_any(py),
+    }
+}
+
+#[pymethods]
+impl HetTensor {
+    /// From a nested list of tensors, or one tensor.
+    #[new]
+    fn new(data: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (nested, library) = nested_of(data, 0)?;
+        Ok(Self { inner: compute(data.py(), || Het::from_nested(&nested))?, library })
+    }
+
+    /// From a `RaggedArray`, whose rows are dim 0 and whose missing values are holes, without a copy.
+    ///
+    /// >>> serrate.HetTensor.from_ragged(serrate.RaggedArray([[1, 2], [3]])).sum(dim=0)
+    /// array([4, 2])
+    #[staticmethod]
+    fn from_ragged(array: &RaggedArray) -> PyResult<Self> {
+        Ok(Self { inner: here(|| Het::from_ragged(array.inner()))?, library: Library::Numpy })
+    }
+
+    /// Joins tensors along a dim.
+    ///
+    /// >>> import numpy as np
+    /// >>> x = serrate.HetTensor([np.array([1, 2]), np.array([3])])
+    /// >>> serrate.HetTensor.cat([x, x], dim=1)
+    /// [tensor([1, 2, 1, 2]), tensor([3, 3])]
+    #[staticmethod]
+    #[pyo3(signature = (tensors, dim=0))]
+    fn cat(py: Python<'_>, tensors: Vec<Bound<'_, PyAny>>, dim: i64) -> PyResult<Py<PyAny>> {
+        let mut library = Library::Numpy;
+        let mut all = Vec::with_capacity(tensors.len());
+        for tensor in &tensors {
+            let (het, of) = match tensor.cast::<Self>() {
+                Ok(het) => (het.get().inner.clone(), het.get().library),
+                Err(_) => {
+                    let (tensor, of) = tensor_of(tensor)?;
+                    (here(|| Het::from_dense(&tensor))?, of)
+                }
+            };
+            library = library.or(of);
+            all.push(het);
+        }
+        let out = compute(py, || cat(&all.iter().collect::<Vec<_>>(), dim))?;
+        made(py, out, library)
+    }
+
+    /// Per dim, whether its size is the same everywhere (`batch`) or varies (`het`).
+    #[getter]
+    fn dim_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let class = py.import("serrate.hettensor")?.getattr("DimType")?;
+        let kinds = self.inner.dim_types().into_iter().map(|kind| class.call1((kind.to_string(),)));
+        PyList::new(py, kinds.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Size of every dim, -1 for those that are het.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.library.shape(py, self.inner.shape())
+    }
+
+    /// Shape of the padded tensor.
+    #[getter]
+    fn max_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.library.shape(py, self.inner.max_shape())
+    }
+
+    /// Type of the values.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.library.dtype(py, self.inner.dtype())
+    }
+
+    /// Number of dims.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.inner.ndim()
+    }
+
+    /// Number of dims.
+    fn dim(&self) -> usize {
+        self.inner.ndim()
+    }
+
+    /// Number of values that exist.
+    fn numel(&self) -> usize {
+        self.inner.num_values()
+    }
+
+    /// Whether no dim varies and no value is missing.
+    #[getter]
+    fn is_dense(&self) -> bool {
+        self.inner.is_dense()
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        let first = self.inner.max_shape().first().copied();
+        first.ok_or_else(|| PyTypeError::new_err("len() of a tensor without dims"))
+    }
+
+    /// Nested lists of tensors; parts that do not vary are one tensor each.
+    fn unbind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        nested_out(py, compute(py, || self.inner.unbind())?, self.library)
+    }
+
+    /// Nested Python lists of the values.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        crate::nested::to_list(py, &here(|| self.inner.to_ragged()?.to_arrow())?)
+            .map(Bound::into_any)
+    }
+
+    /// A padded tensor of the shape `max_shape`, 0 (or `fill`) where there is no value.
+    #[pyo3(signature = (padding_side="right", fill=None, dtype=None, limit=None))]
+    fn to_dense<'py>(
+        &self,
+        py: Python<'py>,
+        padding_side: &str,
+        fill: Option<&Bound<'py, PyAny>>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        limit: Option<u64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut options = dense_options(padding_side, fill, None, limit)?;
+        options.dtype = dtype.map(|d| dtype_of(d).map(|(d, _)| d)).transpose()?;
+        give(py, compute(py, || self.inner.to_dense(&options))?, self.library)
+    }
+
+    /// Where values are and what they are: `(indices, values)`, indices int64 of shape (dims, values).
+    ///
+    /// >>> import numpy as np
+    /// >>> serrate.HetTensor([np.array([7, 8]), np.array([9])]).to_coo()
+    /// (array([[0, 0, 1],
+    ///        [0, 1, 0]]), array([7, 8, 9]))
+    fn to_coo<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let (places, values) = compute(py, || {
+            let array = self.inner.to_ragged()?;
+            let axes = coords(&array)?;
+            let valid = array.leaves().logical_nulls();
+            let kept = |values: &serrate::arrow::array::ArrayRef| match &valid {
+                None => Ok(values.clone()),
+                Some(nulls) => {
+                    let keep =
+                        serrate::arrow::array::BooleanArray::new(nulls.inner().clone(), None);
+                    serrate::arrow::compute::filter(values, &keep)
+                }
+            };
+            let mut bytes = Vec::new();
+            for axis in &axes {
+                let flat = DenseTensor::from_flat(kept(axis.leaves())?.as_ref(), "coordinates")?;
+                bytes.extend_from_slice(flat.as_slice::<i64>()?);
+            }
+            let values = DenseTensor::from_flat(kept(array.leaves())?.as_ref(), "values")?;
+            Ok((DenseTensor::from_vec([axes.len(), values.num_elements()], bytes)?, values))
+        })?;
+        Ok((give(py, places, self.library)?, give(py, values, self.library)?))
+    }
+
+    /// A sparse tensor of torch (COO) of the shape `max_shape`.
+    fn to_sparse<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let of_torch = Self { inner: self.inner.clone(), library: Library::Torch };
+        let (places, values) = of_torch.to_coo(py)?;
+        let shape = of_torch.max_shape(py)?;
+        let options = crate::tensor::keyword(py, "is_coalesced", true)?;
+        torch(py)?.call_method("sparse_coo_tensor", (places, values, shape), Some(&options))
+    }
+
+    /// A `RaggedArray` whose rows are dim 0, without a copy; holes are missing values.
+    fn to_ragged(&self) -> PyResult<RaggedArray> {
+        Ok(here(|| self.inner.to_ragged())?.into())
+    }
+
+    /// Integers drop a dim, slices (with steps and negatives), lists of indices and masks keep it.
+    ///
+    /// In lists of different length a slice takes its part of each, and an integer leaves a hole where a list
+    /// is too short.
+    ///
+    /// >>> import numpy as np
+    /// >>> x = serrate.HetTensor([np.array([1, 2, 3]), np.array([4])])
+    /// >>> x[:, -1], x[:, 1:]
+    /// (array([3, 4]), [tensor([2, 3]), tensor([])])
+    fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let index = index_in(index)?;
+        let out = compute(py, || self.inner.index(&index)).map_err(as_index_error)?;
+        self.made(py, out)
+    }
+
+    fn __iter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let rows = (0..slf.get().__len__()?)
+            .map(|i| slf.get().__getitem__(py, &i.into_bound_py_any(py)?))
+            .collect::<PyResult<Vec<_>>>()?;
+        Ok(PyList::new(py, rows)?.try_iter()?.into_any())
+    }
+
+    /// The values where a mask of the same structure is true; the rest of each list moves up.
+    fn filter(&self, py: Python<'_>, mask: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let mask = match other_of(mask)? {
+            Some((Other::Het(mask), _)) => mask,
+            Some((Other::Dense(mask), _)) => here(|| Het::from_dense(&mask))?,
+            _ => return Err(crate::errors::wrong_type("a mask is a tensor of booleans")),
+        };
+        let out = compute(py, || self.inner.filter(&mask))?;
+        self.made(py, out)
+    }
+
+    /// Inserts a dim of size 1 before dim `dim` (-1: after the last).
+    fn unsqueeze(&self, py: Python<'_>, dim: i64) -> PyResult<Py<PyAny>> {
+        let out = compute(py, || self.inner.unsqueeze(dim))?;
+        self.made(py, out)
+    }
+
+    /// Removes a dim of size 1.
+    fn squeeze(&self, py: Python<'_>, dim: i64) -> PyResult<Py<PyAny>> {
+        let out = compute(py, || self.inner.squeeze(dim))?;
+        self.made(py, out)
+    }
+
+    /// Sum along a dim, or of all values; only values that exist count, in all reductions.
+    #[pyo3(signature = (dim=None))]
+    fn sum(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+        self.reduce(py, Reduction::Sum, dim)
+    }
+
+    /// Mean; float64 for integers.
+    #[pyo3(signature = (dim=None))]
+    fn mean(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+        self.reduce(py, Reduction::Mean, dim)
+    }
+
+    /// Product.
+    #[pyo3(signature = (dim=None))]
+    fn prod(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+        self.reduce(py, Reduction::Prod, dim)
+    }
+
+    /// Greatest value.
+    #[pyo3(signature = (dim=None))]
+    fn amax(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+        self.reduce(py, Reduction::Max, dim)
+    }
+
+    /// Least value.
+    #[pyo3(signature = (dim=None))]
+    fn amin(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+        self.reduce(py, Reduction::Min, dim)
+    }
+
+    /// Number of values.
+    #[pyo3(signature = (dim=None))]
+    fn count(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+        self.reduce(py, Reduction::Count, dim)
+    }
+
+    /// Softmax along a dim over the values that exist.
+    fn softmax(&self, py: Python<'_>, dim: i64) -> PyResult<Py<PyAny>> {
+        let out = compute(py, || self.inner.softmax(dim))?;
+        self.made(py, out)
+    }
+
+    /// The same structure with what a function makes of all values as one flat array or tensor.
+    ///
+    /// >>> import numpy as np
+    /// >>> serrate.HetTensor([np.array([1, 2]), np.array([3])]).apply(lambda v: v[::-1])
+    /// [tensor([3, 2]), tensor([1])]
+    fn apply(&self, py: Python<'_>, op: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        let (library, mut new) = (self.library, self.library);
+        let mut failed = None;
+        let out = self.inner.apply(|leaves| {
+            let call = || -> PyResult<_> {
+                let given = DenseTensor::from_flat(leaves.as_ref(), "values").or_raise()?;
+                let (made, of) = tensor_of(&op.call1((give(py, given, library)?,))?)?;
+                if made.ndim() != 1 || made.num_elements() != leaves.len() {
+                    return Err(invalid(format!(
+                        "the function made a tensor of shape {:?} of {} values; one value each is expected",
+                        made.shape(),
+                        leaves.len()
+                    )));
+                }
+                let flat = made.to_flat().or_raise()?;
+                let data = flat.to_data().into_builder().nulls(leaves.nulls().cloned()).build();
+                Ok((serrate::arrow::array::make_array(data.or_raise()?), of))
+            };
+            let (array, of) = call().map_err(|e| {
+                failed = Some(e);
+                serrate::Error::invalid("the function failed")
+            })?;
+            new = new.or(of);
+            Ok(array)
+        });
+        match (out, failed) {
+            (_, Some(e)) => Err(e),
+            (out, None) => made(py, out.or_raise()?, new),
+        }
+    }
+
+    /// The same values of another type.
+    fn to(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (dtype, library) = dtype_of(dtype)?;
+        let inner = compute(py, || self.inner.cast(dtype))?;
+        Ok(Self { inner, library: self.library.or(library) })
+    }
+
+    /// The tensors that come out are those of torch.
+    fn torch(&self) -> Self {
+        Self { inner: self.inner.clone(), library: Library::Torch }
+    }
+
+    /// The tensors that come out are arrays of numpy.
+    fn numpy(&self) -> Self {
+        Self { inner: self.inner.clone(), library: Library::Numpy }
+    }
+
+    /// Square roots.
+    fn sqrt(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, Unary::Sqrt)
+    }
+
+    /// e to the power of each value.
+    fn exp(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, Unary::Exp)
+    }
+
+    /// Natural logarithms.
+    fn log(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, Unary::Ln)
+    }
+
+    /// Absolute values.
+    fn abs(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, Unary::Abs)
+    }
+
+    /// -1, 0 or 1.
+    fn sign(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, Unary::Sign)
+    }
+
+    /// Rounded up.
+    fn ceil(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, Unary::Ceil)
+    }
+
+    /// Rounded down.
+    fn floor(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, Unary::Floor)
+    }
+
+    /// Rounded to so many decimals, halves to even.
+    #[pyo3(signature = (decimals=0))]
+    fn round(&self, py: Python<'_>, decimals: i32) -> PyResult<Py<PyAny>> {
+        self.unary(py, Unary::Round(decimals))
+    }
+
+    /// The smaller of both values, NaN if either is.
+    fn minimum(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, other, Op::Minimum, false)
+    }
+
+    /// The larger of both values, NaN if either is.
+    fn maximum(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, other, Op::Maximum, false)
+    }
+
+    #[classattr]
+    fn __array_ufunc__() -> Option<bool> {
+        // numpy leaves operators to this class.
+        None
+    }
+
+    fn __neg__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, Unary::Neg)
+    }
+
+    fn __abs__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, Unary::Abs)
+    }
+
+    fn __invert__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.unary(py, Unary::Not)
+    }
+
+    fn __add__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Add, false)
+    }
+
+    fn __radd__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Add, true)
+    }
+
+    fn __sub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Sub, false)
+    }
+
+    fn __rsub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Sub, true)
+    }
+
+    fn __mul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Mul, false)
+    }
+
+    fn __rmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Mul, true)
+    }
+
+    fn __truediv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Div, false)
+    }
+
+    fn __rtruediv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Div, true)
+    }
+
+    fn __pow__(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        _modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Pow, false)
+    }
+
+    fn __rpow__(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        _modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Pow, true)
+    }
+
+    fn __and__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::And, false)
+    }
+
+    fn __or__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.binary(py, value, Op::Or, false)
+    }
+
+    fn __richcmp__(
+        &self,
+        py: Python<'_>,
+        value: &Bound<'_, PyAny>,
+        op: CompareOp,
+    ) -> PyResult<Py<PyAny>> {
+        let op = match op {
+            CompareOp::Eq => Op::Eq,
+            CompareOp::Ne => Op::NotEq,
+            CompareOp::Lt => Op::Lt,
+            CompareOp::Le => Op::LtEq,
+            CompareOp::Gt => Op::Gt,
+            CompareOp::Ge => Op::GtEq,
+        };
+        self.binary(py, value, op, false)
+    }
+
+    fn __bool__(&self) -> PyResult<bool> {
+        Err(invalid("the truth value of a tensor is ambiguous; use equals() or a reduction"))
+    }
+
+    /// Whether structure, type and values are the same; NaN equals nothing.
+    fn equals(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+
+    fn __repr__(&self) -> String {
+        self.inner.to_string()
+    }
+
+    fn __hash__(&self) -> PyResult<isize> {
+        Err(PyTypeError::new_err("unhashable type: 'HetTensor'"))
+    }
+
+    fn __reduce__<'py>(
+        slf: Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        let het = slf.get();
+        let make = py.import("serrate.hettensor")?.getattr("_restored")?;
+        let array = het.to_ragged()?.into_bound_py_any(py)?;
+        let torch = (het.library == Library::Torch).into_bound_py_any(py)?;
+        Ok((make, PyTuple::new(py, [array, torch])?))
+    }
+}

@@ -1,0 +1,87 @@
+//! How far a statement is, for what takes longer than a second.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use serrate::datafusion::physical_plan::ExecutionPlan;
+use serrate::datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+
+/// When a statement is first told of.
+const FIRST: Duration = Duration::from_secs(1);
+
+/// Time between two tellings.
+const EACH: Duration = Duration::from_millis(200);
+
+/// The plan of a statement, once it runs.
+#[derive(Clone, Default)]
+pub(crate) struct Running(Arc<OnceLock<Arc<dyn ExecutionPlan>>>);
+
+impl Running {
+    pub(crate) fn begin(&self, plan: &Arc<dyn ExecutionPlan>) {
+        let _ = self.0.set(Arc::clone(plan));
+    }
+
+    /// Rows that the sources have given so far, and how many they will give, where they all know.
+    fn rows(&self) -> (usize, Option<usize>) {
+        self.0.get().map_or((0, None), read_rows)
+    }
+}
+
+fn read_rows(plan: &Arc<dyn ExecutionPlan>) -> (usize, Option<usize>) {
+    let children = plan.children();
+    if children.is_empty() {
+        let read = plan.metrics().and_then(|m| m.output_rows()).unwrap_or(0);
+        let known = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok();
+        return (read, known.and_then(|s| s.num_rows.get_value().copied()));
+    }
+    let all = children.into_iter().map(read_rows);
+    all.fold((0, Some(0)), |(read, total), (more, known)| {
+        let total = total.zip(known).and_then(|(a, b)| a.checked_add(b));
+        (read.saturating_add(more), total)
+    })
+}
+
+/// Tells of one statement.
+pub(crate) struct Progress {
+    /// Makes what shows it, or None where nobody looks.
+    start: Option<Py<PyAny>>,
+    running: Running,
+    shown: Option<Py<PyAny>>,
+    last: Duration,
+}
+
+impl Progress {
+    pub(crate) fn new(start: Option<Py<PyAny>>, running: Running) -> Self {
+        Self { start, running, shown: None, last: Duration::ZERO }
+    }
+
+    pub(crate) fn tick(&mut self, py: Python<'_>, since: Duration) -> PyResult<()> {
+        if self.start.is_none() || since < FIRST || since < self.last.saturating_add(EACH) {
+            return Ok(());
+        }
+        self.last = since;
+        let shown = match (&self.shown, &self.start) {
+            (Some(shown), _) => shown.clone_ref(py),
+            (None, Some(start)) => start.call0(py)?,
+            (None, None) => return Ok(()),
+        };
+        if shown.is_none(py) {
+            self.start = None;
+            return Ok(());
+        }
+        let (rows, total) = self.running.rows();
+        shown.call_method1(py, "update", (since.as_secs_f64(), rows, total))?;
+        self.shown = Some(shown);
+        Ok(())
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(shown) = self.shown.take() {
+            // What cannot be cleared away is no reason to fail.
+            Python::attach(|py| drop(shown.call_method0(py, "close")));
+        }
+    }
+}

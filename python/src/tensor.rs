@@ -1,0 +1,290 @@
+//! Dense tensors of numpy and of torch, in and out. Results are of the library that the arguments are of.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
+use serrate::arrow::buffer::Buffer;
+use serrate::dense::{DType, DenseTensor, Fill};
+use serrate::index::Index;
+
+use crate::array::index_of;
+use crate::errors::{OrRaise, as_index_error, invalid, wrong_type};
+use crate::memory::{from_numpy, into_numpy, to_numpy};
+
+/// The library whose arrays a result is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Library {
+    #[default]
+    Numpy,
+    Torch,
+}
+
+impl Library {
+    /// torch if either is.
+    pub(crate) fn or(self, other: Self) -> Self {
+        if self == Self::Torch { self } else { other }
+    }
+
+    /// A type as this library names it; numpy has no bfloat16, of which it is given float32.
+    pub(crate) fn dtype<'py>(self, py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Torch => torch(py)?.getattr(dtype.name()),
+            Self::Numpy => {
+                let name = if dtype == DType::BF16 { "float32" } else { dtype.name() };
+                py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "dtype"), (name,))
+            }
+        }
+    }
+
+    /// A shape: `torch.Size`, or a tuple.
+    pub(crate) fn shape<'py, T: IntoPyObject<'py>>(
+        self,
+        py: Python<'py>,
+        shape: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let sizes = PyTuple::new(py, shape)?;
+        match self {
+            Self::Torch => torch(py)?.call_method1(intern!(py, "Size"), (sizes,)),
+            Self::Numpy => Ok(sizes.into_any()),
+        }
+    }
+
+    /// Where tensors are: always in main memory.
+    pub(crate) fn device(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        match self {
+            Self::Torch => torch(py)?.call_method1(intern!(py, "device"), ("cpu",)),
+            Self::Numpy => Ok(pyo3::types::PyString::new(py, "cpu").into_any()),
+        }
+    }
+}
+
+/// torch, imported.
+pub(crate) fn torch(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import(intern!(py, "torch"))
+}
+
+/// torch, if something imported it: without it, nothing is a tensor of it.
+fn known_torch(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    let found = modules.call_method1(intern!(py, "get"), (intern!(py, "torch"),))?;
+    Ok((!found.is_none()).then_some(found))
+}
+
+/// Whether a value is of a class of torch, such as `Tensor` or `dtype`.
+pub(crate) fn is_torch(value: &Bound<'_, PyAny>, class: &str) -> PyResult<bool> {
+    match known_torch(value.py())? {
+        Some(torch) => value.is_instance(&torch.getattr(class)?),
+        None => Ok(false),
+    }
+}
+
+/// Whether a value is a tensor of torch or an array of numpy.
+pub(crate) fn is_tensor(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let numpy = value.py().import(intern!(value.py(), "numpy"))?;
+    Ok(value.is_instance(&numpy.getattr(intern!(value.py(), "ndarray"))?)?
+        || is_torch(value, "Tensor")?)
+}
+
+/// A tensor of torch, or what numpy makes an array of, as a tensor of its own memory.
+pub(crate) fn tensor_of(value: &Bound<'_, PyAny>) -> PyResult<(DenseTensor, Library)> {
+    let py = value.py();
+    if !is_torch(value, "Tensor")? {
+        return Ok((from_numpy(value)?, Library::Numpy));
+    }
+    let torch = torch(py)?;
+    let device: String = value.getattr(intern!(py, "device"))?.getattr("type")?.extract()?;
+    if device != "cpu" {
+        return Err(invalid(format!(
+            "a tensor on the device {device}; tensors in main memory are taken: pass tensor.cpu()"
+        )));
+    }
+    let strided = value.getattr(intern!(py, "layout"))?.eq(torch.getattr("strided")?)?;
+    if !strided || value.getattr("is_nested")?.is_truthy()? {
+        return Err(invalid(
+            "a sparse or nested tensor where a dense one is expected: pass tensor.to_dense()",
+        ));
+    }
+    let recorded = value.getattr(intern!(py, "requires_grad"))?.is_truthy()?;
+    if recorded && torch.call_method0("is_grad_enabled")?.is_truthy()? {
+        return Err(invalid(
+            "a tensor that requires a gradient, which would end here: pass tensor.detach(), or call under torch.no_grad()",
+        ));
+    }
+    let plain = value.call_method0(intern!(py, "detach"))?.call_method0("resolve_neg")?;
+    if plain.getattr(intern!(py, "dtype"))?.eq(torch.getattr("bfloat16")?)? {
+        // numpy has no such type; the bits are those of int16.
+        let bits =
+            plain.call_method0("contiguous")?.call_method1("view", (torch.getattr("int16")?,))?;
+        let bits = from_numpy(&bits.call_method0("numpy")?)?;
+        let shape = bits.shape().to_vec();
+        let made = DenseTensor::try_new(DType::BF16, shape, bits.buffer().clone()).or_raise()?;
+        return Ok((made, Library::Torch));
+    }
+    let kind = plain.getattr("dtype")?;
+    let array = plain.call_method0(intern!(py, "numpy"));
+    let array = array.map_err(|_| wrong_type(format!("a tensor of {kind} is not supported")))?;
+    Ok((from_numpy(&array)?, Library::Torch))
+}
+
+/// An array or a tensor over memory that nobody else has; memory that is shared is copied.
+pub(crate) fn give<'py>(
+    py: Python<'py>,
+    tensor: DenseTensor,
+    library: Library,
+) -> PyResult<Bound<'py, PyAny>> {
+    let tensor = match (library, tensor.dtype()) {
+        (Library::Numpy, DType::BF16) => tensor.cast(DType::F32).or_raise()?,
+        _ => tensor,
+    };
+    let tensor = match tensor.buffer().strong_count() {
+        1 => tensor,
+        _ => {
+            let copy = Buffer::from_slice_ref(tensor.as_bytes());
+            DenseTensor::try_new(tensor.dtype(), tensor.shape(), copy).or_raise()?
+        }
+    };
+    let dtype = tensor.dtype();
+    let array = into_numpy(py, tensor)?;
+    match library {
+        Library::Numpy => Ok(array),
+        Library::Torch => to_torch(py, array, dtype),
+    }
+}
+
+/// A look at memory that others look at, too: read only for numpy, a copy for torch, which has no such thing.
+pub(crate) fn show<'py>(
+    py: Python<'py>,
+    tensor: &DenseTensor,
+    library: Library,
+) -> PyResult<Bound<'py, PyAny>> {
+    match library {
+        Library::Numpy => to_numpy(py, tensor),
+        Library::Torch => give(py, tensor.clone(), library),
+    }
+}
+
+fn to_torch<'py>(
+    py: Python<'py>,
+    array: Bound<'py, PyAny>,
+    dtype: DType,
+) -> PyResult<Bound<'py, PyAny>> {
+    let torch = torch(py)?;
+    if dtype == DType::BF16 {
+        let bits = array.call_method1(intern!(py, "view"), ("i2",))?;
+        let bits = torch.call_method1(intern!(py, "from_numpy"), (bits,))?;
+        return bits.call_method1("view", (torch.getattr("bfloat16")?,));
+    }
+    torch.call_method1(intern!(py, "from_numpy"), (array,))
+}
+
+/// A number: of Python, or a scalar of numpy or torch.
+pub(crate) fn fill_of(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
+    if value.is_instance_of::<PyBool>() {
+        return Ok(Fill::Bool(value.extract()?));
+    }
+    if value.is_instance_of::<PyInt>() {
+        if let Ok(int) = value.extract::<i64>() {
+            return Ok(Fill::Int(int));
+        }
+        let wide = value.extract::<u64>();
+        return wide.map(Fill::UInt).map_err(|_| invalid(format!("{value} does not fit 64 bits")));
+    }
+    if value.is_exact_instance_of::<PyFloat>() {
+        return Ok(Fill::Float(value.extract()?));
+    }
+    match value.call_method0(intern!(value.py(), "item")) {
+        Ok(item) if item.get_type().as_ptr() != value.get_type().as_ptr() => fill_of(&item),
+        _ => Err(wrong_type(format!("a {} where a number is expected", value.get_type().name()?))),
+    }
+}
+
+/// Whether a value is a number, or a tensor of no axes.
+pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
+        return Ok(true);
+    }
+    let Ok(shape) = value.getattr(intern!(value.py(), "shape")) else { return Ok(false) };
+    Ok(shape.len().is_ok_and(|n| n == 0) && value.hasattr(intern!(value.py(), "item"))?)
+}
+
+/// A type as torch, numpy or a text names it, and whose name it is.
+pub(crate) fn dtype_of(value: &Bound<'_, PyAny>) -> PyResult<(DType, Library)> {
+    let py = value.py();
+    let by_name = |name: &str| {
+        name.parse::<DType>().map_err(|_| {
+            invalid(format!(
+                "the type {name}; booleans, integers of 8 to 64 bits and floats of 16 to 64 bits are supported"
+            ))
+        })
+    };
+    if is_torch(value, "dtype")? {
+        let name = value.str()?.to_string();
+        return Ok((by_name(name.trim_start_matches("torch."))?, Library::Torch));
+    }
+    if let Ok(name) = value.extract::<String>()
+        && let Ok(dtype) = name.parse::<DType>()
+    {
+        return Ok((dtype, Library::Numpy));
+    }
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let name: String = numpy.call_method1("dtype", (value,))?.getattr("name")?.extract()?;
+    Ok((by_name(&name)?, Library::Numpy))
+}
+
+/// Refuses every device but main memory; whether one was named.
+pub(crate) fn check_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+    let Some(device) = device else { return Ok(false) };
+    let name = device.str()?.to_string();
+    if name == "cpu" || name.starts_with("cpu:") {
+        return Ok(true);
+    }
+    Err(invalid(format!("the device {name}; tensors are kept in main memory: use \"cpu\"")))
+}
+
+/// The number of an axis that may not be negative.
+pub(crate) fn axis_of(dim: i64) -> PyResult<usize> {
+    usize::try_from(dim)
+        .map_err(|_| as_index_error(invalid(format!("axis {dim}; axes here count from 0 upwards"))))
+}
+
+/// One axis or several.
+pub(crate) fn axes_of(dims: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    match dims.extract::<i64>() {
+        Ok(one) => Ok(vec![one]),
+        Err(_) => dims.extract::<Vec<i64>>().map_err(|_| wrong_type("axes are integers")),
+    }
+}
+
+/// The integers of a call such as `reshape(2, 3)`, `reshape((2, 3))` or `reshape(torch.Size([2, 3]))`.
+pub(crate) fn sizes_of(sizes: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
+    if sizes.len() == 1 {
+        return axes_of(&sizes.get_item(0)?);
+    }
+    axes_of(sizes.as_any())
+}
+
+/// An index of numpy between brackets; what is none is an `InvalidIndexError`.
+pub(crate) fn index_in(index: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
+    index_of(index).map_err(as_index_error)
+}
+
+/// Booleans as a flat array.
+pub(crate) fn flags<'py>(
+    py: Python<'py>,
+    flags: Vec<bool>,
+    library: Library,
+) -> PyResult<Bound<'py, PyAny>> {
+    let tensor = DenseTensor::from_bools([flags.len()], flags).or_raise()?;
+    give(py, tensor, library)
+}
+
+/// Keyword arguments of one name.
+pub(crate) fn keyword<'py>(
+    py: Python<'py>,
+    name: &str,
+    value: impl IntoPyObject<'py>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let out = PyDict::new(py);
+    out.set_item(name, value)?;
+    Ok(out)
+}
