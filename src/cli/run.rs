@@ -65,10 +65,9 @@ impl Runner {
         #[cfg(feature = "cluster")]
         let cluster = args.cluster.connect()?;
         #[cfg(feature = "cluster")]
-        let context = match &cluster {
-            Some(cluster) => cluster.session(&context),
-            None => context,
-        };
+        if let Some(cluster) = &cluster {
+            cluster.attach(&context);
+        }
         Ok(Self {
             context,
             format: args.format.or(by_name).unwrap_or(Format::Table),

@@ -86,7 +86,8 @@ fn resolve_address(text: &str) -> Outcome<SocketAddr> {
 /// Runs a worker until it is interrupted.
 pub(super) async fn run(args: WorkerArgs) -> Outcome {
     let memory = args.memory.as_deref().map(parse_bytes).transpose();
-    let memory = memory.map_err(|e| Failure::usage(format!("--memory: {}", e.strip_backtrace())))?;
+    let memory =
+        memory.map_err(|e| Failure::usage(format!("--memory: {}", e.strip_backtrace())))?;
     let memory = memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let config = WorkerConfig {
         listen: resolve_address(&args.listen)?,

@@ -133,8 +133,8 @@ impl Cluster {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Returns a session like `context` whose queries use the workers.
-    pub fn session(&self, context: &SessionContext) -> SessionContext {
+    /// Makes the queries of a session use the workers.
+    pub fn attach(&self, context: &SessionContext) {
         let mut builder = context.clone().into_state_builder();
         let inner = builder.query_planner().take();
         let config = builder.config().get_or_insert_with(SessionConfig::new);
@@ -163,7 +163,9 @@ impl Cluster {
             let _ = options.set("distributed.children_isolator_unions", "false");
         }
         let planner = ClusterPlanner::new(inner, self.clone());
-        SessionContext::new_with_state(builder.with_query_planner(Arc::new(planner)).build())
+        // In place, because tables of files by path refer to the state of their session.
+        let state = builder.with_query_planner(Arc::new(planner)).build();
+        *context.state_ref().write() = state;
     }
 
     /// Finds out which workers answer. The answer holds for a second.
@@ -206,9 +208,9 @@ impl Cluster {
         let limit = CONNECT.min(self.shared.channels.timeout);
         match tokio::time::timeout(limit, question).await {
             Err(_) => Err(format!("worker {name} does not answer")),
-            Ok(Err(e)) if is_refused(&e) => {
-                Err(format!("worker {name} asks for another token; name its file with --token-file"))
-            }
+            Ok(Err(e)) if is_refused(&e) => Err(format!(
+                "worker {name} asks for another token; name its file with --token-file"
+            )),
             Ok(Err(_)) => Err(format!("worker {name} cannot be reached")),
             Ok(Ok(info)) if info.version != VERSION => Err(format!(
                 "worker {name} is {:?}, but this is {VERSION:?}; both must be the same",
@@ -309,10 +311,7 @@ impl Service<http::Request<Body>> for Bearer {
     type Error = tonic::transport::Error;
     type Future = <Channel as Service<http::Request<Body>>>::Future;
 
-    fn poll_ready(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<std::result::Result<(), Self::Error>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<std::result::Result<(), Self::Error>> {
         Service::<http::Request<Body>>::poll_ready(&mut self.channel, cx)
     }
 

@@ -280,7 +280,9 @@ impl PhysicalExtensionCodec for SerrateCodec {
                 )));
             }
             other => {
-                return exec_err!("a plan node is of the kind {other:?}, which this worker does not know");
+                return exec_err!(
+                    "a plan node is of the kind {other:?}, which this worker does not know"
+                );
             }
         };
         let options = SerrateOptions::of(context.session_config().options());

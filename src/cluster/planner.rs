@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::exec_datafusion_err;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, TaskContext};
@@ -29,7 +29,7 @@ use crate::sql::travel::{division, reason_of};
 use crate::sql::{SourceOrderExec, one_input};
 
 /// Nodes that may be in a plan of which parts are sent. Others were not tried.
-const KNOWN: [&str; 33] = [
+const KNOWN: [&str; 34] = [
     "AggregateExec",
     "AnalyzeExec",
     "BatchSizeExec",
@@ -63,6 +63,7 @@ const KNOWN: [&str; 33] = [
     "UnnestExec",
     "UnorderedExec",
     "WindowAggExec",
+    "YieldingExec",
 ];
 
 /// Nodes that return the rows of their input partition by partition and in order, so that an order over
@@ -142,7 +143,8 @@ impl ClusterPlanner {
             alive => self.cluster.note(format!("{}; {alive} others run it", faults.join(", "))),
         }
         check_known(plan)?;
-        let settings = encode_settings(session.config_options()).map_err(|e| e.strip_backtrace())?;
+        let settings =
+            encode_settings(session.config_options()).map_err(|e| e.strip_backtrace())?;
         let divided = async {
             let marked = mark_order(Arc::clone(plan))?;
             cut(marked, session).await
@@ -181,8 +183,10 @@ fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, Str
 fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String> {
     let mut open = vec![plan];
     while let Some(node) = open.pop() {
-        if !KNOWN.contains(&node.name()) {
-            return Err(match node.name() {
+        // Such as `SortExec(TopK)`.
+        let name = node.name().split('(').next().unwrap_or_default();
+        if !KNOWN.contains(&name) {
+            return Err(match name {
                 "ScalarSubqueryExec" => "a query within an expression runs first".into(),
                 name => reason_of(name),
             });
@@ -230,7 +234,10 @@ fn is_chain_of_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Gives a physical plan to the planner of the engine.
-async fn cut(plan: Arc<dyn ExecutionPlan>, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+async fn cut(
+    plan: Arc<dyn ExecutionPlan>,
+    session: &dyn Session,
+) -> Result<Arc<dyn ExecutionPlan>> {
     let mut builder = SessionStateBuilder::new()
         .with_query_planner(Arc::new(GivenPlan(plan)))
         .with_distributed_planner();

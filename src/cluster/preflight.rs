@@ -140,9 +140,10 @@ fn check_node(node: &Arc<dyn ExecutionPlan>, session: &dyn Session) -> Result<Op
         Some(leaf) => leaf.original(),
         None => node,
     };
-    let memory = leaf
-        .downcast_ref::<datafusion::datasource::source::DataSourceExec>()
-        .is_some_and(|s| s.data_source().is::<datafusion::datasource::memory::MemorySourceConfig>());
+    let memory =
+        leaf.downcast_ref::<datafusion::datasource::source::DataSourceExec>().is_some_and(|s| {
+            s.data_source().is::<datafusion::datasource::memory::MemorySourceConfig>()
+        });
     let is_source = leaf.is::<datafusion::datasource::source::DataSourceExec>();
     if is_source
         && !memory
@@ -182,7 +183,9 @@ fn check_function(
     let call = expr.downcast_ref::<ScalarFunctionExpr>()?;
     let name = call.fun().name();
     if READ_FILES.contains(&name) {
-        return Some(format!("{name}() reads a file, which it finds from the folder of the session"));
+        return Some(format!(
+            "{name}() reads a file, which it finds from the folder of the session"
+        ));
     }
     // Functions travel by name.
     let known = session.scalar_functions().get(name);
@@ -192,7 +195,9 @@ fn check_function(
     let field = expr.return_field(&arrow::datatypes::Schema::empty());
     let tagged = field.is_ok_and(|f| !f.metadata().is_empty());
     if tagged && !node.is::<ProjectionExec>() {
-        return Some(format!("the shape that {name}() returns is used within a condition or group"));
+        return Some(format!(
+            "the shape that {name}() returns is used within a condition or group"
+        ));
     }
     None
 }

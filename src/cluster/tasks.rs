@@ -46,12 +46,9 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
         return plan.children().last().is_some_and(|probe| has_one_partition(probe));
     }
     let required = plan.input_distribution_requirements().into_per_child();
-    plan.children()
-        .into_iter()
-        .zip(required)
-        .any(|(child, asks)| {
-            has_one_partition(child) && !matches!(asks, Distribution::UnspecifiedDistribution)
-        })
+    plan.children().into_iter().zip(required).any(|(child, asks)| {
+        has_one_partition(child) && !matches!(asks, Distribution::UnspecifiedDistribution)
+    })
 }
 
 /// Answers for every node how many tasks run it at most, and for scans how many should.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{exec_datafusion_err, exec_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
 use datafusion::prelude::SessionConfig;
@@ -30,7 +30,7 @@ use super::nodes::{GuardExec, single_child};
 use super::preflight::retype;
 use super::settings::{ClusterOptions, apply_settings};
 use crate::config::SerrateOptions;
-use crate::sql::travel::paths_of;
+use crate::sql::travel::{hidden_functions, paths_of};
 
 /// Stack size of each thread that runs queries.
 const STACK: usize = 64 << 20;
@@ -157,6 +157,9 @@ fn build_state(
     options.execution.enable_file_stream_work_stealing = false;
     let mut state = builder.build();
     copy_functions(functions, &mut state)?;
+    for function in hidden_functions() {
+        datafusion::execution::FunctionRegistry::register_udf(&mut state, function)?;
+    }
     Ok(state)
 }
 
@@ -225,7 +228,8 @@ mod tests {
     #[test]
     fn workers_have_the_functions_of_sessions() {
         let from = crate::sql::session().state();
-        let mut to = datafusion::execution::SessionStateBuilder::new().with_default_features().build();
+        let mut to =
+            datafusion::execution::SessionStateBuilder::new().with_default_features().build();
         copy_functions(&from, &mut to).unwrap();
         for (name, function) in from.scalar_functions() {
             assert!(to.scalar_functions().get(name) == Some(function), "{name}");

@@ -15,6 +15,7 @@ use datafusion::datasource::physical_plan::{
 use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::Result;
 use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::Partitioning;
 use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
@@ -24,6 +25,8 @@ use crate::sql::exec::guard::GuardedSource;
 use crate::sql::exec::pacing::PacedExec;
 use crate::sql::exec::stack::DeepStackExec;
 use crate::sql::exec::yielding::YieldingExec;
+use crate::sql::mends::conditions::held_functions;
+use crate::sql::mends::float_keys::float_key_function;
 use crate::sql::mends::sorts::UnorderedExec;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::pushdown::batches::BatchSizeExec;
@@ -107,9 +110,7 @@ pub(crate) fn reason_of(name: &str) -> String {
 }
 
 /// Describes a node or source of Serrate by values, or returns the reason why it does not travel.
-pub(crate) fn to_portable(
-    node: &Arc<dyn ExecutionPlan>,
-) -> std::result::Result<Portable, String> {
+pub(crate) fn to_portable(node: &Arc<dyn ExecutionPlan>) -> std::result::Result<Portable, String> {
     if let Some(scan) = node.downcast_ref::<DataSourceExec>() {
         return source_to_portable(scan.data_source());
     }
@@ -219,12 +220,8 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     if files.limit.is_some_and(|limit| u32::try_from(limit).is_err()) {
         return Err("the LIMIT of the scan is too large to be encoded".into());
     }
-    let all = || files.file_groups.iter().flat_map(FileGroup::iter);
-    if all().any(|file| !file.extensions.is_empty()) {
+    if files.file_groups.iter().flat_map(FileGroup::iter).any(|file| !file.extensions.is_empty()) {
         return Err("OFFSET skips rows within a file, which is done by the session".into());
-    }
-    if all().any(|file| file.arrow_schema.is_some() || file.ordering.is_some()) {
-        return Err("the files of the scan have properties of their own".into());
     }
     Ok(())
 }
@@ -322,9 +319,10 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
         let taken = filters.len();
         let answer = source.try_pushdown_filters(filters, &Default::default())?;
         let all = answer.filters.len() == taken
-            && answer.filters.iter().all(|f| {
-                matches!(f, datafusion::physical_plan::filter_pushdown::PushedDown::Yes)
-            });
+            && answer
+                .filters
+                .iter()
+                .all(|f| matches!(f, datafusion::physical_plan::filter_pushdown::PushedDown::Yes));
         source = match answer.updated_node {
             Some(source) if all => source,
             _ => return plan_err!("a scan cannot evaluate its conditions"),
@@ -337,6 +335,13 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
         Some(source) => Ok(source),
         None => plan_err!("a scan cannot return its columns"),
     }
+}
+
+/// Functions that rules put into plans and that statements cannot name. Sessions do not have them.
+pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
+    let mut functions = held_functions().to_vec();
+    functions.push(Arc::new(float_key_function()));
+    functions
 }
 
 /// How a scan can be divided among processes.
