@@ -6,10 +6,13 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, Schema};
 use datafusion::catalog::Session;
 use datafusion::common::exec_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -22,7 +25,7 @@ use datafusion_proto::bytes::{
 };
 use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 
-use crate::sql::travel::to_portable;
+use crate::sql::travel::{hidden_functions, to_portable};
 
 /// Maximum number of bytes of a part of a plan. Tables in memory are part of it.
 const LIMIT: usize = 64 << 20;
@@ -36,11 +39,60 @@ pub(super) fn check_stages(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
 ) -> std::result::Result<(), String> {
-    let context = session.task_ctx();
+    let context = worker_context(session);
     for stage in stages(plan) {
+        check_types(&stage.schema())?;
         check_stage(&stage, session, &context)?;
     }
     Ok(())
+}
+
+/// The context in which a worker decodes plans.
+fn worker_context(session: &dyn Session) -> Arc<TaskContext> {
+    let context = session.task_ctx();
+    let mut functions = context.scalar_functions().clone();
+    functions.extend(hidden_functions().into_iter().map(|f| (f.name().to_owned(), f)));
+    Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        context.session_config().clone(),
+        functions,
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        context.runtime_env(),
+    ))
+}
+
+/// Returns the type of a column that cannot be sent.
+///
+/// arrow-flight announces a large list as a list, whose offsets have half the size, so that the receiver
+/// reads other rows or none. Of unions it drops the metadata.
+fn check_types(schema: &Schema) -> std::result::Result<(), String> {
+    for field in schema.fields() {
+        if let Some(lost) = find_unsendable(field.data_type()) {
+            return Err(format!(
+                "the column {:?} is or holds a {lost}, which is not sent; cast it to a list",
+                field.name()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn find_unsendable(data_type: &DataType) -> Option<&'static str> {
+    match data_type {
+        DataType::LargeList(_) => Some("LargeList"),
+        DataType::Union(_, _) => Some("Union"),
+        DataType::ListView(_) | DataType::LargeListView(_) => Some("ListView"),
+        DataType::RunEndEncoded(_, _) => Some("RunEndEncoded"),
+        DataType::List(inner) | DataType::FixedSizeList(inner, _) | DataType::Map(inner, _) => {
+            find_unsendable(inner.data_type())
+        }
+        DataType::Struct(fields) => fields.iter().find_map(|f| find_unsendable(f.data_type())),
+        DataType::Dictionary(_, values) => find_unsendable(values),
+        _ => None,
+    }
 }
 
 /// Returns the topmost parts of a plan that workers would run.
@@ -58,7 +110,13 @@ fn check_stage(
 ) -> std::result::Result<(), String> {
     let mut reason = None;
     let checked = stage.apply(|node| {
-        reason = check_node(node, session)?;
+        if node.is_network_boundary()
+            && let Err(lost) = check_types(&node.schema())
+        {
+            reason = Some(lost);
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        reason = check_node(node, session, context)?;
         Ok(if reason.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     });
     checked.map_err(|e| e.strip_backtrace())?;
@@ -135,18 +193,18 @@ fn compare(
 }
 
 /// Returns the reason why a node is not sent.
-fn check_node(node: &Arc<dyn ExecutionPlan>, session: &dyn Session) -> Result<Option<String>> {
+fn check_node(
+    node: &Arc<dyn ExecutionPlan>,
+    session: &dyn Session,
+    context: &TaskContext,
+) -> Result<Option<String>> {
     let leaf = match node.downcast_ref::<DistributedLeafExec>() {
         Some(leaf) => leaf.original(),
         None => node,
     };
-    let memory =
-        leaf.downcast_ref::<datafusion::datasource::source::DataSourceExec>().is_some_and(|s| {
-            s.data_source().is::<datafusion::datasource::memory::MemorySourceConfig>()
-        });
-    let is_source = leaf.is::<datafusion::datasource::source::DataSourceExec>();
-    if is_source
-        && !memory
+    // DataFusion encodes tables in memory.
+    let scan = leaf.downcast_ref::<DataSourceExec>();
+    if scan.is_some_and(|scan| !scan.data_source().is::<MemorySourceConfig>())
         && let Err(reason) = to_portable(leaf)
     {
         return Ok(Some(reason));
@@ -154,7 +212,7 @@ fn check_node(node: &Arc<dyn ExecutionPlan>, session: &dyn Session) -> Result<Op
     let mut reason = None;
     node.apply_expressions(&mut |expr| {
         expr.apply(|e| {
-            reason = check_function(e, node, session);
+            reason = check_function(e, node, context);
             Ok(if reason.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })
     })?;
@@ -178,7 +236,7 @@ fn check_node(node: &Arc<dyn ExecutionPlan>, session: &dyn Session) -> Result<Op
 fn check_function(
     expr: &Arc<dyn PhysicalExpr>,
     node: &Arc<dyn ExecutionPlan>,
-    session: &dyn Session,
+    context: &TaskContext,
 ) -> Option<String> {
     let call = expr.downcast_ref::<ScalarFunctionExpr>()?;
     let name = call.fun().name();
@@ -188,11 +246,11 @@ fn check_function(
         ));
     }
     // Functions travel by name.
-    let known = session.scalar_functions().get(name);
+    let known = context.scalar_functions().get(name);
     if known.is_none_or(|known| known.as_ref() != call.fun()) {
         return Some(format!("the function {name} exists only in this query"));
     }
-    let field = expr.return_field(&arrow::datatypes::Schema::empty());
+    let field = expr.return_field(&Schema::empty());
     let tagged = field.is_ok_and(|f| !f.metadata().is_empty());
     if tagged && !node.is::<ProjectionExec>() {
         return Some(format!(
