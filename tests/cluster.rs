@@ -193,6 +193,8 @@ async fn files_are_written_in_source_order() {
     assert!(pair.is_divided(&copy).await, "{:?}", pair.cluster.take_notes());
     // Disjoint ranges of the key, so that one task after another has all rows.
     pair.check_divided("SELECT subject_id, deep FROM n ORDER BY subject_id").await;
+    pair.both("CREATE TABLE rows AS SELECT * FROM n WHERE g < 3").await;
+    pair.check("SELECT * FROM rows LIMIT 50 OFFSET 700").await;
     // Tables made on workers, and joined with files.
     pair.both("CREATE TABLE made AS SELECT g, count(*) AS c FROM p GROUP BY g").await;
     pair.check("SELECT * FROM made ORDER BY g").await;

@@ -11,8 +11,8 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
 use datafusion_distributed::{
-    ChannelResolver, DistributedExt, GetWorkerInfoRequest, SessionStateBuilderExt, WorkerChannel,
-    WorkerResolver,
+    ChannelResolver, DistributedExt, GetWorkerInfoRequest, GetWorkerInfoResponse,
+    SessionStateBuilderExt, WorkerChannel, WorkerResolver,
 };
 use futures::future::join_all;
 use tokio::runtime::Handle;
@@ -159,6 +159,9 @@ impl Cluster {
             options.optimizer.enable_topk_dynamic_filter_pushdown = false;
             options.optimizer.enable_join_dynamic_filter_pushdown = false;
             options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+            // What these would change does not survive the encoding of a plan.
+            options.optimizer.enable_sort_pushdown = false;
+            options.optimizer.prefer_existing_union = true;
             // Partitions of a union keep their order.
             let _ = options.set("distributed.children_isolator_unions", "false");
         }
@@ -201,8 +204,14 @@ impl Cluster {
 
     async fn ask(&self, url: &Url) -> std::result::Result<(), String> {
         let question = async {
-            let mut client = self.shared.channels.get_worker_client_for_url(url).await?;
-            client.get_worker_info(GetWorkerInfoRequest {}).await
+            match self.ask_once(url).await {
+                Err(e) if !is_refused(&e) => {
+                    // A worker that was started again needs a new connection.
+                    self.shared.channels.forget(url);
+                    self.ask_once(url).await
+                }
+                answer => answer,
+            }
         };
         let name = show(url);
         let limit = CONNECT.min(self.shared.channels.timeout);
@@ -218,6 +227,11 @@ impl Cluster {
             )),
             Ok(Ok(_)) => Ok(()),
         }
+    }
+
+    async fn ask_once(&self, url: &Url) -> Result<GetWorkerInfoResponse> {
+        let mut client = self.shared.channels.get_worker_client_for_url(url).await?;
+        client.get_worker_info(GetWorkerInfoRequest {}).await
     }
 
     pub(super) fn note(&self, note: String) {
@@ -261,6 +275,10 @@ impl Channels {
             .transpose()
             .map_err(|_| exec_datafusion_err!("the token must consist of visible ASCII letters"))?;
         Ok(Self { runtime, token, timeout, open: Arc::default() })
+    }
+
+    fn forget(&self, url: &Url) {
+        lock(&self.open).remove(url);
     }
 
     async fn connect(&self, url: &Url) -> Result<BoxCloneSyncChannel> {

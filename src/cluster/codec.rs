@@ -292,7 +292,135 @@ impl PhysicalExtensionCodec for SerrateCodec {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::physical_plan::{collect, displayable};
+    use datafusion::prelude::SessionContext;
+    use datafusion_proto::bytes::{
+        physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
+    };
+    use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
+
     use super::*;
+
+    async fn write_files(context: &SessionContext, folder: &std::path::Path) {
+        for (i, format) in [(0, "nrt"), (1, "nrt"), (0, "parquet"), (1, "parquet")] {
+            let target = folder.join(format).join(format!("{i} ü%.{format}"));
+            std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+            let copy = format!(
+                "COPY (SELECT value AS subject_id, value % 5 AS g, range(0, value % 6) AS codes \
+                 FROM generate_series({}, {}) AS t(value) ORDER BY 1) TO '{}'",
+                i * 300,
+                i * 300 + 299,
+                target.display()
+            );
+            let copied = crate::sql::sql(context, &copy).await.unwrap();
+            copied.collect().await.unwrap();
+        }
+    }
+
+    /// Plans of every node that travels, with more than one of some kinds.
+    const QUERIES: [&str; 9] = [
+        "SELECT * FROM T WHERE subject_id % 7 = 3 AND g > 1",
+        "SELECT subject_id, codes FROM T WHERE ragged_any(codes > 3)",
+        "SELECT subject_id, ragged_lengths(codes) FROM T",
+        "SELECT count(*) FROM T",
+        "SELECT g, ragged_sum_agg(codes), sum(g / 3.0) FROM T GROUP BY g",
+        "SELECT a.subject_id, b.codes FROM T a JOIN T b ON a.subject_id = b.subject_id * 2",
+        "SELECT g FROM (SELECT g, subject_id FROM T LIMIT 350) WHERE subject_id > 100",
+        "SELECT count(*), sum(subject_id) FROM meds('tests/data/synthea-meds')",
+        "SELECT code, time FROM meds('tests/data/tiny-meds') LIMIT 3",
+    ];
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn decoded_plans_return_the_same_rows() {
+        let context = crate::sql::session();
+        let folder = tempfile::tempdir().unwrap();
+        write_files(&context, folder.path()).await;
+        let mut seen = String::new();
+        for setting in [
+            "datafusion.execution.target_partitions = 3",
+            "datafusion.optimizer.repartition_file_min_size = 1",
+            "serrate.leaf_batch_size = 64",
+            "serrate.parquet_lists = false",
+        ] {
+            crate::sql::sql(&context, &format!("SET {setting}")).await.unwrap();
+            for query in QUERIES {
+                for format in ["nrt", "parquet"] {
+                    let path = folder.path().join(format).display().to_string();
+                    let query = query.replace("FROM T", &format!("FROM '{path}/*.{format}'"));
+                    let query = query.replace("JOIN T", &format!("JOIN '{path}/*.{format}'"));
+                    seen += &check_query(&context, &query).await;
+                }
+            }
+        }
+        for node in
+            ["BatchSizeExec", "PacedExec", "SourceOrderExec", "YieldingExec", "Meds:", "lists="]
+        {
+            assert!(seen.contains(node), "no plan has {node}");
+        }
+    }
+
+    /// Returns the display of a plan that returns the same rows, sorted, after it was decoded.
+    async fn check_query(context: &SessionContext, query: &str) -> String {
+        let frame =
+            crate::sql::sql(context, query).await.unwrap_or_else(|e| panic!("{query}: {e}"));
+        let mut config = context.copied_config();
+        config.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
+        let plan = frame.create_physical_plan().await.unwrap();
+        let shown = displayable(plan.as_ref()).indent(true).to_string();
+        let converter = DeduplicatingProtoConverter::default();
+        let encoded = physical_plan_to_bytes_with_proto_converter(
+            Arc::clone(&plan),
+            &SerrateCodec,
+            &converter,
+        );
+        // OFFSET and LIMIT within files stay with the session.
+        let Ok(bytes) = encoded else { return String::new() };
+        let task = context.task_ctx();
+        let converter = DeduplicatingProtoConverter::default();
+        let decoded =
+            physical_plan_from_bytes_with_proto_converter(&bytes, &task, &SerrateCodec, &converter)
+                .unwrap_or_else(|e| panic!("{query}: {e}"));
+        let mut rows = Vec::new();
+        for plan in [plan, decoded] {
+            let batches = collect(plan, Arc::clone(&task)).await.unwrap();
+            let text = arrow::util::pretty::pretty_format_batches(&batches).unwrap().to_string();
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            rows.push(lines);
+        }
+        assert!(rows[0] == rows[1], "{query}\n{:?}\n{:?}", rows[0], rows[1]);
+        shown
+    }
+
+    /// Changed bytes give an error or a node, not a panic.
+    #[test]
+    fn changed_descriptions_do_not_panic() {
+        let scan = MedsScan {
+            root: PathBuf::from("tests/data/tiny-meds"),
+            shards: vec!["train/0".into()],
+            has_checks: true,
+            columns: None,
+            shared_subjects: false,
+            schema: Arc::new(Schema::empty()),
+            partitions: vec![0..1],
+            limit: None,
+        };
+        let mut good = Vec::new();
+        let rest = encode_schema(&scan.schema).unwrap();
+        write_frame(&encode_meds(&scan).unwrap(), &rest, &mut good).unwrap();
+        let context = TaskContext::default();
+        let converter = DeduplicatingProtoConverter::default();
+        for at in 0..good.len() {
+            for bit in 0..8 {
+                let mut bytes = good.clone();
+                bytes[at] ^= 1 << bit;
+                let _ = SerrateCodec.try_decode(&bytes, &[], &context, &converter);
+            }
+        }
+        // Another listing of the folder is refused.
+        let error = SerrateCodec.try_decode(&good, &[], &context, &converter).unwrap_err();
+        assert!(error.to_string().contains("every machine must see the same files"), "{error}");
+    }
 
     #[test]
     fn damaged_frames_are_refused() {

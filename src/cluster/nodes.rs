@@ -322,3 +322,86 @@ pub(super) fn single_child(node: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Exec
         _ => internal_err!("{} must have exactly one input", node.name()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Schema;
+    use datafusion::physical_expr::EquivalenceProperties;
+    use datafusion::physical_plan::Partitioning;
+    use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+
+    use super::*;
+
+    /// Panics when it starts, or with its first batch.
+    #[derive(Debug)]
+    struct PanickingExec {
+        at_start: bool,
+        properties: Arc<PlanProperties>,
+    }
+
+    impl PanickingExec {
+        fn new(at_start: bool) -> Self {
+            let properties = PlanProperties::new(
+                EquivalenceProperties::new(Arc::new(Schema::empty())),
+                Partitioning::UnknownPartitioning(1),
+                EmissionType::Incremental,
+                Boundedness::Bounded,
+            );
+            Self { at_start, properties: Arc::new(properties) }
+        }
+    }
+
+    impl DisplayAs for PanickingExec {
+        fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "PanickingExec")
+        }
+    }
+
+    impl ExecutionPlan for PanickingExec {
+        fn name(&self) -> &str {
+            "PanickingExec"
+        }
+
+        fn properties(&self) -> &Arc<PlanProperties> {
+            &self.properties
+        }
+
+        fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+            Vec::new()
+        }
+
+        fn apply_expressions(
+            &self,
+            _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        ) -> Result<TreeNodeRecursion> {
+            Ok(TreeNodeRecursion::Continue)
+        }
+
+        fn with_new_children(
+            self: Arc<Self>,
+            _children: Vec<Arc<dyn ExecutionPlan>>,
+        ) -> Result<Arc<dyn ExecutionPlan>> {
+            Ok(self)
+        }
+
+        fn execute(
+            &self,
+            _partition: usize,
+            _context: Arc<TaskContext>,
+        ) -> Result<SendableRecordBatchStream> {
+            assert!(!self.at_start, "a fault at the start");
+            let batches = futures::stream::poll_fn(|_| panic!("a fault in a batch"));
+            Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn panics_are_errors() {
+        for (at_start, text) in [(true, "a fault at the start"), (false, "a fault in a batch")] {
+            let plan = GuardExec::new(Arc::new(PanickingExec::new(at_start)), Handle::current());
+            let mut batches = plan.execute(0, Arc::new(TaskContext::default())).unwrap();
+            let error = batches.next().await.unwrap().unwrap_err().to_string();
+            assert!(error.contains(text) && error.contains("a worker panicked"), "{error}");
+        }
+    }
+}

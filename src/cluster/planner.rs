@@ -146,7 +146,7 @@ impl ClusterPlanner {
         let settings =
             encode_settings(session.config_options()).map_err(|e| e.strip_backtrace())?;
         let divided = async {
-            let marked = mark_order(Arc::clone(plan))?;
+            let marked = mark_order(collect_in_order(plan))?;
             cut(marked, session).await
         };
         let divided = divided.await.map_err(|e| e.strip_backtrace())?;
@@ -194,6 +194,16 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
         open.extend(node.children());
     }
     Ok(())
+}
+
+/// Returns the rows of a plan without an order of its own in the order of its sources. A session alone
+/// keeps their partitions apart, so that a table that is created of them has that order.
+fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    if plan.output_partitioning().partition_count() < 2 || !is_chain_of_scan(plan) {
+        return Arc::clone(plan);
+    }
+    let each = Arc::new(TaskRowsExec::new(Arc::clone(plan), None));
+    Arc::new(RowsInOrderExec::collect(each, None))
 }
 
 /// Makes each connection carry one partition where rows are read in an order, and marks where the
