@@ -220,7 +220,11 @@ impl Cluster {
             Ok(Err(e)) if is_refused(&e) => Err(format!(
                 "worker {name} asks for another token; name its file with --token-file"
             )),
-            Ok(Err(_)) => Err(format!("worker {name} cannot be reached")),
+            Ok(Err(e)) => {
+                let text = e.strip_backtrace();
+                let cause = text.lines().next().unwrap_or_default();
+                Err(format!("worker {name} cannot be reached ({cause})"))
+            }
             Ok(Ok(info)) if info.version != VERSION => Err(format!(
                 "worker {name} is {:?}, but this is {VERSION:?}; both must be the same",
                 info.version

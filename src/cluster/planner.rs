@@ -139,6 +139,12 @@ impl ClusterPlanner {
         let faults = self.cluster.faults();
         match self.cluster.count_alive() {
             0 => return Err(faults.join(", ")),
+            // The engine divides nothing into one task.
+            1 => {
+                let only = "one worker alone takes no work off the session";
+                let all = faults.into_iter().chain([only.to_owned()]);
+                return Err(all.collect::<Vec<_>>().join(", "));
+            }
             _ if faults.is_empty() => {}
             alive => self.cluster.note(format!("{}; {alive} others run it", faults.join(", "))),
         }
