@@ -8,7 +8,7 @@ mod processes;
 #[path = "cluster/records.rs"]
 mod records;
 
-use processes::{Pair, create_tables, data, run, start_workers};
+use processes::{Pair, create_tables, data_path, run_query, start_workers};
 
 /// Statements over a table `T` of files, most of them with rows of several files in one answer.
 const QUERIES: &[&str] = &[
@@ -83,7 +83,7 @@ async fn answers_are_those_of_one_process() {
     create_tables(&pair, folder.path(), 1000).await;
     for table in ["n", "p"] {
         for sql in QUERIES {
-            pair.check(&with_table(sql, table)).await;
+            pair.check_query(&with_table(sql, table)).await;
         }
     }
     let all = pair.divided + pair.whole.len();
@@ -91,7 +91,7 @@ async fn answers_are_those_of_one_process() {
     for whole in &pair.whole {
         eprintln!("  {whole}");
     }
-    pair.finish();
+    pair.check_failures();
     assert!(pair.divided * 10 >= all * 6, "{} of {all} are divided", pair.divided);
 }
 
@@ -118,7 +118,7 @@ async fn one_file_is_read_once() {
         let path = folder.path().join(format).join(format!("0 a%b.{format}"));
         let one = format!("'{}'", path.display());
         for partitions in ["4", "1"] {
-            pair.set("datafusion.execution.target_partitions", partitions).await;
+            pair.set_both("datafusion.execution.target_partitions", partitions).await;
             for sql in [
                 "SELECT count(*), sum(subject_id) FROM T",
                 "SELECT g, count(*) FROM (SELECT g FROM T LIMIT 90) GROUP BY g ORDER BY g",
@@ -130,20 +130,20 @@ async fn one_file_is_read_once() {
                 "SELECT count(*) FROM (SELECT subject_id FROM T ORDER BY v LIMIT 5) a JOIN T b USING (subject_id)",
                 "SELECT a.g, count(*) FROM (SELECT g, max(subject_id) m FROM T GROUP BY 1) a JOIN T b ON b.subject_id = a.m GROUP BY 1 ORDER BY 1",
             ] {
-                pair.check(&with_table(sql, &one)).await;
+                pair.check_query(&with_table(sql, &one)).await;
             }
         }
     }
-    pair.finish();
+    pair.check_failures();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn folders_of_shards_are_divided() {
     let workers = start_workers(2);
     let mut pair = Pair::new(&workers).await;
-    pair.set("serrate.meds_shared_subjects", "true").await;
+    pair.set_both("serrate.meds_shared_subjects", "true").await;
     for folder in ["synthea-meds", "synthea-meds-torch-data"] {
-        let table = format!("meds('{}')", data(folder));
+        let table = format!("meds('{}')", data_path(folder));
         for sql in [
             "SELECT count(*), sum(subject_id), sum(ragged_count(code)) FROM T",
             "SELECT subject_id, ragged_count(numeric_value), ragged_max(time_delta_days) FROM T ORDER BY subject_id",
@@ -153,12 +153,12 @@ async fn folders_of_shards_are_divided() {
         }
     }
     // Without the setting, only one process can find a subject that is in two shards.
-    pair.set("serrate.meds_shared_subjects", "false").await;
-    let sql = format!("SELECT count(*) FROM meds('{}')", data("synthea-meds"));
+    pair.set_both("serrate.meds_shared_subjects", "false").await;
+    let sql = format!("SELECT count(*) FROM meds('{}')", data_path("synthea-meds"));
     assert!(!pair.is_divided(&sql).await);
     assert!(pair.cluster.take_notes().concat().contains("meds_shared_subjects"));
-    pair.check(&sql).await;
-    pair.finish();
+    pair.check_query(&sql).await;
+    pair.check_failures();
 }
 
 /// Rows come in the order of their sources, although each connection buffers little.
@@ -168,7 +168,9 @@ async fn files_are_written_in_source_order() {
     let folder = tempfile::tempdir().unwrap();
     let mut pair = Pair::new(&workers).await;
     create_tables(&pair, folder.path(), 5000).await;
-    run(&pair.there, "SET distributed.worker_connection_buffer_budget_bytes = 1000").await.unwrap();
+    run_query(&pair.there, "SET distributed.worker_connection_buffer_budget_bytes = 1000")
+        .await
+        .unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     for (table, format) in
         [("n", "nrt"), ("p", "nrt"), ("n", "safetensors"), ("n", "parquet"), ("p", "csv")]
@@ -184,7 +186,7 @@ async fn files_are_written_in_source_order() {
             let order =
                 if ["csv", "parquet"].contains(&format) { " ORDER BY subject_id" } else { "" };
             let copy = format!("COPY (SELECT {columns} FROM {table}{order}) TO '{target}'");
-            run(context, &copy).await.unwrap_or_else(|e| panic!("{copy}: {e}"));
+            run_query(context, &copy).await.unwrap_or_else(|e| panic!("{copy}: {e}"));
             bytes.push(std::fs::read(&target).unwrap());
         }
         assert!(bytes[0] == bytes[1], "{table} to {format}");
@@ -193,11 +195,11 @@ async fn files_are_written_in_source_order() {
     assert!(pair.is_divided(&copy).await, "{:?}", pair.cluster.take_notes());
     // Disjoint ranges of the key, so that one task after another has all rows.
     pair.check_divided("SELECT subject_id, deep FROM n ORDER BY subject_id").await;
-    pair.both("CREATE TABLE rows AS SELECT * FROM n WHERE g < 3").await;
-    pair.check("SELECT * FROM rows LIMIT 50 OFFSET 700").await;
+    pair.run_both("CREATE TABLE rows AS SELECT * FROM n WHERE g < 3").await;
+    pair.check_query("SELECT * FROM rows LIMIT 50 OFFSET 700").await;
     // Tables made on workers, and joined with files.
-    pair.both("CREATE TABLE made AS SELECT g, count(*) AS c FROM p GROUP BY g").await;
-    pair.check("SELECT * FROM made ORDER BY g").await;
+    pair.run_both("CREATE TABLE made AS SELECT g, count(*) AS c FROM p GROUP BY g").await;
+    pair.check_query("SELECT * FROM made ORDER BY g").await;
     pair.check_divided(
         "SELECT p.g, count(*), max(c) FROM p JOIN made USING (g) GROUP BY 1 ORDER BY 1",
     )
@@ -212,21 +214,21 @@ async fn settings_travel() {
     create_tables(&pair, folder.path(), 500).await;
     let sql = "SELECT count(*), sum(ragged_count(x)), max(ragged_max(x)) FROM n";
     pair.check_divided(sql).await;
-    let before = run(&pair.there, sql).await.unwrap();
-    pair.set("serrate.nrt_nan", "nan").await;
+    let before = run_query(&pair.there, sql).await.unwrap();
+    pair.set_both("serrate.nrt_nan", "nan").await;
     pair.check_divided(sql).await;
-    assert_ne!(before, run(&pair.there, sql).await.unwrap());
-    pair.set("serrate.codes", "data/größe 100%/codes.parquet").await;
+    assert_ne!(before, run_query(&pair.there, sql).await.unwrap());
+    pair.set_both("serrate.codes", "data/größe 100%/codes.parquet").await;
     pair.check_divided(sql).await;
-    pair.set("datafusion.execution.time_zone", "Europe/Berlin").await;
+    pair.set_both("datafusion.execution.time_zone", "Europe/Berlin").await;
     pair.check_divided(
         "SELECT subject_id, CAST(to_timestamp(subject_id * 100000) AS TIMESTAMPTZ)::VARCHAR FROM n",
     )
     .await;
-    pair.set("serrate.max_dense_bytes", "100").await;
-    pair.check("SELECT sum(ragged_sum(densify(codes, 100))) FROM n").await;
-    pair.set("serrate.codes", &"x".repeat(9000)).await;
-    pair.check(sql).await;
+    pair.set_both("serrate.max_dense_bytes", "100").await;
+    pair.check_query("SELECT sum(ragged_sum(densify(codes, 100))) FROM n").await;
+    pair.set_both("serrate.codes", &"x".repeat(9000)).await;
+    pair.check_query(sql).await;
     assert!(pair.whole.concat().contains("8192 bytes"), "{:?}", pair.whole);
-    pair.finish();
+    pair.check_failures();
 }

@@ -76,7 +76,7 @@ fn run_command(cli: Cli) -> Outcome {
         match cli.command {
             None => run_queries(cli.query).await,
             #[cfg(feature = "cluster")]
-            Some(Command::Worker(args)) => worker::run(args).await,
+            Some(Command::Worker(args)) => worker::run_worker(args).await,
             Some(command) => run_file_command(command).await,
         }
     });

@@ -63,7 +63,7 @@ impl Runner {
         let line = if target.is_file() { None } else { terminal_width() };
         let context = super::create_session()?;
         #[cfg(feature = "cluster")]
-        let cluster = args.cluster.connect()?;
+        let cluster = args.cluster.connect_workers()?;
         #[cfg(feature = "cluster")]
         if let Some(cluster) = &cluster {
             cluster.attach(&context);

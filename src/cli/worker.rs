@@ -53,7 +53,7 @@ pub(super) struct ClusterArgs {
 
 impl ClusterArgs {
     /// Returns the workers of the session, if it has any.
-    pub(super) fn connect(&self) -> Outcome<Option<Cluster>> {
+    pub(super) fn connect_workers(&self) -> Outcome<Option<Cluster>> {
         let workers = match &self.workers {
             Some(workers) => workers.clone(),
             None => std::env::var("SERRATE_WORKERS").unwrap_or_default(),
@@ -84,7 +84,7 @@ fn resolve_address(text: &str) -> Outcome<SocketAddr> {
 }
 
 /// Runs a worker until it is interrupted.
-pub(super) async fn run(args: WorkerArgs) -> Outcome {
+pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
     let memory = args.memory.as_deref().map(parse_bytes).transpose();
     let memory =
         memory.map_err(|e| Failure::usage(format!("--memory: {}", e.strip_backtrace())))?;

@@ -85,12 +85,12 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the address of a worker as its users write it.
-fn show(url: &Url) -> String {
+fn show_address(url: &Url) -> String {
     match (url.host_str(), url.port()) {
         (Some(host), Some(port)) => format!("{host}:{port}"),
         _ => url.to_string(),
@@ -172,11 +172,11 @@ impl Cluster {
     }
 
     /// Finds out which workers answer. The answer holds for a second.
-    pub(super) async fn refresh(&self) {
-        if lock(&self.shared.health).checked.is_some_and(|at| at.elapsed() < FRESH) {
+    pub(super) async fn refresh_health(&self) {
+        if lock_mutex(&self.shared.health).checked.is_some_and(|at| at.elapsed() < FRESH) {
             return;
         }
-        let asked = join_all(self.shared.all.iter().map(|url| self.ask(url))).await;
+        let asked = join_all(self.shared.all.iter().map(|url| self.ask_worker(url))).await;
         let mut health = Health { checked: Some(Instant::now()), ..Health::default() };
         for (url, answer) in self.shared.all.iter().zip(asked) {
             match answer {
@@ -184,36 +184,36 @@ impl Cluster {
                 Err(fault) => health.faults.push(fault),
             }
         }
-        *lock(&self.shared.health) = health;
+        *lock_mutex(&self.shared.health) = health;
     }
 
     /// Forgets what is known of the workers, and finds it out again.
-    pub(super) async fn recheck(&self) {
-        lock(&self.shared.health).checked = None;
-        self.refresh().await;
+    pub(super) async fn recheck_health(&self) {
+        lock_mutex(&self.shared.health).checked = None;
+        self.refresh_health().await;
     }
 
     /// Returns what is wrong with the workers that do not work.
-    pub(super) fn faults(&self) -> Vec<String> {
-        lock(&self.shared.health).faults.clone()
+    pub(super) fn list_faults(&self) -> Vec<String> {
+        lock_mutex(&self.shared.health).faults.clone()
     }
 
     pub(super) fn count_alive(&self) -> usize {
-        lock(&self.shared.health).alive.len()
+        lock_mutex(&self.shared.health).alive.len()
     }
 
-    async fn ask(&self, url: &Url) -> std::result::Result<(), String> {
+    async fn ask_worker(&self, url: &Url) -> std::result::Result<(), String> {
         let question = async {
             match self.ask_once(url).await {
                 Err(e) if !is_refused(&e) => {
                     // A worker that was started again needs a new connection.
-                    self.shared.channels.forget(url);
+                    self.shared.channels.forget_channel(url);
                     self.ask_once(url).await
                 }
                 answer => answer,
             }
         };
-        let name = show(url);
+        let name = show_address(url);
         let limit = CONNECT.min(self.shared.channels.timeout);
         match tokio::time::timeout(limit, question).await {
             Err(_) => Err(format!("worker {name} does not answer")),
@@ -238,13 +238,13 @@ impl Cluster {
         client.get_worker_info(GetWorkerInfoRequest {}).await
     }
 
-    pub(super) fn note(&self, note: String) {
-        lock(&self.shared.notes).push(note);
+    pub(super) fn add_note(&self, note: String) {
+        lock_mutex(&self.shared.notes).push(note);
     }
 
     /// Takes the notes since the last call: why statements ran in the session.
     pub fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut lock(&self.shared.notes))
+        std::mem::take(&mut lock_mutex(&self.shared.notes))
     }
 }
 
@@ -259,7 +259,7 @@ fn is_refused(error: &DataFusionError) -> bool {
 
 impl WorkerResolver for Cluster {
     fn get_urls(&self) -> Result<Vec<Url>> {
-        Ok(lock(&self.shared.health).alive.clone())
+        Ok(lock_mutex(&self.shared.health).alive.clone())
     }
 }
 
@@ -281,13 +281,13 @@ impl Channels {
         Ok(Self { runtime, token, timeout, open: Arc::default() })
     }
 
-    fn forget(&self, url: &Url) {
-        lock(&self.open).remove(url);
+    fn forget_channel(&self, url: &Url) {
+        lock_mutex(&self.open).remove(url);
     }
 
-    async fn connect(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
+    async fn open_channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
         let failed = |e: &dyn std::fmt::Display| {
-            exec_datafusion_err!("worker {} cannot be reached: {e}", show(url))
+            exec_datafusion_err!("worker {} cannot be reached: {e}", show_address(url))
         };
         let endpoint = Endpoint::from_shared(url.to_string())
             .map_err(|e| failed(&e))?
@@ -308,12 +308,12 @@ impl Channels {
 #[async_trait]
 impl ChannelResolver for Channels {
     async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
-        let known = lock(&self.open).get(url).cloned();
+        let known = lock_mutex(&self.open).get(url).cloned();
         let channel = match known {
             Some(channel) => channel,
             None => {
-                let channel = self.connect(url).await?;
-                lock(&self.open).insert(url.clone(), channel.clone());
+                let channel = self.open_channel(url).await?;
+                lock_mutex(&self.open).insert(url.clone(), channel.clone());
                 channel
             }
         };

@@ -70,42 +70,44 @@ fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
 struct Fields(Value);
 
 impl Fields {
-    fn error(&self, key: &str) -> DataFusionError {
+    fn make_error(&self, key: &str) -> DataFusionError {
         exec_datafusion_err!("the description of a plan node lacks a valid `{key}`")
     }
 
-    fn text(&self, key: &str) -> Result<&str> {
-        self.0.get(key).and_then(Value::as_str).ok_or_else(|| self.error(key))
+    fn read_text(&self, key: &str) -> Result<&str> {
+        self.0.get(key).and_then(Value::as_str).ok_or_else(|| self.make_error(key))
     }
 
-    fn flag(&self, key: &str) -> Result<bool> {
-        self.0.get(key).and_then(Value::as_bool).ok_or_else(|| self.error(key))
+    fn read_flag(&self, key: &str) -> Result<bool> {
+        self.0.get(key).and_then(Value::as_bool).ok_or_else(|| self.make_error(key))
     }
 
-    fn number(&self, key: &str) -> Result<usize> {
-        self.0.get(key).and_then(as_size).ok_or_else(|| self.error(key))
+    fn read_number(&self, key: &str) -> Result<usize> {
+        self.0.get(key).and_then(as_size).ok_or_else(|| self.make_error(key))
     }
 
     fn optional_number(&self, key: &str) -> Result<Option<usize>> {
         match self.0.get(key) {
             Some(Value::Null) => Ok(None),
-            _ => self.number(key).map(Some),
+            _ => self.read_number(key).map(Some),
         }
     }
 
-    fn texts(&self, key: &str) -> Result<Vec<String>> {
-        let values = self.0.get(key).and_then(Value::as_array).ok_or_else(|| self.error(key))?;
+    fn read_texts(&self, key: &str) -> Result<Vec<String>> {
+        let values =
+            self.0.get(key).and_then(Value::as_array).ok_or_else(|| self.make_error(key))?;
         let texts = values.iter().map(|v| v.as_str().map(str::to_owned));
-        texts.collect::<Option<_>>().ok_or_else(|| self.error(key))
+        texts.collect::<Option<_>>().ok_or_else(|| self.make_error(key))
     }
 
-    fn ranges(&self, key: &str) -> Result<Vec<Range<usize>>> {
-        let values = self.0.get(key).and_then(Value::as_array).ok_or_else(|| self.error(key))?;
+    fn read_ranges(&self, key: &str) -> Result<Vec<Range<usize>>> {
+        let values =
+            self.0.get(key).and_then(Value::as_array).ok_or_else(|| self.make_error(key))?;
         let ranges = values.iter().map(|value| match value.as_array()?.as_slice() {
             [start, end] => Some(as_size(start)?..as_size(end)?),
             _ => None,
         });
-        ranges.collect::<Option<_>>().ok_or_else(|| self.error(key))
+        ranges.collect::<Option<_>>().ok_or_else(|| self.make_error(key))
     }
 }
 
@@ -143,16 +145,16 @@ fn encode_meds(scan: &MedsScan) -> Result<Value> {
 
 fn decode_meds(fields: &Fields, rest: &[u8]) -> Result<MedsScan> {
     Ok(MedsScan {
-        root: PathBuf::from(fields.text("root")?),
-        shards: fields.texts("shards")?,
-        has_checks: fields.flag("has_checks")?,
+        root: PathBuf::from(fields.read_text("root")?),
+        shards: fields.read_texts("shards")?,
+        has_checks: fields.read_flag("has_checks")?,
         columns: match fields.0.get("columns") {
             Some(Value::Null) => None,
-            _ => Some(fields.texts("columns")?),
+            _ => Some(fields.read_texts("columns")?),
         },
-        shared_subjects: fields.flag("shared_subjects")?,
+        shared_subjects: fields.read_flag("shared_subjects")?,
         schema: Arc::new(decode_schema(rest)?),
-        partitions: fields.ranges("partitions")?,
+        partitions: fields.read_ranges("partitions")?,
         limit: fields.optional_number("limit")?,
     })
 }
@@ -222,7 +224,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
         if let Some(merge) = node.downcast_ref::<TaskMergeExec>() {
             // DataFusion encodes the order as that of a merge of nothing.
             let empty = Arc::new(EmptyExec::new(node.schema()));
-            let carrier = SortPreservingMergeExec::new(merge.order().clone(), empty)
+            let carrier = SortPreservingMergeExec::new(merge.sort_order().clone(), empty)
                 .with_fetch(merge.fetch());
             let carrier: Arc<dyn ExecutionPlan> = Arc::new(carrier);
             let rest = self.encode_plan(&carrier, converter)?;
@@ -242,8 +244,8 @@ impl PhysicalExtensionCodec for SerrateCodec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let (header, rest) = read_frame(buf)?;
         let fields = Fields(header);
-        let portable = match fields.text("node")? {
-            "batch_size" => Portable::BatchSize { rows: fields.number("rows")? },
+        let portable = match fields.read_text("node")? {
+            "batch_size" => Portable::BatchSize { rows: fields.read_number("rows")? },
             "deep_stack" => Portable::DeepStack,
             "paced" => Portable::Paced,
             "source_order" => Portable::SourceOrder { fetch: fields.optional_number("fetch")? },
@@ -251,13 +253,13 @@ impl PhysicalExtensionCodec for SerrateCodec {
             "yielding" => Portable::Yielding,
             "meds" => Portable::Meds(decode_meds(&fields, rest)?),
             "files" => Portable::Files {
-                reader: match fields.text("reader")? {
+                reader: match fields.read_text("reader")? {
                     "nrt" => Reader::Nrt,
                     "parquet" => Reader::Parquet,
-                    "lists" => Reader::Lists { leaves: fields.number("leaves")? },
-                    _ => return Err(fields.error("reader")),
+                    "lists" => Reader::Lists { leaves: fields.read_number("leaves")? },
+                    _ => return Err(fields.make_error("reader")),
                 },
-                preserve_order: fields.flag("preserve_order")?,
+                preserve_order: fields.read_flag("preserve_order")?,
                 carrier: self.decode_plan(rest, context, converter)?,
             },
             name @ ("task_rows" | "task_merge") => {

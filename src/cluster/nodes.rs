@@ -96,7 +96,7 @@ impl TaskMergeExec {
         Self { input, inner }
     }
 
-    pub(super) fn order(&self) -> &LexOrdering {
+    pub(super) fn sort_order(&self) -> &LexOrdering {
         self.inner.expr()
     }
 
@@ -155,7 +155,7 @@ pub(super) struct RowsInOrderExec {
 
 impl RowsInOrderExec {
     /// Collects the partitions of `input`, which hold the rows in order one after another.
-    pub(super) fn collect(input: Arc<dyn ExecutionPlan>, fetch: Option<usize>) -> Self {
+    pub(super) fn collect_partitions(input: Arc<dyn ExecutionPlan>, fetch: Option<usize>) -> Self {
         Self::new(Arc::new(CoalescePartitionsExec::new(input)), fetch)
     }
 

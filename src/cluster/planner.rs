@@ -25,7 +25,7 @@ use super::client::Cluster;
 use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
 use super::preflight::check_stages;
 use super::settings::{ClusterOptions, encode_settings};
-use crate::sql::travel::{division, reason_of};
+use crate::sql::travel::{division_of, reason_of};
 use crate::sql::{SourceOrderExec, one_input};
 
 /// Nodes that may be in a plan of which parts are sent. Others were not tried.
@@ -113,11 +113,11 @@ impl QueryPlanner for ClusterPlanner {
                 planner.create_physical_plan(logical_plan, session).await?
             }
         };
-        match self.distribute(&plan, session).await {
+        match self.divide_plan(&plan, session).await {
             Ok(Some(divided)) => Ok(divided),
             Ok(None) => Ok(plan),
             Err(reason) => {
-                self.cluster.note(format!("the statement runs here, not on workers: {reason}"));
+                self.cluster.add_note(format!("the statement runs here, not on workers: {reason}"));
                 Ok(plan)
             }
         }
@@ -127,7 +127,7 @@ impl QueryPlanner for ClusterPlanner {
 impl ClusterPlanner {
     /// Returns the plan divided among workers, `None` if it has nothing to divide, or the reason why it is
     /// not divided.
-    async fn distribute(
+    async fn divide_plan(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
         session: &dyn Session,
@@ -135,8 +135,8 @@ impl ClusterPlanner {
         if !find_division(plan)? {
             return Ok(None);
         }
-        self.cluster.refresh().await;
-        let faults = self.cluster.faults();
+        self.cluster.refresh_health().await;
+        let faults = self.cluster.list_faults();
         match self.cluster.count_alive() {
             0 => return Err(faults.join(", ")),
             // The engine divides nothing into one task.
@@ -146,14 +146,14 @@ impl ClusterPlanner {
                 return Err(all.collect::<Vec<_>>().join(", "));
             }
             _ if faults.is_empty() => {}
-            alive => self.cluster.note(format!("{}; {alive} others run it", faults.join(", "))),
+            alive => self.cluster.add_note(format!("{}; {alive} others run it", faults.join(", "))),
         }
         check_known(plan)?;
         let settings =
             encode_settings(session.config_options()).map_err(|e| e.strip_backtrace())?;
         let divided = async {
             let marked = mark_order(collect_in_order(plan))?;
-            cut(marked, session).await
+            cut_plan(marked, session).await
         };
         let divided = divided.await.map_err(|e| e.strip_backtrace())?;
         if !contains_distributed(&divided) {
@@ -172,7 +172,7 @@ fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, Str
     while let Some(node) = open.pop() {
         let children = node.children();
         if children.is_empty() {
-            match division(node) {
+            match division_of(node) {
                 Ok(Some(_)) => found = true,
                 Ok(None) => {}
                 Err(e) => reason = Some(e),
@@ -209,7 +209,7 @@ fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         return Arc::clone(plan);
     }
     let each = Arc::new(TaskRowsExec::new(Arc::clone(plan), None));
-    Arc::new(RowsInOrderExec::collect(each, None))
+    Arc::new(RowsInOrderExec::collect_partitions(each, None))
 }
 
 /// Makes each connection carry one partition where rows are read in an order, and marks where the
@@ -229,7 +229,7 @@ fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
             && is_chain_of_scan(input)
         {
             let each = Arc::new(TaskRowsExec::new(Arc::clone(input), order.fetch()));
-            let all = RowsInOrderExec::collect(each, order.fetch());
+            let all = RowsInOrderExec::collect_partitions(each, order.fetch());
             return Ok(Transformed::yes(Arc::new(all) as Arc<dyn ExecutionPlan>));
         }
         Ok(Transformed::no(node))
@@ -242,7 +242,7 @@ fn is_chain_of_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     loop {
         match node.children()[..] {
-            [] => return matches!(division(node), Ok(Some(_))),
+            [] => return matches!(division_of(node), Ok(Some(_))),
             [child] if IN_ORDER.contains(&node.name()) => node = child,
             _ => return false,
         }
@@ -250,7 +250,7 @@ fn is_chain_of_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 /// Gives a physical plan to the planner of the engine.
-async fn cut(
+async fn cut_plan(
     plan: Arc<dyn ExecutionPlan>,
     session: &dyn Session,
 ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -371,10 +371,10 @@ fn is_lost(error: &DataFusionError) -> bool {
 }
 
 async fn explain_loss(error: &DataFusionError, cluster: &Cluster) -> DataFusionError {
-    cluster.recheck().await;
+    cluster.recheck_health().await;
     let text = error.strip_backtrace();
     let cause = text.lines().next().unwrap_or_default();
-    match cluster.faults() {
+    match cluster.list_faults() {
         faults if faults.is_empty() => exec_datafusion_err!(
             "the connection to a worker was lost while the statement ran; run it again ({cause})"
         ),

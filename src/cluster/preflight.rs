@@ -40,7 +40,7 @@ pub(super) fn check_stages(
     session: &dyn Session,
 ) -> std::result::Result<(), String> {
     let context = worker_context(session);
-    for stage in stages(plan) {
+    for stage in find_stages(plan) {
         check_types(&stage.schema())?;
         check_stage(&stage, session, &context)?;
     }
@@ -96,11 +96,11 @@ fn find_unsendable(data_type: &DataType) -> Option<&'static str> {
 }
 
 /// Returns the topmost parts of a plan that workers would run.
-fn stages(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
+fn find_stages(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
     if plan.is_network_boundary() {
         return plan.children().into_iter().map(Arc::clone).collect();
     }
-    plan.children().into_iter().flat_map(stages).collect()
+    plan.children().into_iter().flat_map(find_stages).collect()
 }
 
 fn check_stage(
@@ -128,7 +128,7 @@ fn check_stage(
         let text = e.strip_backtrace();
         format!("the plan cannot be sent: {}", text.lines().next().unwrap_or_default())
     })?;
-    compare(&one, &decoded)
+    compare_plans(&one, &decoded)
 }
 
 /// The plan of the first task of a stage.
@@ -162,11 +162,11 @@ fn encode_and_decode(
         &codec,
         &DeduplicatingProtoConverter::default(),
     )?;
-    retype(decoded, context.session_config().options())
+    retype_calls(decoded, context.session_config().options())
 }
 
 /// Returns where a decoded plan is not the original.
-fn compare(
+fn compare_plans(
     plan: &Arc<dyn ExecutionPlan>,
     decoded: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<(), String> {
@@ -189,7 +189,7 @@ fn compare(
     if ours.len() != theirs.len() {
         return lost("inputs");
     }
-    ours.into_iter().zip(theirs).try_for_each(|(a, b)| compare(a, b))
+    ours.into_iter().zip(theirs).try_for_each(|(a, b)| compare_plans(a, b))
 }
 
 /// Returns the reason why a node is not sent.
@@ -262,7 +262,7 @@ fn check_function(
 
 /// Derives the result types of functions again: an encoded call holds the type without its metadata, such
 /// as the shape of a tensor.
-pub(super) fn retype(
+pub(super) fn retype_calls(
     plan: Arc<dyn ExecutionPlan>,
     options: &Arc<ConfigOptions>,
 ) -> Result<Arc<dyn ExecutionPlan>> {

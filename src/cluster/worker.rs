@@ -27,7 +27,7 @@ use super::VERSION;
 use super::client::Channels;
 use super::codec::SerrateCodec;
 use super::nodes::{GuardExec, single_child};
-use super::preflight::retype;
+use super::preflight::retype_calls;
 use super::settings::{ClusterOptions, apply_settings};
 use crate::config::SerrateOptions;
 use crate::sql::travel::{hidden_functions, paths_of};
@@ -145,8 +145,8 @@ fn build_state(
         .with_distributed_option_extension_from_headers::<ClusterOptions>(&context.headers)?
         .with_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
             check_plan(&event.plan, root.as_deref())?;
-            let plan = retype(event.plan, event.session_config.options())?;
-            guard(plan, &queries).map(WorkerPlanRewriteEventResponse::new)
+            let plan = retype_calls(event.plan, event.session_config.options())?;
+            guard_plan(plan, &queries).map(WorkerPlanRewriteEventResponse::new)
         });
     let config = builder.config().get_or_insert_with(SessionConfig::new);
     let options = config.options_mut();
@@ -212,7 +212,7 @@ fn check_plan(plan: &Arc<dyn ExecutionPlan>, root: Option<&Path>) -> Result<()> 
 }
 
 /// Puts a [`GuardExec`] at the top of a part of a plan, below an exchange, which the engine looks for.
-fn guard(plan: Arc<dyn ExecutionPlan>, queries: &Handle) -> Result<Arc<dyn ExecutionPlan>> {
+fn guard_plan(plan: Arc<dyn ExecutionPlan>, queries: &Handle) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() {
         let inner = Arc::new(GuardExec::new(single_child(&plan)?, queries.clone()));
         let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);

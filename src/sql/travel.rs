@@ -115,7 +115,7 @@ pub(crate) fn to_portable(node: &Arc<dyn ExecutionPlan>) -> std::result::Result<
         return source_to_portable(scan.data_source());
     }
     if let Some(sized) = node.downcast_ref::<BatchSizeExec>() {
-        return Ok(Portable::BatchSize { rows: sized.rows() });
+        return Ok(Portable::BatchSize { rows: sized.batch_rows() });
     }
     if let Some(order) = node.downcast_ref::<SourceOrderExec>() {
         return Ok(Portable::SourceOrder { fetch: order.fetch() });
@@ -165,7 +165,7 @@ fn source_name(source: &Arc<dyn DataSource>) -> &'static str {
 fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, String> {
     check_files(files)?;
     let source = match files.file_source().downcast_ref::<GuardedSource>() {
-        Some(guarded) => guarded.inner(),
+        Some(guarded) => guarded.inner_source(),
         None => files.file_source(),
     };
     let (stock, reader): (Arc<dyn FileSource>, Reader) =
@@ -353,7 +353,7 @@ pub(crate) struct Division {
 }
 
 /// Returns how a scan can be divided, `None` if it has nothing to divide, or the reason why it is not.
-pub(crate) fn division(
+pub(crate) fn division_of(
     leaf: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<Option<Division>, String> {
     let partitions = leaf.output_partitioning().partition_count();
@@ -387,7 +387,7 @@ pub(crate) fn division(
 /// Returns a scan of some partitions of a scan, followed by empty ones up to `count`.
 ///
 /// # Errors
-/// When the source cannot be divided; see [`division`].
+/// When the source cannot be divided; see [`division_of`].
 pub(crate) fn take_partitions(
     leaf: &Arc<dyn ExecutionPlan>,
     range: Range<usize>,
@@ -414,7 +414,7 @@ pub(crate) fn paths_of(leaf: &Arc<dyn ExecutionPlan>) -> Option<Vec<String>> {
         return Some(all.map(|file| format!("/{}", file.object_meta.location)).collect());
     }
     let meds = source.downcast_ref::<MedsSource>()?;
-    Some(vec![meds.root().to_string_lossy().into_owned()])
+    Some(vec![meds.folder_root().to_string_lossy().into_owned()])
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serrate::cluster::{ClientConfig, Cluster, WorkerConfig, serve};
 
-use crate::processes::{Pair, WorkerProcess, create_tables, run, start_workers};
+use crate::processes::{Pair, WorkerProcess, create_tables, run_query, start_workers};
 
 /// Takes a minute on these machines.
 const SLOW: &str = "SELECT count(*) FROM p a, p b, (VALUES (1), (2), (3), (4), (5), (6), (7), (8)) AS k(i) \
@@ -20,10 +20,10 @@ async fn fails_after(signal: &'static str, most: Duration) {
     pair.check_divided(FAST).await;
     assert!(pair.is_divided(SLOW).await, "{:?}", pair.cluster.take_notes());
     let there = pair.there.clone();
-    let query = tokio::spawn(async move { run(&there, SLOW).await });
+    let query = tokio::spawn(async move { run_query(&there, SLOW).await });
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert!(!query.is_finished(), "the query is not slow");
-    workers[1].signal(signal);
+    workers[1].send_signal(signal);
     let start = Instant::now();
     let answer = tokio::time::timeout(most, query).await;
     let error = answer.expect("the query hangs").unwrap().unwrap_err().strip_backtrace();
@@ -54,7 +54,7 @@ async fn without_workers_queries_run_here() {
     create_tables(&pair, folder.path(), 100).await;
     let address = workers[0].address.clone();
     drop(workers.remove(0));
-    pair.check(FAST).await;
+    pair.check_query(FAST).await;
     assert_eq!((pair.divided, pair.whole.len()), (0, 1));
     assert!(pair.whole[0].contains("one worker alone"), "{:?}", pair.whole);
     assert!(
@@ -68,8 +68,8 @@ async fn without_workers_queries_run_here() {
     pair.check_divided(FAST).await;
     drop(workers);
     tokio::time::sleep(Duration::from_millis(1100)).await;
-    pair.check(FAST).await;
-    pair.finish();
+    pair.check_query(FAST).await;
+    pair.check_failures();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,10 +78,11 @@ async fn tokens_keep_others_out() {
     let token = folder.path().join("token");
     std::fs::write(&token, "a secret\n").unwrap();
     let file = token.display().to_string();
-    let workers: Vec<_> = (0..2).map(|_| WorkerProcess::start(&["--token-file", &file])).collect();
+    let workers: Vec<_> =
+        (0..2).map(|_| WorkerProcess::start_worker(&["--token-file", &file])).collect();
     let mut pair = Pair::new(&workers).await;
     create_tables(&pair, folder.path(), 100).await;
-    pair.check(FAST).await;
+    pair.check_query(FAST).await;
     assert!(pair.whole[0].contains("another token"), "{:?}", pair.whole);
     let addresses: Vec<&str> = workers.iter().map(|w| w.address.as_str()).collect();
     let mut config = ClientConfig::new(&addresses.join(","));
@@ -89,11 +90,11 @@ async fn tokens_keep_others_out() {
     let known = Cluster::new(&config).unwrap();
     let there = serrate::sql::session();
     known.attach(&there);
-    run(&there, "SET cluster.bytes_per_task = 1").await.unwrap();
+    run_query(&there, "SET cluster.bytes_per_task = 1").await.unwrap();
     pair.there = there;
     let path = folder.path().join("parquet").display().to_string();
     let create = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{path}/'");
-    run(&pair.there, &create).await.unwrap();
+    run_query(&pair.there, &create).await.unwrap();
     pair.cluster = known;
     pair.check_divided(FAST).await;
     // A join exchanges rows between workers.
@@ -115,10 +116,10 @@ async fn workers_stay_in_their_folder() {
     let folder = tempfile::tempdir().unwrap();
     let other = tempfile::tempdir().unwrap();
     let root = other.path().display().to_string();
-    let workers: Vec<_> = (0..2).map(|_| WorkerProcess::start(&["--root", &root])).collect();
+    let workers: Vec<_> = (0..2).map(|_| WorkerProcess::start_worker(&["--root", &root])).collect();
     let pair = Pair::new(&workers).await;
     create_tables(&pair, folder.path(), 100).await;
-    let error = run(&pair.there, FAST).await.unwrap_err().strip_backtrace();
+    let error = run_query(&pair.there, FAST).await.unwrap_err().strip_backtrace();
     assert!(error.contains("outside the folder of the worker"), "{error}");
 }
 
@@ -150,13 +151,14 @@ async fn datafusion_collect(
 /// Memory is limited per worker, and a worker lives on after a query that needs more.
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_is_limited() {
-    let workers: Vec<_> = (0..2).map(|_| WorkerProcess::start(&["--memory", "3MB"])).collect();
+    let workers: Vec<_> =
+        (0..2).map(|_| WorkerProcess::start_worker(&["--memory", "3MB"])).collect();
     let folder = tempfile::tempdir().unwrap();
     let mut pair = Pair::new(&workers).await;
     create_tables(&pair, folder.path(), 20_000).await;
     let large = "SELECT array_agg(deep) AS d FROM p GROUP BY subject_id * 2";
     assert!(pair.is_divided(large).await, "{:?}", pair.cluster.take_notes());
-    if let Err(e) = run(&pair.there, large).await {
+    if let Err(e) = run_query(&pair.there, large).await {
         assert!(e.to_string().contains("Resources exhausted"), "{e}");
     }
     pair.check_divided(FAST).await;

@@ -20,7 +20,7 @@ pub(crate) struct WorkerProcess {
 }
 
 impl WorkerProcess {
-    pub(crate) fn start(args: &[&str]) -> Self {
+    pub(crate) fn start_worker(args: &[&str]) -> Self {
         Self::start_at("127.0.0.1:0", args)
     }
 
@@ -39,7 +39,7 @@ impl WorkerProcess {
     }
 
     /// Sends the process a signal by its name.
-    pub(crate) fn signal(&self, name: &str) {
+    pub(crate) fn send_signal(&self, name: &str) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args([&format!("-{name}"), &id]).status();
         assert!(sent.unwrap().success());
@@ -54,7 +54,7 @@ impl Drop for WorkerProcess {
 }
 
 pub(crate) fn start_workers(count: usize) -> Vec<WorkerProcess> {
-    (0..count).map(|_| WorkerProcess::start(&["--worker-timeout", "5"])).collect()
+    (0..count).map(|_| WorkerProcess::start_worker(&["--worker-timeout", "5"])).collect()
 }
 
 /// A session with workers and one without, which see the same tables.
@@ -85,20 +85,20 @@ impl Pair {
             failures: Vec::new(),
         };
         // The same plans on every machine, and tasks for every byte.
-        pair.set("datafusion.execution.target_partitions", "6").await;
-        pair.set("datafusion.optimizer.repartition_file_min_size", "1").await;
-        run(&pair.there, "SET cluster.bytes_per_task = 1").await.unwrap();
+        pair.set_both("datafusion.execution.target_partitions", "6").await;
+        pair.set_both("datafusion.optimizer.repartition_file_min_size", "1").await;
+        run_query(&pair.there, "SET cluster.bytes_per_task = 1").await.unwrap();
         pair
     }
 
-    pub(crate) async fn set(&self, name: &str, value: &str) {
-        self.both(&format!("SET {name} = '{value}'")).await;
+    pub(crate) async fn set_both(&self, name: &str, value: &str) {
+        self.run_both(&format!("SET {name} = '{value}'")).await;
     }
 
     /// Runs a statement without result in both sessions.
-    pub(crate) async fn both(&self, sql: &str) {
+    pub(crate) async fn run_both(&self, sql: &str) {
         for context in [&self.here, &self.there] {
-            run(context, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+            run_query(context, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
         }
     }
 
@@ -111,7 +111,7 @@ impl Pair {
 
     /// Runs a query in both sessions. The answers, or both errors, are equal, in their order if the query
     /// has one.
-    pub(crate) async fn check(&mut self, sql: &str) {
+    pub(crate) async fn check_query(&mut self, sql: &str) {
         let divided = self.is_divided(sql).await;
         let notes = self.cluster.take_notes();
         match divided {
@@ -119,13 +119,13 @@ impl Pair {
             false => self.whole.push(format!("{sql}\n    {}", notes.join("; "))),
         }
         let limit = Duration::from_secs(120);
-        let there = tokio::time::timeout(limit, run(&self.there, sql)).await;
+        let there = tokio::time::timeout(limit, run_query(&self.there, sql)).await;
         let there = there.unwrap_or_else(|_| panic!("no answer in {limit:?}: {sql}"));
-        let here = run(&self.here, sql).await;
+        let here = run_query(&self.here, sql).await;
         match (here, there) {
             (Ok(here), Ok(there)) => {
                 let sorted = !sql.contains("ORDER BY");
-                let (here, there) = (show(&here, sorted), show(&there, sorted));
+                let (here, there) = (show_rows(&here, sorted), show_rows(&there, sorted));
                 if here != there {
                     self.failures.push(format!("{sql}\nhere\n{here}\non workers\n{there}"));
                 }
@@ -145,7 +145,7 @@ impl Pair {
     }
 
     /// Fails with all differences that were found.
-    pub(crate) fn finish(&self) {
+    pub(crate) fn check_failures(&self) {
         assert!(
             self.failures.is_empty(),
             "{} differ\n{}",
@@ -154,15 +154,15 @@ impl Pair {
         );
     }
 
-    /// Like [`check`](Self::check), for a query that must be divided.
+    /// Like [`check_query`](Self::check_query), for a query that must be divided.
     pub(crate) async fn check_divided(&mut self, sql: &str) {
         let before = self.divided;
-        self.check(sql).await;
+        self.check_query(sql).await;
         assert!(self.divided > before, "not divided: {}", self.whole.last().unwrap());
     }
 }
 
-pub(crate) async fn run(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+pub(crate) async fn run_query(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     let frame = serrate::sql::sql(context, sql).await?;
     let schema = frame.schema().as_arrow().clone();
     let mut batches = frame.collect().await?;
@@ -172,7 +172,7 @@ pub(crate) async fn run(context: &SessionContext, sql: &str) -> Result<Vec<Recor
     Ok(batches)
 }
 
-fn show(batches: &[RecordBatch], sorted: bool) -> String {
+fn show_rows(batches: &[RecordBatch], sorted: bool) -> String {
     let text = pretty_format_batches(batches).unwrap().to_string();
     let mut lines: Vec<&str> = text.lines().collect();
     if sorted {
@@ -181,7 +181,7 @@ fn show(batches: &[RecordBatch], sorted: bool) -> String {
     lines.join("\n")
 }
 
-pub(crate) fn data(path: &str) -> String {
+pub(crate) fn data_path(path: &str) -> String {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(path);
     path.display().to_string()
 }
@@ -210,12 +210,12 @@ pub(crate) async fn create_tables(pair: &Pair, folder: &Path, rows: usize) {
             std::fs::create_dir_all(&folder).unwrap();
             let path = folder.join(format!("{i} a%b.{format}")).display().to_string();
             let sql = format!("COPY ({rows} ORDER BY subject_id) TO '{path}'{options}");
-            run(&context, &sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+            run_query(&context, &sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
         }
     }
     for (name, format) in [("n", "nrt"), ("p", "parquet")] {
         let path = folder.join(format).display().to_string();
-        pair.both(&format!(
+        pair.run_both(&format!(
             "CREATE EXTERNAL TABLE {name} STORED AS {} LOCATION '{path}/'",
             format.to_uppercase()
         ))

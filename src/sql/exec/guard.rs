@@ -171,7 +171,7 @@ impl GuardedSource {
     }
 
     #[cfg(feature = "cluster")]
-    pub(in crate::sql) fn inner(&self) -> &Arc<dyn FileSource> {
+    pub(in crate::sql) fn inner_source(&self) -> &Arc<dyn FileSource> {
         &self.inner
     }
 

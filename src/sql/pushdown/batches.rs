@@ -274,7 +274,7 @@ impl BatchSizeExec {
     }
 
     #[cfg(feature = "cluster")]
-    pub(in crate::sql) fn rows(&self) -> usize {
+    pub(in crate::sql) fn batch_rows(&self) -> usize {
         self.rows
     }
 

@@ -205,7 +205,7 @@ fn shard_names(folder: &MedsFolder) -> Vec<String> {
 
 #[cfg(feature = "cluster")]
 impl MedsSource {
-    pub(in crate::sql) fn root(&self) -> &Path {
+    pub(in crate::sql) fn folder_root(&self) -> &Path {
         self.folder.root()
     }
 
