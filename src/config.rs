@@ -238,7 +238,7 @@ fn parse_bool(key: &str, value: &str) -> Result<bool> {
 }
 
 /// Parses a number of bytes with an optional unit: `1048576`, `512MiB`, `4 GB`.
-fn parse_bytes(text: &str) -> Result<u64> {
+pub(crate) fn parse_bytes(text: &str) -> Result<u64> {
     let trimmed = text.trim();
     let digits = trimmed.find(|c: char| !c.is_ascii_digit()).unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(digits);

@@ -48,6 +48,8 @@ pub mod sql;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 
 pub use arrow;
 #[cfg(feature = "sql")]

@@ -40,7 +40,8 @@ const ROOT: &[Layer] = &[
     ("functions", &["config"]),
     ("expr_fn", &["functions"]),
     ("sql", &["config", "functions"]),
-    ("cli", &["functions", "sql"]),
+    ("cluster", &["config", "sql"]),
+    ("cli", &["cluster", "config", "functions", "sql"]),
     ("bin", &["cli"]),
 ];
 

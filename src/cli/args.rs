@@ -58,6 +58,9 @@ pub(super) enum Command {
     Batches(super::batches::BatchesArgs),
     /// Generate synthetic patients.
     Generate(super::generate::GenerateArgs),
+    /// Run parts of queries for sessions on other machines.
+    #[cfg(feature = "cluster")]
+    Worker(super::worker::WorkerArgs),
 }
 
 /// Maximum number of threads that a command starts.
@@ -101,6 +104,9 @@ pub(super) struct QueryArgs {
     pub(super) timing: bool,
     #[command(flatten)]
     pub(super) table: TableArgs,
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    pub(super) cluster: super::worker::ClusterArgs,
 }
 
 /// Appearance of tables; the other formats are never shortened.

@@ -19,6 +19,8 @@ mod progress;
 mod run;
 mod script;
 mod shell;
+#[cfg(feature = "cluster")]
+mod worker;
 
 use std::io::{IsTerminal, Read};
 use std::process::ExitCode;
@@ -73,6 +75,8 @@ fn run_command(cli: Cli) -> Outcome {
     let result = runtime.block_on(async {
         match cli.command {
             None => run_queries(cli.query).await,
+            #[cfg(feature = "cluster")]
+            Some(Command::Worker(args)) => worker::run_worker(args).await,
             Some(command) => run_file_command(command).await,
         }
     });
@@ -90,6 +94,8 @@ async fn run_file_command(command: Command) -> Outcome {
         Command::Densify(args) => densify::run(args),
         Command::Batches(args) => batches::run(args),
         Command::Generate(args) => generate::run(args),
+        #[cfg(feature = "cluster")]
+        Command::Worker(_) => Err(Failure::message("a worker does not run on files")),
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| match e.try_into_panic() {
         Ok(panic) => panics::to_failure(panic.as_ref()),

@@ -35,6 +35,8 @@ pub(super) struct Runner {
     /// Path of the output file, or `None` for standard output.
     path: Option<PathBuf>,
     results: usize,
+    #[cfg(feature = "cluster")]
+    cluster: Option<crate::cluster::Cluster>,
 }
 
 impl Runner {
@@ -59,14 +61,23 @@ impl Runner {
             )));
         }
         let line = if target.is_file() { None } else { terminal_width() };
+        let context = super::create_session()?;
+        #[cfg(feature = "cluster")]
+        let cluster = args.cluster.connect_workers()?;
+        #[cfg(feature = "cluster")]
+        if let Some(cluster) = &cluster {
+            cluster.attach(&context);
+        }
         Ok(Self {
-            context: super::create_session()?,
+            context,
             format: args.format.or(by_name).unwrap_or(Format::Table),
             look: TableStyle::new(&args.table, line),
             timing: args.timing,
             target,
             path: args.output.clone(),
             results: 0,
+            #[cfg(feature = "cluster")]
+            cluster,
         })
     }
 
@@ -169,7 +180,12 @@ impl Runner {
     async fn execute(&mut self, context: &SessionContext, sql: &str) -> Outcome {
         let (context, sql) = (context.clone(), sql.to_owned());
         // Runs on another thread, because planning reads files, and neither planning nor kernels yield.
-        let Some(started) = interrupt::on_worker(start_statement(context, sql)).await? else {
+        let started = interrupt::on_worker(start_statement(context, sql)).await;
+        #[cfg(feature = "cluster")]
+        for note in self.cluster.iter().flat_map(|cluster| cluster.take_notes()) {
+            eprintln!("note: {note}");
+        }
+        let Some(started) = started? else {
             return Ok(());
         };
         let stream = interrupt::stream_on_worker(started.stream);

@@ -22,6 +22,11 @@ mod rules;
 mod session;
 pub(crate) mod sources;
 mod statement;
+#[cfg(feature = "cluster")]
+pub(crate) mod travel;
+
+#[cfg(feature = "cluster")]
+pub(crate) use exec::one_input;
 
 pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};

@@ -143,7 +143,7 @@ impl PhysicalOptimizerRule for NamedFiles {
                 return Ok(Transformed::no(node));
             }
             let mut files = files.clone();
-            files.file_source = Arc::new(GuardedSource { inner: Arc::clone(files.file_source()) });
+            files.file_source = Arc::new(GuardedSource::new(Arc::clone(files.file_source())));
             let scan = DataSourceExec::from_data_source(files);
             Ok(Transformed::yes(scan as Arc<dyn ExecutionPlan>))
         })?;
@@ -161,11 +161,20 @@ impl PhysicalOptimizerRule for NamedFiles {
 
 /// A file source whose readers return errors and panics as errors that name the file.
 #[derive(Clone)]
-struct GuardedSource {
+pub(in crate::sql) struct GuardedSource {
     inner: Arc<dyn FileSource>,
 }
 
 impl GuardedSource {
+    pub(in crate::sql) fn new(inner: Arc<dyn FileSource>) -> Self {
+        Self { inner }
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(in crate::sql) fn inner_source(&self) -> &Arc<dyn FileSource> {
+        &self.inner
+    }
+
     fn wrap_source(&self, inner: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
         Arc::new(Self { inner })
     }

@@ -56,7 +56,7 @@ macro_rules! one_input {
     };
 }
 
-pub(in crate::sql) use one_input;
+pub(crate) use one_input;
 
 /// Implements [`one_input`] and the rest of what a node that returns the rows of its input has in
 /// common: its name, the properties of the input, the order of the rows.

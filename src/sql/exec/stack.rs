@@ -67,7 +67,7 @@ impl PhysicalOptimizerRule for DeepStacks {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_up(|node| {
             Ok(match has_deep_expression(&node)? {
-                true => Transformed::yes(Arc::new(DeepStackExec { input: node }) as _),
+                true => Transformed::yes(Arc::new(DeepStackExec::new(node)) as _),
                 false => Transformed::no(node),
             })
         })?;
@@ -105,11 +105,15 @@ fn is_deep(expr: &Arc<dyn PhysicalExpr>) -> bool {
 
 /// Polls its input on a stack that is large enough for deep expressions.
 #[derive(Debug)]
-struct DeepStackExec {
+pub(in crate::sql) struct DeepStackExec {
     input: Arc<dyn ExecutionPlan>,
 }
 
 impl DeepStackExec {
+    pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        Self { input }
+    }
+
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         Self { input }
     }

@@ -84,13 +84,13 @@ impl PhysicalOptimizerRule for YieldingJoins {
 /// such nodes consume all of them before any input is polled, every time. This node consumes the unit
 /// when a batch is available.
 #[derive(Debug)]
-struct YieldingExec {
+pub(in crate::sql) struct YieldingExec {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
 impl YieldingExec {
-    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+    pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
         let properties = PlanProperties::clone(input.properties())
             .with_scheduling_type(SchedulingType::Cooperative);
         Self { input, properties: Arc::new(properties) }

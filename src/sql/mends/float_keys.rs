@@ -304,8 +304,11 @@ fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
 }
 
 fn float_key(expr: Expr) -> Expr {
+    float_key_function().call(vec![expr])
+}
+
+pub(in crate::sql) fn float_key_function() -> ScalarUDF {
     ScalarUDF::new_from_impl(FloatKey { signature: Signature::any(1, Volatility::Immutable) })
-        .call(vec![expr])
 }
 
 /// `float_key(x)`: returns `x` with canonical zeros and NaN, at any depth of lists and structs.

@@ -238,13 +238,13 @@ pub(super) fn has_comparison(t: &DataType) -> bool {
 
 /// Passes its input through, but reports no order and no constants.
 #[derive(Debug)]
-struct UnorderedExec {
+pub(in crate::sql) struct UnorderedExec {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
 
 impl UnorderedExec {
-    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+    pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(input.schema()),
             input.output_partitioning().clone(),

@@ -16,7 +16,7 @@ use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
 /// Wraps a source and keeps its partitions.
 #[derive(Clone, Debug)]
-pub(super) struct FixedSource(pub(super) Arc<dyn DataSource>);
+pub(in crate::sql) struct FixedSource(pub(super) Arc<dyn DataSource>);
 
 impl DataSource for FixedSource {
     fn open(

@@ -43,7 +43,7 @@ use crate::sql::sources::from::ExplodeExec;
 use serrate_core::internal::natural;
 
 pub use self::concat::SourceOrderExec;
-use self::fixed::FixedSource;
+pub(in crate::sql) use self::fixed::FixedSource;
 pub(in crate::sql) use self::offset::OffsetIntoScan;
 pub(crate) use self::sink::OrderedSinkExec;
 pub(in crate::sql) use self::sink::ordered_sink;

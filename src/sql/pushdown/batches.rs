@@ -268,6 +268,16 @@ pub(crate) struct BatchSizeExec {
 }
 
 impl BatchSizeExec {
+    #[cfg(feature = "cluster")]
+    pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>, rows: usize) -> Self {
+        Self { input, rows }
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(in crate::sql) fn batch_rows(&self) -> usize {
+        self.rows
+    }
+
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         Self { input, rows: self.rows }
     }

@@ -164,7 +164,7 @@ pub(in crate::sql) fn further<'a>(
 }
 
 #[derive(Clone)]
-struct MedsSource {
+pub(in crate::sql) struct MedsSource {
     folder: MedsFolder,
     options: Arc<MedsReadOptions>,
     schema: SchemaRef,
@@ -175,6 +175,94 @@ struct MedsSource {
 impl fmt::Debug for MedsSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MedsSource").field("root", &self.folder.root()).finish_non_exhaustive()
+    }
+}
+
+/// A scan of a MEDS folder by values.
+#[cfg(feature = "cluster")]
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MedsScan {
+    /// The folder, as an absolute path.
+    pub(crate) root: std::path::PathBuf,
+    /// The names of all shards, which `partitions` count.
+    pub(crate) shards: Vec<String>,
+    /// Whether reading finds subjects that are in several shards.
+    pub(crate) has_checks: bool,
+    pub(crate) columns: Option<Vec<String>>,
+    pub(crate) shared_subjects: bool,
+    pub(crate) schema: SchemaRef,
+    pub(crate) partitions: Vec<Range<usize>>,
+    pub(crate) limit: Option<usize>,
+}
+
+#[cfg(feature = "cluster")]
+fn shard_names(folder: &MedsFolder) -> Vec<String> {
+    match folder {
+        MedsFolder::Meds(data) => data.shards().map(|s| s.name().to_owned()).collect(),
+        MedsFolder::Cohort(cohort) => cohort.shards().iter().map(|s| s.name().to_owned()).collect(),
+    }
+}
+
+#[cfg(feature = "cluster")]
+impl MedsSource {
+    pub(in crate::sql) fn folder_root(&self) -> &Path {
+        self.folder.root()
+    }
+
+    /// Describes the scan by values.
+    ///
+    /// # Errors
+    /// When the folder no longer exists.
+    pub(in crate::sql) fn to_scan(&self) -> Result<MedsScan> {
+        Ok(MedsScan {
+            root: std::fs::canonicalize(self.folder.root())?,
+            shards: shard_names(&self.folder),
+            has_checks: matches!(self.folder, MedsFolder::Meds(_)),
+            columns: self.options.columns.clone(),
+            shared_subjects: self.options.shared_subjects,
+            schema: Arc::clone(&self.schema),
+            partitions: self.partitions.clone(),
+            limit: self.limit,
+        })
+    }
+
+    /// Opens the folder of a scan.
+    ///
+    /// # Errors
+    /// When the folder cannot be opened, or has other shards than when the query was planned.
+    pub(in crate::sql) fn from_scan(scan: MedsScan) -> Result<Self> {
+        let folder = MedsFolder::open(&scan.root)?;
+        let shards = shard_names(&folder);
+        if shards != scan.shards {
+            return plan_err!(
+                "{}: the folder has {} shards here and {} where the query was planned, or other names; every machine must see the same files",
+                scan.root.display(),
+                shards.len(),
+                scan.shards.len()
+            );
+        }
+        if scan.partitions.iter().any(|p| p.start > p.end || p.end > shards.len()) {
+            return plan_err!("a scan of {} reads shards past the last", scan.root.display());
+        }
+        let options = MedsReadOptions {
+            columns: scan.columns,
+            shared_subjects: scan.shared_subjects,
+            ..MedsReadOptions::default()
+        };
+        Ok(Self {
+            folder,
+            options: Arc::new(options),
+            schema: scan.schema,
+            partitions: scan.partitions,
+            limit: scan.limit,
+        })
+    }
+
+    /// Returns a scan of some partitions, followed by empty ones up to `count`.
+    pub(in crate::sql) fn take_partitions(&self, range: Range<usize>, count: usize) -> Self {
+        let mut partitions = self.partitions.get(range).unwrap_or_default().to_vec();
+        partitions.resize(count, 0..0);
+        Self { partitions, ..self.clone() }
     }
 }
 

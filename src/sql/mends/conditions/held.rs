@@ -21,6 +21,12 @@ use crate::functions::cannot_fail;
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere::default())));
 
+/// Returns the functions that hold conditions.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn held_functions() -> [Arc<ScalarUDF>; 2] {
+    [Arc::clone(&HERE), Arc::clone(&LATER)]
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct EvaluatedHere {
     signature: Signature,

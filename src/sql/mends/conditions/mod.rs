@@ -9,5 +9,7 @@ mod held;
 mod lazy;
 mod push;
 
+#[cfg(feature = "cluster")]
+pub(in crate::sql) use held::held_functions;
 pub(in crate::sql) use lazy::LazyConditions;
 pub(in crate::sql) use push::PushDownFree;

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::ExecutionPlan;
 
-use self::source::AsOfSource;
+pub(in crate::sql) use self::source::AsOfSource;
 use crate::io::meds::Labels;
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::meds::MedsTable;

@@ -36,7 +36,7 @@ const UNKNOWN: &str = "labels_of_unknown_subjects";
 /// A source with one row per label. It has one partition, so that nodes above cannot change the order of
 /// the labels, and computes several batches concurrently.
 #[derive(Clone)]
-pub(super) struct AsOfSource {
+pub(in crate::sql) struct AsOfSource {
     folder: MedsFolder,
     labels: Arc<Labels>,
     tasks: Arc<[String]>,

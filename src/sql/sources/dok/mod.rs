@@ -29,7 +29,7 @@ pub(crate) use format::DokFormatFactory;
 pub(crate) use names::register_dok_names;
 
 use self::change::{Change, ChangeSink, nullable_schema};
-use self::scan::DokSource;
+pub(in crate::sql) use self::scan::DokSource;
 use crate::dok::DuplicateEntries;
 use crate::sql::mends::changes::{simplify_expr, unqualified};
 use crate::sql::order::ordered_sink;

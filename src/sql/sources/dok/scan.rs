@@ -24,7 +24,7 @@ use serrate_core::internal::own_extent;
 
 /// A source of the entries of one version of a file for which all filters are true.
 #[derive(Clone, Debug)]
-pub(super) struct DokSource {
+pub(in crate::sql) struct DokSource {
     version: Arc<Version>,
     schema: SchemaRef,
     projection: Vec<usize>,

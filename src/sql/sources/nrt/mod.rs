@@ -34,7 +34,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use self::input::{Headers, Input};
 use self::positions::{FILE, ROW, with_positions};
-use self::source::NrtSource;
+pub(in crate::sql) use self::source::NrtSource;
 use crate::config::SerrateOptions;
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::sql::order::ordered_sink;

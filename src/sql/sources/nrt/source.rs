@@ -35,7 +35,7 @@ use crate::sql::pushdown::lengths::lengths_only;
 
 /// A scan of `.nrt` files: columns, rows, and the settings at planning.
 #[derive(Clone)]
-pub(super) struct NrtSource {
+pub(in crate::sql) struct NrtSource {
     schema: TableSchema,
     projection: SplitProjection,
     filter: RowFilter,
@@ -46,7 +46,7 @@ pub(super) struct NrtSource {
 }
 
 impl NrtSource {
-    pub(super) fn new(schema: TableSchema, options: SerrateOptions) -> Self {
+    pub(in crate::sql) fn new(schema: TableSchema, options: SerrateOptions) -> Self {
         let projection = SplitProjection::unprojected(&schema);
         Self {
             schema,

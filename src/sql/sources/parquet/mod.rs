@@ -5,5 +5,7 @@ mod format;
 mod scan;
 
 pub(crate) use format::{ParquetFileFormat, ParquetFileFormatFactory};
+#[cfg(feature = "cluster")]
+pub(in crate::sql) use scan::ListsSource;
 pub(crate) use scan::ParquetLists;
 pub(in crate::sql) use scan::windowed;

@@ -16,3 +16,5 @@ mod source;
 
 pub(in crate::sql) use cut::windowed;
 pub(crate) use rule::ParquetLists;
+#[cfg(feature = "cluster")]
+pub(in crate::sql) use source::ListsSource;

@@ -29,7 +29,7 @@ use crate::array::list_depth;
 
 /// A scan of Parquet files that decodes list columns with Serrate's decoder where it supports a file.
 #[derive(Clone)]
-pub(super) struct ListsSource {
+pub(in crate::sql) struct ListsSource {
     /// DataFusion's scan, which says what to read, and reads files that the decoder does not support.
     stock: ParquetSource,
     /// Indices of the required list columns in the table.
@@ -43,7 +43,7 @@ pub(super) struct ListsSource {
 
 impl ListsSource {
     /// Creates a source, or returns `None` if no list column is needed.
-    pub(super) fn new(
+    pub(in crate::sql) fn new(
         stock: ParquetSource,
         leaves: usize,
         windows: Vec<Range<usize>>,
@@ -59,7 +59,7 @@ impl ListsSource {
         (!lists.is_empty()).then_some(Self { stock, lists, leaves, batch_size: 8192, windows })
     }
 
-    pub(super) fn stock(&self) -> &ParquetSource {
+    pub(in crate::sql) fn stock(&self) -> &ParquetSource {
         &self.stock
     }
 
@@ -67,8 +67,14 @@ impl ListsSource {
         &self.lists
     }
 
-    pub(super) fn leaves(&self) -> usize {
+    pub(in crate::sql) fn leaves(&self) -> usize {
         self.leaves
+    }
+
+    /// Whether only some rows of the files are read.
+    #[cfg(feature = "cluster")]
+    pub(in crate::sql) fn has_windows(&self) -> bool {
+        !self.windows.is_empty()
     }
 
     pub(super) fn batch_size(&self) -> usize {

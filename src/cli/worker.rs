@@ -1,0 +1,109 @@
+//! `serrate worker`, and the arguments of sessions with workers.
+
+use std::io::Write;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+
+use super::error::{Failure, Outcome};
+use super::interrupt;
+use crate::cluster::{ClientConfig, Cluster, WorkerConfig, serve};
+use crate::config::parse_bytes;
+
+/// Seconds after which a silent machine counts as lost.
+const SILENCE: u64 = 60;
+
+/// Arguments of `serrate worker`.
+#[derive(Args, Debug)]
+pub(super) struct WorkerArgs {
+    /// Address to listen on; port 0 chooses a free one. Other machines need --token-file.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7100")]
+    listen: String,
+    /// Memory for all queries together, such as 8GB [default: no limit].
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// Folder outside which no file is read.
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+    /// File with the secret that sessions and other workers send.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Seconds after which a silent machine counts as lost.
+    #[arg(long, value_name = "SECONDS", default_value_t = SILENCE,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    worker_timeout: u64,
+}
+
+/// Arguments of sessions with workers.
+#[derive(Args, Debug)]
+pub(super) struct ClusterArgs {
+    /// Workers that run parts of queries [default: $SERRATE_WORKERS].
+    #[arg(long, value_name = "HOST:PORT,..")]
+    workers: Option<String>,
+    /// File with the secret that the workers ask for.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Seconds after which a silent worker counts as lost.
+    #[arg(long, value_name = "SECONDS", default_value_t = SILENCE,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    worker_timeout: u64,
+}
+
+impl ClusterArgs {
+    /// Returns the workers of the session, if it has any.
+    pub(super) fn connect_workers(&self) -> Outcome<Option<Cluster>> {
+        let workers = match &self.workers {
+            Some(workers) => workers.clone(),
+            None => std::env::var("SERRATE_WORKERS").unwrap_or_default(),
+        };
+        let mut config = ClientConfig::new(&workers);
+        if config.workers.is_empty() {
+            return Ok(None);
+        }
+        config.token = self.token_file.as_deref().map(read_token).transpose()?;
+        config.timeout = Duration::from_secs(self.worker_timeout);
+        let cluster = Cluster::new(&config).map_err(|e| Failure::usage(e.strip_backtrace()))?;
+        Ok(Some(cluster))
+    }
+}
+
+fn read_token(path: &Path) -> Outcome<String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Failure::message(format!("{}: {e}", path.display())))?;
+    match text.trim() {
+        "" => Err(Failure::message(format!("{}: the file has no token", path.display()))),
+        token => Ok(token.to_owned()),
+    }
+}
+
+fn resolve_address(text: &str) -> Outcome<SocketAddr> {
+    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
+    found.ok_or_else(|| Failure::usage(format!("--listen {text}: this is no address HOST:PORT")))
+}
+
+/// Runs a worker until it is interrupted.
+pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
+    let memory = args.memory.as_deref().map(parse_bytes).transpose();
+    let memory =
+        memory.map_err(|e| Failure::usage(format!("--memory: {}", e.strip_backtrace())))?;
+    let memory = memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let config = WorkerConfig {
+        listen: resolve_address(&args.listen)?,
+        memory,
+        root: args.root,
+        token: args.token_file.as_deref().map(read_token).transpose()?,
+        timeout: Duration::from_secs(args.worker_timeout),
+    };
+    let ready = |address| {
+        let mut out = std::io::stdout();
+        let _ = writeln!(out, "worker listens on {address}");
+        let _ = out.flush();
+    };
+    interrupt::or_cancel(async {
+        let served = serve(config, ready).await;
+        served.map_err(|e| Failure::message(e.strip_backtrace()))
+    })
+    .await
+}

@@ -1,0 +1,443 @@
+//! [`SerrateCodec`]: the bytes of Serrate's plan nodes.
+//!
+//! A node is the letters `SRTP`, a version, the length of a JSON object, the object, and then what the
+//! object does not hold: an encoded plan or schema. It is engine-neutral; DataFusion's encoding of plans
+//! has a place for it. Nothing that is decoded is trusted: lengths and versions are checked, and unknown
+//! nodes refused.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::common::{exec_datafusion_err, exec_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion_proto::physical_plan::{
+    PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
+};
+use datafusion_proto::protobuf;
+use prost::Message;
+use serde_json::{Value, json};
+
+use super::nodes::{TaskMergeExec, TaskRowsExec};
+use crate::config::SerrateOptions;
+use crate::sql::travel::{MedsScan, Portable, Reader, from_portable, to_portable};
+
+const MAGIC: [u8; 4] = *b"SRTP";
+const FORMAT: u8 = 1;
+/// Length of what stands before the JSON object.
+const START: usize = 9;
+
+/// Encodes and decodes the nodes of Serrate in a physical plan.
+#[derive(Debug)]
+pub(super) struct SerrateCodec;
+
+fn write_frame(header: &Value, rest: &[u8], buf: &mut Vec<u8>) -> Result<()> {
+    let header = header.to_string();
+    let Ok(length) = u32::try_from(header.len()) else {
+        return exec_err!("the description of a plan node has more than 4 GiB");
+    };
+    buf.extend(MAGIC);
+    buf.push(FORMAT);
+    buf.extend(length.to_le_bytes());
+    buf.extend(header.as_bytes());
+    buf.extend(rest);
+    Ok(())
+}
+
+fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
+    let damaged = || exec_datafusion_err!("a plan node is not one of Serrate, or is cut short");
+    let (start, rest) = buf.split_at_checked(START).ok_or_else(damaged)?;
+    let [m0, m1, m2, m3, format, l0, l1, l2, l3] = *start else { return Err(damaged()) };
+    if [m0, m1, m2, m3] != MAGIC {
+        return Err(damaged());
+    }
+    if format != FORMAT {
+        return exec_err!("a plan node has format {format}, but this worker reads {FORMAT}");
+    }
+    let length = usize::try_from(u32::from_le_bytes([l0, l1, l2, l3])).map_err(|_| damaged())?;
+    let (header, rest) = rest.split_at_checked(length).ok_or_else(damaged)?;
+    let header = serde_json::from_slice(header)
+        .map_err(|e| exec_datafusion_err!("the description of a plan node is damaged: {e}"))?;
+    Ok((header, rest))
+}
+
+/// The values of a decoded object, with errors that name the key.
+struct Fields(Value);
+
+impl Fields {
+    fn make_error(&self, key: &str) -> DataFusionError {
+        exec_datafusion_err!("the description of a plan node lacks a valid `{key}`")
+    }
+
+    fn read_text(&self, key: &str) -> Result<&str> {
+        self.0.get(key).and_then(Value::as_str).ok_or_else(|| self.make_error(key))
+    }
+
+    fn read_flag(&self, key: &str) -> Result<bool> {
+        self.0.get(key).and_then(Value::as_bool).ok_or_else(|| self.make_error(key))
+    }
+
+    fn read_number(&self, key: &str) -> Result<usize> {
+        self.0.get(key).and_then(as_size).ok_or_else(|| self.make_error(key))
+    }
+
+    fn optional_number(&self, key: &str) -> Result<Option<usize>> {
+        match self.0.get(key) {
+            Some(Value::Null) => Ok(None),
+            _ => self.read_number(key).map(Some),
+        }
+    }
+
+    fn read_texts(&self, key: &str) -> Result<Vec<String>> {
+        let values =
+            self.0.get(key).and_then(Value::as_array).ok_or_else(|| self.make_error(key))?;
+        let texts = values.iter().map(|v| v.as_str().map(str::to_owned));
+        texts.collect::<Option<_>>().ok_or_else(|| self.make_error(key))
+    }
+
+    fn read_ranges(&self, key: &str) -> Result<Vec<Range<usize>>> {
+        let values =
+            self.0.get(key).and_then(Value::as_array).ok_or_else(|| self.make_error(key))?;
+        let ranges = values.iter().map(|value| match value.as_array()?.as_slice() {
+            [start, end] => Some(as_size(start)?..as_size(end)?),
+            _ => None,
+        });
+        ranges.collect::<Option<_>>().ok_or_else(|| self.make_error(key))
+    }
+}
+
+fn as_size(value: &Value) -> Option<usize> {
+    usize::try_from(value.as_u64()?).ok()
+}
+
+fn encode_schema(schema: &Schema) -> Result<Vec<u8>> {
+    let schema: protobuf::Schema = schema.try_into()?;
+    Ok(schema.encode_to_vec())
+}
+
+fn decode_schema(bytes: &[u8]) -> Result<Schema> {
+    let schema = protobuf::Schema::decode(bytes)
+        .map_err(|e| exec_datafusion_err!("the schema of a plan node is damaged: {e}"))?;
+    Ok((&schema).try_into()?)
+}
+
+fn encode_meds(scan: &MedsScan) -> Result<Value> {
+    let Some(root) = scan.root.to_str() else {
+        return exec_err!("the path {} is not valid UTF-8", scan.root.display());
+    };
+    let partitions: Vec<_> = scan.partitions.iter().map(|p| json!([p.start, p.end])).collect();
+    Ok(json!({
+        "node": "meds",
+        "root": root,
+        "shards": scan.shards,
+        "has_checks": scan.has_checks,
+        "columns": scan.columns,
+        "shared_subjects": scan.shared_subjects,
+        "partitions": partitions,
+        "limit": scan.limit,
+    }))
+}
+
+fn decode_meds(fields: &Fields, rest: &[u8]) -> Result<MedsScan> {
+    Ok(MedsScan {
+        root: PathBuf::from(fields.read_text("root")?),
+        shards: fields.read_texts("shards")?,
+        has_checks: fields.read_flag("has_checks")?,
+        columns: match fields.0.get("columns") {
+            Some(Value::Null) => None,
+            _ => Some(fields.read_texts("columns")?),
+        },
+        shared_subjects: fields.read_flag("shared_subjects")?,
+        schema: Arc::new(decode_schema(rest)?),
+        partitions: fields.read_ranges("partitions")?,
+        limit: fields.optional_number("limit")?,
+    })
+}
+
+impl SerrateCodec {
+    fn encode_plan(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Vec<u8>> {
+        Ok(converter.execution_plan_to_proto(plan, self)?.encode_to_vec())
+    }
+
+    fn decode_plan(
+        &self,
+        bytes: &[u8],
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = protobuf::PhysicalPlanNode::decode(bytes)
+            .map_err(|e| exec_datafusion_err!("a part of a plan is damaged: {e}"))?;
+        converter.proto_to_execution_plan(&plan, &PhysicalPlanDecodeContext::new(context, self))
+    }
+
+    fn encode_portable(
+        &self,
+        portable: &Portable,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<(Value, Vec<u8>)> {
+        let header = match portable {
+            Portable::BatchSize { rows } => json!({"node": "batch_size", "rows": rows}),
+            Portable::DeepStack => json!({"node": "deep_stack"}),
+            Portable::Paced => json!({"node": "paced"}),
+            Portable::SourceOrder { fetch } => json!({"node": "source_order", "fetch": fetch}),
+            Portable::Unordered => json!({"node": "unordered"}),
+            Portable::Yielding => json!({"node": "yielding"}),
+            Portable::Meds(scan) => return Ok((encode_meds(scan)?, encode_schema(&scan.schema)?)),
+            Portable::Files { carrier, reader, preserve_order } => {
+                let (name, leaves) = match reader {
+                    Reader::Nrt => ("nrt", None),
+                    Reader::Parquet => ("parquet", None),
+                    Reader::Lists { leaves } => ("lists", Some(leaves)),
+                };
+                let header = json!({
+                    "node": "files",
+                    "reader": name,
+                    "leaves": leaves,
+                    "preserve_order": preserve_order,
+                });
+                return Ok((header, self.encode_plan(carrier, converter)?));
+            }
+        };
+        Ok((header, Vec::new()))
+    }
+}
+
+impl PhysicalExtensionCodec for SerrateCodec {
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        buf: &mut Vec<u8>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        if let Some(rows) = node.downcast_ref::<TaskRowsExec>() {
+            return write_frame(&json!({"node": "task_rows", "fetch": rows.fetch()}), &[], buf);
+        }
+        if let Some(merge) = node.downcast_ref::<TaskMergeExec>() {
+            // DataFusion encodes the order as that of a merge of nothing.
+            let empty = Arc::new(EmptyExec::new(node.schema()));
+            let carrier = SortPreservingMergeExec::new(merge.sort_order().clone(), empty)
+                .with_fetch(merge.fetch());
+            let carrier: Arc<dyn ExecutionPlan> = Arc::new(carrier);
+            let rest = self.encode_plan(&carrier, converter)?;
+            return write_frame(&json!({"node": "task_merge"}), &rest, buf);
+        }
+        let portable = to_portable(&node).map_err(DataFusionError::Execution)?;
+        let (header, rest) = self.encode_portable(&portable, converter)?;
+        write_frame(&header, &rest, buf)
+    }
+
+    fn try_decode(
+        &self,
+        buf: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let (header, rest) = read_frame(buf)?;
+        let fields = Fields(header);
+        let portable = match fields.read_text("node")? {
+            "batch_size" => Portable::BatchSize { rows: fields.read_number("rows")? },
+            "deep_stack" => Portable::DeepStack,
+            "paced" => Portable::Paced,
+            "source_order" => Portable::SourceOrder { fetch: fields.optional_number("fetch")? },
+            "unordered" => Portable::Unordered,
+            "yielding" => Portable::Yielding,
+            "meds" => Portable::Meds(decode_meds(&fields, rest)?),
+            "files" => Portable::Files {
+                reader: match fields.read_text("reader")? {
+                    "nrt" => Reader::Nrt,
+                    "parquet" => Reader::Parquet,
+                    "lists" => Reader::Lists { leaves: fields.read_number("leaves")? },
+                    _ => return Err(fields.make_error("reader")),
+                },
+                preserve_order: fields.read_flag("preserve_order")?,
+                carrier: self.decode_plan(rest, context, converter)?,
+            },
+            name @ ("task_rows" | "task_merge") => {
+                let [input] = inputs else {
+                    return exec_err!("a node of the plan has {} inputs, not 1", inputs.len());
+                };
+                let input = Arc::clone(input);
+                if name == "task_rows" {
+                    let fetch = fields.optional_number("fetch")?;
+                    return Ok(Arc::new(TaskRowsExec::new(input, fetch)));
+                }
+                let carrier = self.decode_plan(rest, context, converter)?;
+                let Some(merge) = carrier.downcast_ref::<SortPreservingMergeExec>() else {
+                    return exec_err!("a merge of the plan has no order");
+                };
+                return Ok(Arc::new(TaskMergeExec::new(
+                    merge.expr().clone(),
+                    input,
+                    merge.fetch(),
+                )));
+            }
+            other => {
+                return exec_err!(
+                    "a plan node is of the kind {other:?}, which this worker does not know"
+                );
+            }
+        };
+        let options = SerrateOptions::of(context.session_config().options());
+        from_portable(portable, inputs, options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::physical_plan::{collect, displayable};
+    use datafusion::prelude::SessionContext;
+    use datafusion_proto::bytes::{
+        physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
+    };
+    use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
+
+    use super::*;
+
+    async fn write_files(context: &SessionContext, folder: &std::path::Path) {
+        for (i, format) in [(0, "nrt"), (1, "nrt"), (0, "parquet"), (1, "parquet")] {
+            let target = folder.join(format).join(format!("{i} ü%.{format}"));
+            std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+            let copy = format!(
+                "COPY (SELECT value AS subject_id, value % 5 AS g, range(0, value % 6) AS codes \
+                 FROM generate_series({}, {}) AS t(value) ORDER BY 1) TO '{}'",
+                i * 300,
+                i * 300 + 299,
+                target.display()
+            );
+            let copied = crate::sql::sql(context, &copy).await.unwrap();
+            copied.collect().await.unwrap();
+        }
+    }
+
+    /// Plans of every node that travels, with more than one of some kinds.
+    const QUERIES: [&str; 9] = [
+        "SELECT * FROM T WHERE subject_id % 7 = 3 AND g > 1",
+        "SELECT subject_id, codes FROM T WHERE ragged_any(codes > 3)",
+        "SELECT subject_id, ragged_lengths(codes) FROM T",
+        "SELECT count(*) FROM T",
+        "SELECT g, ragged_sum_agg(codes), sum(g / 3.0) FROM T GROUP BY g",
+        "SELECT a.subject_id, b.codes FROM T a JOIN T b ON a.subject_id = b.subject_id * 2",
+        "SELECT g FROM (SELECT g, subject_id FROM T LIMIT 350) WHERE subject_id > 100",
+        "SELECT count(*), sum(subject_id) FROM meds('tests/data/synthea-meds')",
+        "SELECT code, time FROM meds('tests/data/tiny-meds') LIMIT 3",
+    ];
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn decoded_plans_return_the_same_rows() {
+        let context = crate::sql::session();
+        let folder = tempfile::tempdir().unwrap();
+        write_files(&context, folder.path()).await;
+        let mut seen = String::new();
+        for setting in [
+            "datafusion.execution.target_partitions = 3",
+            "datafusion.optimizer.repartition_file_min_size = 1",
+            "serrate.leaf_batch_size = 64",
+            "serrate.parquet_lists = false",
+        ] {
+            crate::sql::sql(&context, &format!("SET {setting}")).await.unwrap();
+            for query in QUERIES {
+                for format in ["nrt", "parquet"] {
+                    let path = folder.path().join(format).display().to_string();
+                    let query = query.replace("FROM T", &format!("FROM '{path}/*.{format}'"));
+                    let query = query.replace("JOIN T", &format!("JOIN '{path}/*.{format}'"));
+                    seen += &check_query(&context, &query).await;
+                }
+            }
+        }
+        for node in
+            ["BatchSizeExec", "PacedExec", "SourceOrderExec", "YieldingExec", "Meds:", "lists="]
+        {
+            assert!(seen.contains(node), "no plan has {node}");
+        }
+    }
+
+    /// Returns the display of a plan that returns the same rows, sorted, after it was decoded.
+    async fn check_query(context: &SessionContext, query: &str) -> String {
+        let frame =
+            crate::sql::sql(context, query).await.unwrap_or_else(|e| panic!("{query}: {e}"));
+        let mut config = context.copied_config();
+        config.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
+        let plan = frame.create_physical_plan().await.unwrap();
+        let shown = displayable(plan.as_ref()).indent(true).to_string();
+        let converter = DeduplicatingProtoConverter::default();
+        let encoded = physical_plan_to_bytes_with_proto_converter(
+            Arc::clone(&plan),
+            &SerrateCodec,
+            &converter,
+        );
+        // OFFSET and LIMIT within files stay with the session.
+        let Ok(bytes) = encoded else { return String::new() };
+        let task = context.task_ctx();
+        let converter = DeduplicatingProtoConverter::default();
+        let decoded =
+            physical_plan_from_bytes_with_proto_converter(&bytes, &task, &SerrateCodec, &converter)
+                .unwrap_or_else(|e| panic!("{query}: {e}"));
+        let mut rows = Vec::new();
+        for plan in [plan, decoded] {
+            let batches = collect(plan, Arc::clone(&task)).await.unwrap();
+            let text = arrow::util::pretty::pretty_format_batches(&batches).unwrap().to_string();
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort_unstable();
+            rows.push(lines);
+        }
+        assert!(rows[0] == rows[1], "{query}\n{:?}\n{:?}", rows[0], rows[1]);
+        shown
+    }
+
+    /// Changed bytes give an error or a node, not a panic.
+    #[test]
+    fn changed_descriptions_do_not_panic() {
+        let scan = MedsScan {
+            root: PathBuf::from("tests/data/tiny-meds"),
+            shards: vec!["train/0".into()],
+            has_checks: true,
+            columns: None,
+            shared_subjects: false,
+            schema: Arc::new(Schema::empty()),
+            partitions: vec![0..1],
+            limit: None,
+        };
+        let mut good = Vec::new();
+        let rest = encode_schema(&scan.schema).unwrap();
+        write_frame(&encode_meds(&scan).unwrap(), &rest, &mut good).unwrap();
+        let context = TaskContext::default();
+        let converter = DeduplicatingProtoConverter::default();
+        for at in 0..good.len() {
+            for bit in 0..8 {
+                let mut bytes = good.clone();
+                bytes[at] ^= 1 << bit;
+                let _ = SerrateCodec.try_decode(&bytes, &[], &context, &converter);
+            }
+        }
+        // Another listing of the folder is refused.
+        let error = SerrateCodec.try_decode(&good, &[], &context, &converter).unwrap_err();
+        assert!(error.to_string().contains("every machine must see the same files"), "{error}");
+    }
+
+    #[test]
+    fn damaged_frames_are_refused() {
+        let mut good = Vec::new();
+        write_frame(&json!({"node": "paced"}), b"rest", &mut good).unwrap();
+        let (header, rest) = read_frame(&good).unwrap();
+        assert_eq!((header["node"].as_str(), rest), (Some("paced"), b"rest".as_slice()));
+        for cut in 0..good.len() - 4 {
+            assert!(read_frame(&good[..cut]).is_err(), "{cut}");
+        }
+        let mut other = good.clone();
+        other[4] = 9;
+        assert!(read_frame(&other).unwrap_err().to_string().contains("format 9"));
+        let mut huge = good;
+        huge[5..9].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(read_frame(&huge).is_err());
+    }
+}

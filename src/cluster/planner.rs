@@ -1,0 +1,386 @@
+//! [`ClusterPlanner`]: cuts a finished plan into parts for workers, or leaves it as it is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::exec_datafusion_err;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, TaskContext};
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion_distributed::{DistributedExec, SessionStateBuilderExt};
+use futures::StreamExt;
+
+use super::client::Cluster;
+use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
+use super::preflight::check_stages;
+use super::settings::{ClusterOptions, encode_settings};
+use crate::sql::travel::{division_of, reason_of};
+use crate::sql::{SourceOrderExec, one_input};
+
+/// Nodes that may be in a plan of which parts are sent. Others were not tried.
+const KNOWN: [&str; 34] = [
+    "AggregateExec",
+    "AnalyzeExec",
+    "BatchSizeExec",
+    "BoundedWindowAggExec",
+    "CoalesceBatchesExec",
+    "CoalescePartitionsExec",
+    "CooperativeExec",
+    "CrossJoinExec",
+    "DataSinkExec",
+    "DataSourceExec",
+    "DeepStackExec",
+    "EmptyExec",
+    "ExplodeExec",
+    "FilterExec",
+    "GlobalLimitExec",
+    "HashJoinExec",
+    "LocalLimitExec",
+    "NestExec",
+    "NestedLoopJoinExec",
+    "OrderedSinkExec",
+    "PacedExec",
+    "PlaceholderRowExec",
+    "ProjectionExec",
+    "RepartitionExec",
+    "SortExec",
+    "SortMergeJoinExec",
+    "SortPreservingMergeExec",
+    "SortedExec",
+    "SourceOrderExec",
+    "UnionExec",
+    "UnnestExec",
+    "UnorderedExec",
+    "WindowAggExec",
+    "YieldingExec",
+];
+
+/// Nodes that return the rows of their input partition by partition and in order, so that an order over
+/// the partitions of the scan below is one above.
+const IN_ORDER: [&str; 7] = [
+    "BatchSizeExec",
+    "CoalesceBatchesExec",
+    "CooperativeExec",
+    "DeepStackExec",
+    "FilterExec",
+    "ProjectionExec",
+    "UnnestExec",
+];
+
+/// Plans as the session would, and divides the plan among workers if that is known to be right.
+pub(super) struct ClusterPlanner {
+    inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
+    cluster: Cluster,
+}
+
+impl ClusterPlanner {
+    pub(super) fn new(
+        inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
+        cluster: Cluster,
+    ) -> Self {
+        Self { inner, cluster }
+    }
+}
+
+impl fmt::Debug for ClusterPlanner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterPlanner").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl QueryPlanner for ClusterPlanner {
+    async fn create_physical_plan(
+        &self,
+        logical_plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = match &self.inner {
+            Some(inner) => inner.create_physical_plan(logical_plan, session).await?,
+            None => {
+                let planner = DefaultPhysicalPlanner::default();
+                planner.create_physical_plan(logical_plan, session).await?
+            }
+        };
+        match self.divide_plan(&plan, session).await {
+            Ok(Some(divided)) => Ok(divided),
+            Ok(None) => Ok(plan),
+            Err(reason) => {
+                self.cluster.add_note(format!("the statement runs here, not on workers: {reason}"));
+                Ok(plan)
+            }
+        }
+    }
+}
+
+impl ClusterPlanner {
+    /// Returns the plan divided among workers, `None` if it has nothing to divide, or the reason why it is
+    /// not divided.
+    async fn divide_plan(
+        &self,
+        plan: &Arc<dyn ExecutionPlan>,
+        session: &dyn Session,
+    ) -> std::result::Result<Option<Arc<dyn ExecutionPlan>>, String> {
+        if !find_division(plan)? {
+            return Ok(None);
+        }
+        self.cluster.refresh_health().await;
+        let faults = self.cluster.list_faults();
+        match self.cluster.count_alive() {
+            0 => return Err(faults.join(", ")),
+            // The engine divides nothing into one task.
+            1 => {
+                let only = "one worker alone takes no work off the session";
+                let all = faults.into_iter().chain([only.to_owned()]);
+                return Err(all.collect::<Vec<_>>().join(", "));
+            }
+            _ if faults.is_empty() => {}
+            alive => self.cluster.add_note(format!("{}; {alive} others run it", faults.join(", "))),
+        }
+        check_known(plan)?;
+        let settings =
+            encode_settings(session.config_options()).map_err(|e| e.strip_backtrace())?;
+        let divided = async {
+            let marked = mark_order(collect_in_order(plan))?;
+            cut_plan(marked, session).await
+        };
+        let divided = divided.await.map_err(|e| e.strip_backtrace())?;
+        if !contains_distributed(&divided) {
+            return Ok(None);
+        }
+        check_stages(&divided, session)?;
+        Ok(Some(Arc::new(ClusterExec::new(divided, settings, self.cluster.clone()))))
+    }
+}
+
+/// Whether a scan of a plan can be divided. If none can, the reason of the first that has several
+/// partitions is the error.
+fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, String> {
+    let (mut found, mut reason) = (false, None);
+    let mut open = vec![plan];
+    while let Some(node) = open.pop() {
+        let children = node.children();
+        if children.is_empty() {
+            match division_of(node) {
+                Ok(Some(_)) => found = true,
+                Ok(None) => {}
+                Err(e) => reason = Some(e),
+            }
+        }
+        open.extend(children);
+    }
+    match reason {
+        Some(reason) if !found => Err(reason),
+        _ => Ok(found),
+    }
+}
+
+fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String> {
+    let mut open = vec![plan];
+    while let Some(node) = open.pop() {
+        // Such as `SortExec(TopK)`.
+        let name = node.name().split('(').next().unwrap_or_default();
+        if !KNOWN.contains(&name) {
+            return Err(match name {
+                "ScalarSubqueryExec" => "a query within an expression runs first".into(),
+                name => reason_of(name),
+            });
+        }
+        open.extend(node.children());
+    }
+    Ok(())
+}
+
+/// Returns the rows of a plan without an order of its own in the order of its sources. A session alone
+/// keeps their partitions apart, so that a table that is created of them has that order.
+fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    if plan.output_partitioning().partition_count() < 2 || !is_chain_of_scan(plan) {
+        return Arc::clone(plan);
+    }
+    let each = Arc::new(TaskRowsExec::new(Arc::clone(plan), None));
+    Arc::new(RowsInOrderExec::collect_partitions(each, None))
+}
+
+/// Makes each connection carry one partition where rows are read in an order, and marks where the
+/// partitions of tasks are collected.
+fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        if let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>()
+            && merge.input().output_partitioning().partition_count() > 1
+        {
+            let (order, input) = (merge.expr().clone(), Arc::clone(merge.input()));
+            let each = Arc::new(TaskMergeExec::new(order.clone(), input, merge.fetch()));
+            let all = SortPreservingMergeExec::new(order, each).with_fetch(merge.fetch());
+            return Ok(Transformed::yes(Arc::new(all) as Arc<dyn ExecutionPlan>));
+        }
+        if let Some(order) = node.downcast_ref::<SourceOrderExec>()
+            && let [input] = node.children()[..]
+            && is_chain_of_scan(input)
+        {
+            let each = Arc::new(TaskRowsExec::new(Arc::clone(input), order.fetch()));
+            let all = RowsInOrderExec::collect_partitions(each, order.fetch());
+            return Ok(Transformed::yes(Arc::new(all) as Arc<dyn ExecutionPlan>));
+        }
+        Ok(Transformed::no(node))
+    })?;
+    Ok(plan.data)
+}
+
+/// Whether a plan is a scan that can be divided, below nodes that keep partitions and order.
+fn is_chain_of_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut node = plan;
+    loop {
+        match node.children()[..] {
+            [] => return matches!(division_of(node), Ok(Some(_))),
+            [child] if IN_ORDER.contains(&node.name()) => node = child,
+            _ => return false,
+        }
+    }
+}
+
+/// Gives a physical plan to the planner of the engine.
+async fn cut_plan(
+    plan: Arc<dyn ExecutionPlan>,
+    session: &dyn Session,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let mut builder = SessionStateBuilder::new()
+        .with_query_planner(Arc::new(GivenPlan(plan)))
+        .with_distributed_planner();
+    let Some(planner) = builder.query_planner().take() else {
+        return Err(exec_datafusion_err!("there is no planner for workers"));
+    };
+    let any = LogicalPlanBuilder::empty(false).build()?;
+    planner.create_physical_plan(&any, session).await
+}
+
+/// A planner that returns a plan that is there already.
+#[derive(Debug)]
+struct GivenPlan(Arc<dyn ExecutionPlan>);
+
+#[async_trait]
+impl QueryPlanner for GivenPlan {
+    async fn create_physical_plan(
+        &self,
+        _logical_plan: &LogicalPlan,
+        _session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+fn contains_distributed(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut found = false;
+    let _ = plan.apply(|node| {
+        found |= node.is::<DistributedExec>();
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    found
+}
+
+/// Runs a plan that is divided among workers: sends the settings with it, and explains lost workers.
+#[derive(Debug)]
+pub(super) struct ClusterExec {
+    input: Arc<dyn ExecutionPlan>,
+    settings: String,
+    cluster: Cluster,
+}
+
+impl ClusterExec {
+    fn new(input: Arc<dyn ExecutionPlan>, settings: String, cluster: Cluster) -> Self {
+        Self { input, settings, cluster }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::new(input, self.settings.clone(), self.cluster.clone())
+    }
+}
+
+impl DisplayAs for ClusterExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ClusterExec")
+    }
+}
+
+impl ExecutionPlan for ClusterExec {
+    fn name(&self) -> &str {
+        "ClusterExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    one_input!();
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let mut config = context.session_config().clone();
+        let options = config.options_mut();
+        if let Some(cluster) = options.extensions.get_mut::<ClusterOptions>() {
+            cluster.settings.clone_from(&self.settings);
+        }
+        let context = TaskContext::new(
+            context.task_id(),
+            context.session_id(),
+            config,
+            context.scalar_functions().clone(),
+            context.higher_order_functions().clone(),
+            context.aggregate_functions().clone(),
+            context.window_functions().clone(),
+            context.runtime_env(),
+        );
+        let input = self.input.execute(partition, Arc::new(context))?;
+        let cluster = self.cluster.clone();
+        let batches = input.then(move |batch: Result<RecordBatch>| {
+            let cluster = cluster.clone();
+            async move {
+                match batch {
+                    Err(e) if is_lost(&e) => Err(explain_loss(&e, &cluster).await),
+                    batch => batch,
+                }
+            }
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)))
+    }
+}
+
+/// Whether an error is one of a connection, not of a query: errors of queries keep their kind.
+fn is_lost(error: &DataFusionError) -> bool {
+    match error.find_root() {
+        DataFusionError::External(e) => e.is::<tonic::Status>(),
+        _ => error.to_string().contains("cannot be reached"),
+    }
+}
+
+async fn explain_loss(error: &DataFusionError, cluster: &Cluster) -> DataFusionError {
+    cluster.recheck_health().await;
+    let text = error.strip_backtrace();
+    let cause = text.lines().next().unwrap_or_default();
+    match cluster.list_faults() {
+        faults if faults.is_empty() => exec_datafusion_err!(
+            "the connection to a worker was lost while the statement ran; run it again ({cause})"
+        ),
+        faults => exec_datafusion_err!(
+            "a worker was lost while the statement ran ({}); run it again",
+            faults.join(", ")
+        ),
+    }
+}

@@ -1,0 +1,305 @@
+//! Checks, before a query runs, that workers would run the plan that the session made.
+//!
+//! Each part that would be sent is encoded, decoded and compared with the original. A part that cannot be
+//! encoded would only be noticed by a worker that waits ten seconds for it, and what an encoding drops
+//! would not be noticed at all.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema};
+use datafusion::catalog::Session;
+use datafusion::common::exec_err;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
+use datafusion_distributed::{DistributedCodec, DistributedLeafExec, NetworkBoundaryExt};
+use datafusion_proto::bytes::{
+    physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
+};
+use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
+
+use crate::sql::travel::{hidden_functions, to_portable};
+
+/// Maximum number of bytes of a part of a plan. Tables in memory are part of it.
+const LIMIT: usize = 64 << 20;
+
+/// Functions that read files by a path, which a worker would resolve in its own folder.
+const READ_FILES: [&str; 5] =
+    ["descendants", "dok_contains", "dok_get", "ragged_decode", "ragged_encode"];
+
+/// Returns the reason why a part of a plan is not sent.
+pub(super) fn check_stages(
+    plan: &Arc<dyn ExecutionPlan>,
+    session: &dyn Session,
+) -> std::result::Result<(), String> {
+    let context = worker_context(session);
+    for stage in find_stages(plan) {
+        check_types(&stage.schema())?;
+        check_stage(&stage, session, &context)?;
+    }
+    Ok(())
+}
+
+/// The context in which a worker decodes plans.
+fn worker_context(session: &dyn Session) -> Arc<TaskContext> {
+    let context = session.task_ctx();
+    let mut functions = context.scalar_functions().clone();
+    functions.extend(hidden_functions().into_iter().map(|f| (f.name().to_owned(), f)));
+    Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        context.session_config().clone(),
+        functions,
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        context.runtime_env(),
+    ))
+}
+
+/// Returns the type of a column that cannot be sent.
+///
+/// arrow-flight announces a large list as a list, whose offsets have half the size, so that the receiver
+/// reads other rows or none. Of unions it drops the metadata.
+fn check_types(schema: &Schema) -> std::result::Result<(), String> {
+    for field in schema.fields() {
+        if let Some(lost) = find_unsendable(field.data_type()) {
+            return Err(format!(
+                "the column {:?} is or holds a {lost}, which is not sent; cast it to a list",
+                field.name()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn find_unsendable(data_type: &DataType) -> Option<&'static str> {
+    match data_type {
+        DataType::LargeList(_) => Some("LargeList"),
+        DataType::Union(_, _) => Some("Union"),
+        DataType::ListView(_) | DataType::LargeListView(_) => Some("ListView"),
+        DataType::RunEndEncoded(_, _) => Some("RunEndEncoded"),
+        DataType::List(inner) | DataType::FixedSizeList(inner, _) | DataType::Map(inner, _) => {
+            find_unsendable(inner.data_type())
+        }
+        DataType::Struct(fields) => fields.iter().find_map(|f| find_unsendable(f.data_type())),
+        DataType::Dictionary(_, values) => find_unsendable(values),
+        _ => None,
+    }
+}
+
+/// Returns the topmost parts of a plan that workers would run.
+fn find_stages(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
+    if plan.is_network_boundary() {
+        return plan.children().into_iter().map(Arc::clone).collect();
+    }
+    plan.children().into_iter().flat_map(find_stages).collect()
+}
+
+fn check_stage(
+    stage: &Arc<dyn ExecutionPlan>,
+    session: &dyn Session,
+    context: &Arc<TaskContext>,
+) -> std::result::Result<(), String> {
+    let mut reason = None;
+    let checked = stage.apply(|node| {
+        if node.is_network_boundary()
+            && let Err(lost) = check_types(&node.schema())
+        {
+            reason = Some(lost);
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        reason = check_node(node, session, context)?;
+        Ok(if reason.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    checked.map_err(|e| e.strip_backtrace())?;
+    if let Some(reason) = reason {
+        return Err(reason);
+    }
+    let one = first_task(stage).map_err(|e| e.strip_backtrace())?;
+    let decoded = encode_and_decode(&one, context).map_err(|e| {
+        let text = e.strip_backtrace();
+        format!("the plan cannot be sent: {}", text.lines().next().unwrap_or_default())
+    })?;
+    compare_plans(&one, &decoded)
+}
+
+/// The plan of the first task of a stage.
+fn first_task(stage: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = Arc::clone(stage).transform_up(|node| {
+        let first = node.downcast_ref::<DistributedLeafExec>().and_then(|l| l.variants().first());
+        Ok(match first {
+            Some(first) => Transformed::yes(Arc::clone(first)),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(plan.data)
+}
+
+fn encode_and_decode(
+    plan: &Arc<dyn ExecutionPlan>,
+    context: &Arc<TaskContext>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let codec = DistributedCodec::new_combined_with_user(context.session_config());
+    let bytes = physical_plan_to_bytes_with_proto_converter(
+        Arc::clone(plan),
+        &codec,
+        &DeduplicatingProtoConverter::default(),
+    )?;
+    if bytes.len() > LIMIT {
+        return exec_err!("it has {} bytes; write tables in memory to files", bytes.len());
+    }
+    let decoded = physical_plan_from_bytes_with_proto_converter(
+        &bytes,
+        context,
+        &codec,
+        &DeduplicatingProtoConverter::default(),
+    )?;
+    retype_calls(decoded, context.session_config().options())
+}
+
+/// Returns where a decoded plan is not the original.
+fn compare_plans(
+    plan: &Arc<dyn ExecutionPlan>,
+    decoded: &Arc<dyn ExecutionPlan>,
+) -> std::result::Result<(), String> {
+    let lost = |what: &str| Err(format!("{} loses its {what} on the way", plan.name()));
+    if plan.name() != decoded.name() {
+        return lost("name");
+    }
+    if plan.schema() != decoded.schema() {
+        return lost("types");
+    }
+    let count = |p: &Arc<dyn ExecutionPlan>| p.output_partitioning().partition_count();
+    if count(plan) != count(decoded) {
+        return lost("partitions");
+    }
+    let shown = |p: &Arc<dyn ExecutionPlan>| displayable(p.as_ref()).one_line().to_string();
+    if shown(plan) != shown(decoded) {
+        return lost("properties");
+    }
+    let (ours, theirs) = (plan.children(), decoded.children());
+    if ours.len() != theirs.len() {
+        return lost("inputs");
+    }
+    ours.into_iter().zip(theirs).try_for_each(|(a, b)| compare_plans(a, b))
+}
+
+/// Returns the reason why a node is not sent.
+fn check_node(
+    node: &Arc<dyn ExecutionPlan>,
+    session: &dyn Session,
+    context: &TaskContext,
+) -> Result<Option<String>> {
+    let leaf = match node.downcast_ref::<DistributedLeafExec>() {
+        Some(leaf) => leaf.original(),
+        None => node,
+    };
+    // DataFusion encodes tables in memory.
+    let scan = leaf.downcast_ref::<DataSourceExec>();
+    if scan.is_some_and(|scan| !scan.data_source().is::<MemorySourceConfig>())
+        && let Err(reason) = to_portable(leaf)
+    {
+        return Ok(Some(reason));
+    }
+    let mut reason = None;
+    node.apply_expressions(&mut |expr| {
+        expr.apply(|e| {
+            reason = check_function(e, node, context);
+            Ok(if reason.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    if reason.is_some() {
+        return Ok(reason);
+    }
+    if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
+        for expr in aggregate.aggr_expr() {
+            let known = session.aggregate_functions().get(expr.fun().name());
+            if known.is_none_or(|known| known.as_ref() != expr.fun()) {
+                return Ok(Some(format!(
+                    "the function {} exists only in this query",
+                    expr.fun().name()
+                )));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn check_function(
+    expr: &Arc<dyn PhysicalExpr>,
+    node: &Arc<dyn ExecutionPlan>,
+    context: &TaskContext,
+) -> Option<String> {
+    let call = expr.downcast_ref::<ScalarFunctionExpr>()?;
+    let name = call.fun().name();
+    if READ_FILES.contains(&name) {
+        return Some(format!(
+            "{name}() reads a file, which it finds from the folder of the session"
+        ));
+    }
+    // Functions travel by name.
+    let known = context.scalar_functions().get(name);
+    if known.is_none_or(|known| known.as_ref() != call.fun()) {
+        return Some(format!("the function {name} exists only in this query"));
+    }
+    let field = expr.return_field(&Schema::empty());
+    let tagged = field.is_ok_and(|f| !f.metadata().is_empty());
+    if tagged && !node.is::<ProjectionExec>() {
+        return Some(format!(
+            "the shape that {name}() returns is used within a condition or group"
+        ));
+    }
+    None
+}
+
+/// Derives the result types of functions again: an encoded call holds the type without its metadata, such
+/// as the shape of a tensor.
+pub(super) fn retype_calls(
+    plan: Arc<dyn ExecutionPlan>,
+    options: &Arc<ConfigOptions>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let Some(projection) = node.downcast_ref::<ProjectionExec>() else {
+            return Ok(Transformed::no(node));
+        };
+        let schema = projection.input().schema();
+        let mut changed = false;
+        let mut exprs = Vec::with_capacity(projection.expr().len());
+        for column in projection.expr() {
+            let expr = Arc::clone(&column.expr).transform_up(|e| {
+                let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else {
+                    return Ok(Transformed::no(e));
+                };
+                let fun = Arc::new(call.fun().clone());
+                let args = call.args().to_vec();
+                let new = ScalarFunctionExpr::try_new(fun, args, &schema, Arc::clone(options))?;
+                let found = e.return_field(&schema)?;
+                let derived = new.return_field(&schema)?;
+                // Everything else is as the session planned it.
+                let same = found.metadata() == derived.metadata()
+                    || found.data_type() != derived.data_type()
+                    || found.is_nullable() != derived.is_nullable();
+                Ok(match same {
+                    true => Transformed::no(e),
+                    false => Transformed::yes(Arc::new(new) as Arc<dyn PhysicalExpr>),
+                })
+            })?;
+            changed |= expr.transformed;
+            exprs.push(ProjectionExpr { expr: expr.data, alias: column.alias.clone() });
+        }
+        if !changed {
+            return Ok(Transformed::no(node));
+        }
+        let node = ProjectionExec::try_new(exprs, Arc::clone(projection.input()))?;
+        Ok(Transformed::yes(Arc::new(node) as Arc<dyn ExecutionPlan>))
+    })?;
+    Ok(plan.data)
+}

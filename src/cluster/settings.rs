@@ -1,0 +1,143 @@
+//! Settings that travel with a query.
+
+use arrow::error::ArrowError;
+use datafusion::common::{exec_datafusion_err, exec_err, extensions_options};
+use datafusion::config::{ConfigExtension, ConfigOptions};
+use datafusion::error::{DataFusionError, Result};
+use serde_json::{Map, Value};
+
+use crate::config::SerrateOptions;
+
+extensions_options! {
+    /// The settings `cluster.*` of a session with workers.
+    pub(crate) struct ClusterOptions {
+        /// Bytes of files for which one more worker reads a scan
+        pub bytes_per_task: usize, default = 4 * 1024 * 1024
+        /// Settings that differ from the defaults; written for each query
+        pub settings: String, default = String::new()
+    }
+}
+
+impl ConfigExtension for ClusterOptions {
+    const PREFIX: &'static str = "cluster";
+}
+
+/// Prefixes of the settings that change what a worker computes.
+const TRAVELS: [&str; 2] = ["serrate.", "datafusion.execution."];
+/// They travel in a header, all of which together have 16 KiB.
+const LIMIT: usize = 8 << 10;
+
+/// Writes the settings that differ from the defaults, as text that a header can hold.
+///
+/// # Errors
+/// When they are too long for a header.
+pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
+    let mut defaults = ConfigOptions::default();
+    defaults.extensions.insert(SerrateOptions::default());
+    let defaults = defaults.entries();
+    let mut changed = Map::new();
+    for entry in options.entries() {
+        let travels = TRAVELS.iter().any(|prefix| entry.key.starts_with(prefix));
+        if !travels {
+            continue;
+        }
+        let default = defaults.iter().find(|d| d.key == entry.key);
+        if default.is_some_and(|d| d.value != entry.value)
+            && let Some(value) = entry.value
+        {
+            changed.insert(entry.key, Value::String(value));
+        }
+    }
+    let text = encode_percent(&Value::Object(changed).to_string());
+    if text.len() > LIMIT {
+        return exec_err!("the settings of the session are longer than {LIMIT} bytes");
+    }
+    Ok(text)
+}
+
+/// Sets what [`encode_settings`] wrote.
+///
+/// # Errors
+/// When the text is damaged, or this build does not know a setting.
+pub(super) fn apply_settings(text: &str, options: &mut ConfigOptions) -> Result<()> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let damaged = |e: &dyn std::fmt::Display| {
+        exec_datafusion_err!("the settings of the session are damaged: {e}")
+    };
+    let text = decode_percent(text).map_err(|e| damaged(&e))?;
+    let settings: Map<String, Value> = serde_json::from_str(&text).map_err(|e| damaged(&e))?;
+    for (key, value) in settings {
+        let travels = TRAVELS.iter().any(|prefix| key.starts_with(prefix));
+        match value {
+            Value::String(value) if travels => options.set(&key, &value)?,
+            _ => return Err(damaged(&key)),
+        }
+    }
+    Ok(())
+}
+
+fn encode_percent(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'%' | 0..=b' ' | 127.. => out.push_str(&format!("%{byte:02x}")),
+            byte => out.push(char::from(byte)),
+        }
+    }
+    out
+}
+
+fn decode_percent(text: &str) -> std::result::Result<String, DataFusionError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = after;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let digits = rest.get(..2).and_then(|d| std::str::from_utf8(d).ok());
+        let byte = digits.and_then(|d| u8::from_str_radix(d, 16).ok());
+        bytes.push(byte.ok_or_else(|| exec_datafusion_err!("a % without two digits"))?);
+        rest = rest.get(2..).unwrap_or_default();
+    }
+    String::from_utf8(bytes)
+        .map_err(|e| DataFusionError::from(ArrowError::ParseError(e.to_string())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_travel_whatever_their_letters() {
+        let mut options = ConfigOptions::default();
+        options.extensions.insert(SerrateOptions::default());
+        options.set("serrate.codes", "data/größe 100%/codes.parquet").unwrap();
+        options.set("serrate.nrt_nan", "nan").unwrap();
+        options.set("datafusion.execution.time_zone", "Europe/Berlin").unwrap();
+        options.set("datafusion.execution.batch_size", "1234").unwrap();
+        let text = encode_settings(&options).unwrap();
+        assert!(text.bytes().all(|b| (33..127).contains(&b)), "{text}");
+        let mut other = ConfigOptions::default();
+        other.extensions.insert(SerrateOptions::default());
+        apply_settings(&text, &mut other).unwrap();
+        let values = |o: &ConfigOptions| -> Vec<_> {
+            o.entries().into_iter().map(|e| (e.key, e.value)).collect()
+        };
+        assert_eq!(values(&options), values(&other));
+    }
+
+    #[test]
+    fn damaged_settings_are_refused() {
+        let mut options = ConfigOptions::default();
+        for text in ["{", "%", "%zz", "%ff", "[1]", "{\"datafusion.catalog.location\":\"/\"}"] {
+            assert!(apply_settings(text, &mut options).is_err(), "{text}");
+        }
+        options.extensions.insert(SerrateOptions::default());
+        options.set("serrate.codes", &"x".repeat(9000)).unwrap();
+        assert!(encode_settings(&options).is_err());
+    }
+}

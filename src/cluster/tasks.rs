@@ -1,0 +1,97 @@
+//! How many tasks run a part of a plan, and what each reads.
+
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode,
+};
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{Distribution, ExecutionPlan, ExecutionPlanProperties};
+use datafusion_distributed::{
+    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedLeafExec,
+    ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse,
+};
+
+use super::nodes::{TaskMergeExec, TaskRowsExec};
+use super::settings::ClusterOptions;
+use crate::sql::travel::{division_of, take_partitions};
+
+fn has_one_partition(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.output_partitioning().partition_count() == 1
+}
+
+/// Whether a node must see all rows in one task.
+///
+/// The engine gives a leaf with one partition to every task. A LIMIT, a window or an aggregation that
+/// relies on that partition would then return its rows once per task.
+fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let collects = plan.is::<CoalescePartitionsExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan.is::<TaskMergeExec>()
+        || plan.is::<TaskRowsExec>();
+    if collects {
+        return false;
+    }
+    if has_one_partition(plan) {
+        return true;
+    }
+    // The engine sends the build side of these joins to every task.
+    let hash = plan.downcast_ref::<HashJoinExec>();
+    if hash.is_some_and(|join| join.mode == PartitionMode::CollectLeft)
+        || plan.is::<NestedLoopJoinExec>()
+        || plan.is::<CrossJoinExec>()
+    {
+        return plan.children().last().is_some_and(|probe| has_one_partition(probe));
+    }
+    let required = plan.input_distribution_requirements().into_per_child();
+    plan.children().into_iter().zip(required).any(|(child, asks)| {
+        has_one_partition(child) && !matches!(asks, Distribution::UnspecifiedDistribution)
+    })
+}
+
+/// Answers for every node how many tasks run it at most, and for scans how many should.
+pub(super) fn count_tasks(
+    event: DesiredTaskCountEvent<'_>,
+) -> Option<Result<DesiredTaskCountEventResponse>> {
+    let one = Some(Ok(DesiredTaskCountEventResponse::maximum(1)));
+    if needs_one_task(event.plan) {
+        return one;
+    }
+    if !event.plan.children().is_empty() {
+        return None;
+    }
+    let Ok(Some(division)) = division_of(event.plan) else { return one };
+    let options = event.session_config.options().extensions.get::<ClusterOptions>();
+    let per_task = options.map_or(1, |o| o.bytes_per_task).max(1);
+    let wanted = match division.bytes {
+        Some(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX).div_ceil(per_task),
+        None => usize::MAX,
+    };
+    let tasks = wanted.clamp(1, division.partitions);
+    Some(Ok(DesiredTaskCountEventResponse::desired(tasks)))
+}
+
+/// Gives each task a run of the partitions of a scan, so that the tasks, one after another, are the
+/// partitions in their order.
+pub(super) fn divide_leaf(
+    event: ScaleUpLeafNodeEvent<'_>,
+) -> Option<Result<ScaleUpLeafNodeEventResponse>> {
+    Some(divide_scan(event.plan, event.task_count).map(ScaleUpLeafNodeEventResponse::new))
+}
+
+fn divide_scan(leaf: &Arc<dyn ExecutionPlan>, tasks: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    let partitions = leaf.output_partitioning().partition_count();
+    if tasks < 2 || !matches!(division_of(leaf), Ok(Some(_))) {
+        return Ok(Arc::clone(leaf));
+    }
+    let most = partitions.div_ceil(tasks).max(1);
+    let variants = (0..tasks).map(|task| {
+        let start = task * partitions / tasks;
+        let end = (task + 1) * partitions / tasks;
+        take_partitions(leaf, start..end, most)
+    });
+    let variants = variants.collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(DistributedLeafExec::try_new(Arc::clone(leaf), variants)?))
+}

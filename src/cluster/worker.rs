@@ -1,0 +1,254 @@
+//! `serrate worker`: a process that runs parts of queries.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{exec_datafusion_err, exec_err, plan_err};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SessionState;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceChildrenOptions};
+use datafusion::prelude::SessionConfig;
+use datafusion_distributed::{
+    BroadcastExec, DistributedExt, Worker, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse,
+    WorkerQueryContext,
+};
+use tokio::runtime::{Handle, Runtime};
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Server;
+use tonic::{Request, Status};
+
+use super::VERSION;
+use super::client::Channels;
+use super::codec::SerrateCodec;
+use super::nodes::{GuardExec, single_child};
+use super::preflight::retype_calls;
+use super::settings::{ClusterOptions, apply_settings};
+use crate::config::SerrateOptions;
+use crate::sql::travel::{hidden_functions, paths_of};
+
+/// Stack size of each thread that runs queries.
+const STACK: usize = 64 << 20;
+
+/// How a worker runs.
+#[derive(Clone, Debug)]
+pub struct WorkerConfig {
+    /// The address to listen on; port 0 chooses a free one.
+    pub listen: SocketAddr,
+    /// Maximum number of bytes that the queries of the worker hold together.
+    pub memory: Option<usize>,
+    /// The folder outside which the worker reads no file.
+    pub root: Option<PathBuf>,
+    /// The secret that sessions and other workers send.
+    pub token: Option<String>,
+    /// How long another worker may be silent before it counts as lost.
+    pub timeout: Duration,
+}
+
+/// Threads for queries, ended without waiting for them.
+struct Threads(Option<Runtime>);
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Runs a worker until the future is dropped. `ready` gets the address when sessions can connect.
+///
+/// # Errors
+/// When the address cannot be used, or is reachable from other machines and no token is set.
+pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Result<()> {
+    if !config.listen.ip().is_loopback() && config.token.is_none() {
+        return plan_err!(
+            "a worker runs what it is sent, so it listens on {} only with a token; write one to a file and name it with --token-file, or listen on 127.0.0.1",
+            config.listen.ip()
+        );
+    }
+    let root = config.root.as_deref().map(std::fs::canonicalize).transpose()?;
+    // Queries have their own threads, so that the others answer while all of these compute.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .thread_stack_size(STACK)
+        .thread_name("query")
+        .enable_all()
+        .build()?;
+    let queries = runtime.handle().clone();
+    let _threads = Threads(Some(runtime));
+    let channels = Channels::new(Handle::current(), config.token.as_deref(), config.timeout)?;
+    let functions = Arc::new(crate::sql::session().state());
+    let build = move |context: WorkerQueryContext| {
+        let (functions, channels) = (Arc::clone(&functions), channels.clone());
+        let (queries, root) = (queries.clone(), root.clone());
+        async move { build_state(context, &functions, channels, queries, root) }
+    };
+    let mut environment = RuntimeEnvBuilder::new();
+    if let Some(memory) = config.memory {
+        environment = environment.with_memory_limit(memory, 1.0);
+    }
+    let worker = Worker::from_session_builder(build)
+        .with_version(VERSION)
+        .with_runtime_env(Arc::new(environment.build()?));
+    let failed = |e: &dyn std::fmt::Display| {
+        exec_datafusion_err!("the worker cannot listen on {}: {e}", config.listen)
+    };
+    let listener = tokio::net::TcpListener::bind(config.listen).await.map_err(|e| failed(&e))?;
+    ready(listener.local_addr()?);
+    let token = config.token.map(|token| format!("Bearer {token}"));
+    let check = move |request: Request<()>| check_token(request, token.as_deref());
+    Server::builder()
+        .tcp_nodelay(true)
+        .http2_keepalive_interval(Some(config.timeout / 6))
+        .http2_keepalive_timeout(Some(config.timeout))
+        .add_service(InterceptedService::new(worker.into_worker_server(), check))
+        .serve_with_incoming(TcpListenerStream::new(listener))
+        .await
+        .map_err(|e| DataFusionError::External(Box::new(e)))
+}
+
+#[allow(clippy::result_large_err, reason = "the type of tonic's interceptors")]
+fn check_token(
+    request: Request<()>,
+    expected: Option<&str>,
+) -> std::result::Result<Request<()>, Status> {
+    let Some(expected) = expected else { return Ok(request) };
+    let given = request.metadata().get("authorization").map(|v| v.as_bytes());
+    match given.is_some_and(|given| equals_in_constant_time(given, expected.as_bytes())) {
+        true => Ok(request),
+        false => Err(Status::unauthenticated("the token is missing or wrong")),
+    }
+}
+
+/// Compares secrets without telling by the time it takes how much of them is equal.
+fn equals_in_constant_time(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |all, (x, y)| all | (x ^ y)) == 0
+}
+
+/// Builds the session of one task: the functions of Serrate, and the settings of the query.
+fn build_state(
+    context: WorkerQueryContext,
+    functions: &SessionState,
+    channels: Channels,
+    queries: Handle,
+    root: Option<PathBuf>,
+) -> Result<SessionState> {
+    let mut builder = context
+        .builder
+        .with_distributed_user_codec(SerrateCodec)
+        .with_distributed_channel_resolver(channels)
+        .with_distributed_option_extension_from_headers::<ClusterOptions>(&context.headers)?
+        .with_distributed_worker_plan_rewrite_handler(move |event: WorkerPlanRewriteEvent<'_>| {
+            check_plan(&event.plan, root.as_deref())?;
+            let plan = retype_calls(event.plan, event.session_config.options())?;
+            guard_plan(plan, &queries).map(WorkerPlanRewriteEventResponse::new)
+        });
+    let config = builder.config().get_or_insert_with(SessionConfig::new);
+    let options = config.options_mut();
+    options.extensions.insert(SerrateOptions::default());
+    let settings = options.extensions.get::<ClusterOptions>().map(|o| o.settings.clone());
+    apply_settings(&settings.unwrap_or_default(), options)?;
+    // The files of a partition are read in their order.
+    options.execution.enable_file_stream_work_stealing = false;
+    let mut state = builder.build();
+    copy_functions(functions, &mut state)?;
+    for function in hidden_functions() {
+        datafusion::execution::FunctionRegistry::register_udf(&mut state, function)?;
+    }
+    Ok(state)
+}
+
+/// Registers all functions of one session in another. A name that is an alias of one function and the
+/// name of another stays what it is.
+fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
+    use datafusion::execution::FunctionRegistry;
+    for own in [false, true] {
+        for (key, function) in from.scalar_functions() {
+            if (key == function.name()) == own {
+                to.register_udf(Arc::clone(function))?;
+            }
+        }
+        for (key, function) in from.aggregate_functions() {
+            if (key == function.name()) == own {
+                to.register_udaf(Arc::clone(function))?;
+            }
+        }
+        for (key, function) in from.window_functions() {
+            if (key == function.name()) == own {
+                to.register_udwf(Arc::clone(function))?;
+            }
+        }
+        for (key, function) in from.higher_order_functions() {
+            if (key == function.name()) == own {
+                to.register_higher_order_function(Arc::clone(function))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses plans that write, and files outside the folder of the worker.
+fn check_plan(plan: &Arc<dyn ExecutionPlan>, root: Option<&Path>) -> Result<()> {
+    plan.apply(|node| {
+        if node.name().contains("Sink") {
+            return exec_err!("a worker writes no files");
+        }
+        let Some(root) = root else { return Ok(TreeNodeRecursion::Continue) };
+        for path in paths_of(node).unwrap_or_default() {
+            let full = std::fs::canonicalize(&path)
+                .map_err(|e| exec_datafusion_err!("{path}: {e}, on a worker"))?;
+            if !full.starts_with(root) {
+                return exec_err!("{path} is outside the folder of the worker (--root)");
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+/// Puts a [`GuardExec`] at the top of a part of a plan, below an exchange, which the engine looks for.
+fn guard_plan(plan: Arc<dyn ExecutionPlan>, queries: &Handle) -> Result<Arc<dyn ExecutionPlan>> {
+    if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() {
+        let inner = Arc::new(GuardExec::new(single_child(&plan)?, queries.clone()));
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        return plan.replace_children(vec![inner], options);
+    }
+    Ok(Arc::new(GuardExec::new(plan, queries.clone())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_have_the_functions_of_sessions() {
+        let from = crate::sql::session().state();
+        let mut to =
+            datafusion::execution::SessionStateBuilder::new().with_default_features().build();
+        copy_functions(&from, &mut to).unwrap();
+        for (name, function) in from.scalar_functions() {
+            assert!(to.scalar_functions().get(name) == Some(function), "{name}");
+        }
+        for (name, function) in from.aggregate_functions() {
+            assert!(to.aggregate_functions().get(name) == Some(function), "{name}");
+        }
+        for (name, function) in from.window_functions() {
+            assert!(to.window_functions().get(name) == Some(function), "{name}");
+        }
+        for name in from.higher_order_functions().keys() {
+            assert!(to.higher_order_functions().contains_key(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_compared_whole() {
+        assert!(equals_in_constant_time(b"secret", b"secret"));
+        assert!(!equals_in_constant_time(b"secret", b"secre"));
+        assert!(!equals_in_constant_time(b"secret", b"Secret"));
+    }
+}

@@ -1,0 +1,458 @@
+//! What of a physical plan can run in another process.
+//!
+//! [`to_portable`] describes a node or source of Serrate by plain values, or says why it stays in the
+//! process of the session. [`from_portable`] makes the node again. Neither knows an engine or a byte
+//! format; `crate::cluster::codec` has these.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::common::{exec_err, internal_datafusion_err, plan_err};
+use datafusion::datasource::memory::MemorySourceConfig;
+use datafusion::datasource::physical_plan::{
+    FileGroup, FileScanConfig, FileScanConfigBuilder, FileSource, ParquetSource,
+};
+use datafusion::datasource::source::{DataSource, DataSourceExec};
+use datafusion::error::Result;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::physical_expr::Partitioning;
+use datafusion::physical_expr::utils::split_conjunction;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
+
+use crate::config::SerrateOptions;
+use crate::sql::exec::guard::GuardedSource;
+use crate::sql::exec::pacing::PacedExec;
+use crate::sql::exec::stack::DeepStackExec;
+use crate::sql::exec::yielding::YieldingExec;
+use crate::sql::mends::conditions::held_functions;
+use crate::sql::mends::float_keys::float_key_function;
+use crate::sql::mends::sorts::UnorderedExec;
+use crate::sql::order::SourceOrderExec;
+use crate::sql::pushdown::batches::BatchSizeExec;
+use crate::sql::sources::meds::MedsSource;
+use crate::sql::sources::nrt::NrtSource;
+use crate::sql::sources::parquet::ListsSource;
+
+pub(crate) use crate::sql::sources::meds::MedsScan;
+
+/// Nodes and sources that travel. A test compares this list and [`STAYS`] with the implementations in
+/// the sources.
+#[cfg(test)]
+const TRAVELS: [&str; 10] = [
+    "BatchSizeExec",
+    "DeepStackExec",
+    "GuardedSource",
+    "ListsSource",
+    "MedsSource",
+    "NrtSource",
+    "PacedExec",
+    "SourceOrderExec",
+    "UnorderedExec",
+    "YieldingExec",
+];
+
+/// Nodes and sources that stay in the process of the session, with the reason.
+pub(crate) const STAYS: [(&str, &str); 11] = [
+    ("AsOfSource", "meds_asof() holds its labels in memory"),
+    ("BarrierExec", "a node of the optimizer is left in the plan"),
+    ("DokSource", "a table STORED AS DOK is in the memory of the session"),
+    ("ExplodeExec", "ragged_explode() and ragged_axes() are not sent"),
+    ("FixedSource", "a table in memory is not sent under LIMIT or COPY; write it to a file"),
+    ("NestExec", "ragged_nest() needs all rows in one place"),
+    ("OpaqueJoinExec", "a node of the optimizer is left in the plan"),
+    ("OpaqueLimitExec", "a node of the optimizer is left in the plan"),
+    ("OrderedSinkExec", "files are written by the session"),
+    ("SortedExec", "the order of rows is made by the session"),
+    ("TableSource", "a ragged table in memory is not sent; write it to a file"),
+];
+
+/// A node or source by values.
+#[derive(Debug)]
+pub(crate) enum Portable {
+    BatchSize {
+        rows: usize,
+    },
+    DeepStack,
+    /// A scan of files: a scan of DataFusion's Parquet source with the same files, columns and
+    /// conditions, which DataFusion can encode whatever the format is, and what makes Serrate's of it.
+    Files {
+        carrier: Arc<dyn ExecutionPlan>,
+        reader: Reader,
+        preserve_order: bool,
+    },
+    Meds(MedsScan),
+    Paced,
+    SourceOrder {
+        fetch: Option<usize>,
+    },
+    Unordered,
+    Yielding,
+}
+
+/// What reads the files of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// Serrate's reader of `.nrt`.
+    Nrt,
+    /// DataFusion's Parquet reader, with the file's name in its errors.
+    Parquet,
+    /// The same, with lists from Serrate's decoder in batches of so many leaves.
+    Lists { leaves: usize },
+}
+
+/// Returns the reason why a node stays in the process of the session.
+pub(crate) fn reason_of(name: &str) -> String {
+    match STAYS.iter().find(|(known, _)| *known == name) {
+        Some((_, reason)) => (*reason).to_owned(),
+        None => format!("{name} is not sent to workers"),
+    }
+}
+
+/// Describes a node or source of Serrate by values, or returns the reason why it does not travel.
+pub(crate) fn to_portable(node: &Arc<dyn ExecutionPlan>) -> std::result::Result<Portable, String> {
+    if let Some(scan) = node.downcast_ref::<DataSourceExec>() {
+        return source_to_portable(scan.data_source());
+    }
+    if let Some(sized) = node.downcast_ref::<BatchSizeExec>() {
+        return Ok(Portable::BatchSize { rows: sized.batch_rows() });
+    }
+    if let Some(order) = node.downcast_ref::<SourceOrderExec>() {
+        return Ok(Portable::SourceOrder { fetch: order.fetch() });
+    }
+    if node.is::<DeepStackExec>() {
+        Ok(Portable::DeepStack)
+    } else if node.is::<PacedExec>() {
+        Ok(Portable::Paced)
+    } else if node.is::<UnorderedExec>() {
+        Ok(Portable::Unordered)
+    } else if node.is::<YieldingExec>() {
+        Ok(Portable::Yielding)
+    } else {
+        Err(reason_of(node.name()))
+    }
+}
+
+fn source_to_portable(source: &Arc<dyn DataSource>) -> std::result::Result<Portable, String> {
+    if let Some(files) = source.downcast_ref::<FileScanConfig>() {
+        return files_to_portable(files);
+    }
+    if let Some(meds) = source.downcast_ref::<MedsSource>() {
+        return Ok(Portable::Meds(meds.to_scan().map_err(|e| e.to_string())?));
+    }
+    Err(reason_of(source_name(source)))
+}
+
+/// Returns the name of a source's type.
+fn source_name(source: &Arc<dyn DataSource>) -> &'static str {
+    use crate::sql::order::FixedSource;
+    use crate::sql::sources::asof::AsOfSource;
+    use crate::sql::sources::dok::DokSource;
+    use crate::sql::sources::table::TableSource;
+    if source.is::<FixedSource>() {
+        "FixedSource"
+    } else if source.is::<AsOfSource>() {
+        "AsOfSource"
+    } else if source.is::<DokSource>() {
+        "DokSource"
+    } else if source.is::<TableSource>() {
+        "TableSource"
+    } else {
+        "a source of another library"
+    }
+}
+
+fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, String> {
+    check_files(files)?;
+    let source = match files.file_source().downcast_ref::<GuardedSource>() {
+        Some(guarded) => guarded.inner_source(),
+        None => files.file_source(),
+    };
+    let (stock, reader): (Arc<dyn FileSource>, Reader) =
+        if let Some(nrt) = source.downcast_ref::<NrtSource>() {
+            let mut carrier = ParquetSource::new(nrt.table_schema().clone());
+            if let Some(filter) = nrt.filter() {
+                carrier = carrier.with_predicate(filter);
+            }
+            let Some(projection) = nrt.projection() else {
+                return Err("a scan without columns is not sent".into());
+            };
+            let carrier = carrier.try_pushdown_projection(projection);
+            let Ok(Some(carrier)) = carrier else {
+                return Err("the columns of a scan cannot be described".into());
+            };
+            (carrier, Reader::Nrt)
+        } else if let Some(lists) = source.downcast_ref::<ListsSource>() {
+            if lists.has_windows() {
+                return Err("OFFSET skips rows within a file, which is done by the session".into());
+            }
+            (Arc::new(lists.stock().clone()), Reader::Lists { leaves: lists.leaves() })
+        } else if source.is::<ParquetSource>() {
+            (Arc::clone(source), Reader::Parquet)
+        } else {
+            return Err(format!("files of type {} are read by the session", source.file_type()));
+        };
+    if let Some(parquet) = stock.downcast_ref::<ParquetSource>()
+        && is_reordered(parquet)
+    {
+        return Err("the scan reorders row groups for ORDER BY with LIMIT".into());
+    }
+    let mut carrier = files.clone();
+    carrier.file_source = stock;
+    Ok(Portable::Files {
+        carrier: DataSourceExec::from_data_source(carrier),
+        reader,
+        preserve_order: files.preserve_order,
+    })
+}
+
+/// Returns the reason why the files of a scan do not travel: DataFusion's encoding would lose a part.
+fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
+    if files.object_store_url != ObjectStoreUrl::local_filesystem() {
+        return Err(format!("{} is no local file system", files.object_store_url));
+    }
+    if !files.file_source().table_schema().virtual_columns().is_empty() {
+        return Err("the scan returns the numbers of rows".into());
+    }
+    if files.expr_adapter_factory.is_some() {
+        return Err("the scan adapts its expressions to each file".into());
+    }
+    if files.limit.is_some_and(|limit| u32::try_from(limit).is_err()) {
+        return Err("the LIMIT of the scan is too large to be encoded".into());
+    }
+    if files.file_groups.iter().flat_map(FileGroup::iter).any(|file| !file.extensions.is_empty()) {
+        return Err("OFFSET skips rows within a file, which is done by the session".into());
+    }
+    Ok(())
+}
+
+/// Whether a scan reorders row groups, which only its display shows.
+fn is_reordered(source: &ParquetSource) -> bool {
+    struct Shown<'a>(&'a ParquetSource);
+    impl std::fmt::Display for Shown<'_> {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            self.0.fmt_extra(DisplayFormatType::Default, f)
+        }
+    }
+    let shown = Shown(source).to_string();
+    shown.contains("sort_order_for_reorder=") || shown.contains("reverse_row_groups=true")
+}
+
+/// Makes a node of its description and its inputs.
+///
+/// # Errors
+/// When the number of inputs or a value is invalid, or a folder is not as it was when the query was
+/// planned.
+pub(crate) fn from_portable(
+    portable: Portable,
+    inputs: &[Arc<dyn ExecutionPlan>],
+    options: &SerrateOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    match portable {
+        Portable::Files { carrier, reader, preserve_order } => {
+            no_input(inputs)?;
+            files_from_portable(&carrier, reader, preserve_order, options)
+        }
+        Portable::Meds(scan) => {
+            no_input(inputs)?;
+            Ok(DataSourceExec::from_data_source(MedsSource::from_scan(scan)?))
+        }
+        node => {
+            let [input] = inputs else {
+                return plan_err!("a node of the plan has {} inputs, not 1", inputs.len());
+            };
+            let input = Arc::clone(input);
+            Ok(match node {
+                Portable::BatchSize { rows: 0 } => return plan_err!("batches of 0 rows"),
+                Portable::BatchSize { rows } => Arc::new(BatchSizeExec::new(input, rows)),
+                Portable::DeepStack => Arc::new(DeepStackExec::new(input)),
+                Portable::Paced => Arc::new(PacedExec::new(input)),
+                Portable::SourceOrder { fetch } => Arc::new(SourceOrderExec::new(input, fetch)),
+                Portable::Unordered => Arc::new(UnorderedExec::new(input)),
+                Portable::Yielding => Arc::new(YieldingExec::new(input)),
+                Portable::Files { .. } | Portable::Meds(_) => {
+                    return plan_err!("a scan of the plan has an input");
+                }
+            })
+        }
+    }
+}
+
+fn no_input(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<()> {
+    match inputs {
+        [] => Ok(()),
+        _ => plan_err!("a scan of the plan has {} inputs", inputs.len()),
+    }
+}
+
+fn files_from_portable(
+    carrier: &Arc<dyn ExecutionPlan>,
+    reader: Reader,
+    preserve_order: bool,
+    options: &SerrateOptions,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let wrong = || internal_datafusion_err!("a scan of files was not encoded as one");
+    let scan = carrier.downcast_ref::<DataSourceExec>().ok_or_else(wrong)?;
+    let files = scan.data_source().downcast_ref::<FileScanConfig>().ok_or_else(wrong)?;
+    let stock = files.file_source().downcast_ref::<ParquetSource>().ok_or_else(wrong)?;
+    let source: Arc<dyn FileSource> = match reader {
+        Reader::Nrt => nrt_source(stock, options)?,
+        Reader::Parquet => Arc::new(GuardedSource::new(Arc::new(stock.clone()))),
+        Reader::Lists { leaves: 0 } => return plan_err!("batches of 0 leaves"),
+        Reader::Lists { leaves } => match ListsSource::new(stock.clone(), leaves, Vec::new()) {
+            Some(lists) => Arc::new(GuardedSource::new(Arc::new(lists))),
+            None => return plan_err!("a scan of lists has no list column"),
+        },
+    };
+    let mut files = files.clone();
+    files.file_source = source;
+    files.preserve_order = preserve_order;
+    Ok(DataSourceExec::from_data_source(files))
+}
+
+/// Returns a scan of `.nrt` with the columns and conditions of a Parquet scan.
+fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<dyn FileSource>> {
+    let source = NrtSource::new(carrier.table_schema().clone(), options.clone());
+    let mut source: Arc<dyn FileSource> = Arc::new(source);
+    if let Some(filter) = carrier.filter() {
+        let filters: Vec<_> = split_conjunction(&filter).into_iter().map(Arc::clone).collect();
+        let taken = filters.len();
+        let answer = source.try_pushdown_filters(filters, &Default::default())?;
+        let all = answer.filters.len() == taken
+            && answer
+                .filters
+                .iter()
+                .all(|f| matches!(f, datafusion::physical_plan::filter_pushdown::PushedDown::Yes));
+        source = match answer.updated_node {
+            Some(source) if all => source,
+            _ => return plan_err!("a scan cannot evaluate its conditions"),
+        };
+    }
+    let Some(projection) = carrier.projection() else {
+        return plan_err!("a scan has no columns");
+    };
+    match source.try_pushdown_projection(projection)? {
+        Some(source) => Ok(source),
+        None => plan_err!("a scan cannot return its columns"),
+    }
+}
+
+/// Functions that rules put into plans and that statements cannot name. Sessions do not have them.
+pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
+    let mut functions = held_functions().to_vec();
+    functions.push(Arc::new(float_key_function()));
+    functions
+}
+
+/// How a scan can be divided among processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Division {
+    pub(crate) partitions: usize,
+    /// Bytes of the files to read, or `None` if they are not known.
+    pub(crate) bytes: Option<u64>,
+}
+
+/// Returns how a scan can be divided, `None` if it has nothing to divide, or the reason why it is not.
+pub(crate) fn division_of(
+    leaf: &Arc<dyn ExecutionPlan>,
+) -> std::result::Result<Option<Division>, String> {
+    let partitions = leaf.output_partitioning().partition_count();
+    let Some(scan) = leaf.downcast_ref::<DataSourceExec>() else { return Ok(None) };
+    let source = scan.data_source();
+    if source.is::<MemorySourceConfig>() || partitions < 2 {
+        return Ok(None);
+    }
+    if leaf.fetch().is_some() {
+        return Ok(None);
+    }
+    if !matches!(leaf.output_partitioning(), Partitioning::UnknownPartitioning(_)) {
+        return Err("the files are divided by the values of a column".into());
+    }
+    let bytes = match to_portable(leaf)? {
+        Portable::Meds(scan) if !scan.shared_subjects && scan.has_checks => {
+            return Err(
+                "meds() checks that no subject is in two shards, for which one process reads all; SET serrate.meds_shared_subjects = true"
+                    .into(),
+            );
+        }
+        Portable::Files { .. } => source.downcast_ref::<FileScanConfig>().map(|files| {
+            let all = files.file_groups.iter().flat_map(FileGroup::iter);
+            all.fold(0, |sum: u64, file| sum.saturating_add(file.effective_size()))
+        }),
+        _ => None,
+    };
+    Ok(Some(Division { partitions, bytes }))
+}
+
+/// Returns a scan of some partitions of a scan, followed by empty ones up to `count`.
+///
+/// # Errors
+/// When the source cannot be divided; see [`division_of`].
+pub(crate) fn take_partitions(
+    leaf: &Arc<dyn ExecutionPlan>,
+    range: Range<usize>,
+    count: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let source = leaf.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+    if let Some(files) = source.and_then(|s| s.downcast_ref::<FileScanConfig>()) {
+        let mut groups = files.file_groups.get(range).unwrap_or_default().to_vec();
+        groups.resize_with(count, || FileGroup::new(Vec::new()));
+        let files = FileScanConfigBuilder::from(files.clone()).with_file_groups(groups).build();
+        return Ok(DataSourceExec::from_data_source(files));
+    }
+    if let Some(meds) = source.and_then(|s| s.downcast_ref::<MedsSource>()) {
+        return Ok(DataSourceExec::from_data_source(meds.take_partitions(range, count)));
+    }
+    exec_err!("{} cannot be divided", leaf.name())
+}
+
+/// Returns the local files and folders that a scan reads, or `None` if it reads none.
+pub(crate) fn paths_of(leaf: &Arc<dyn ExecutionPlan>) -> Option<Vec<String>> {
+    let source = leaf.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source)?;
+    if let Some(files) = source.downcast_ref::<FileScanConfig>() {
+        let all = files.file_groups.iter().flat_map(FileGroup::iter);
+        return Some(all.map(|file| format!("/{}", file.object_meta.location)).collect());
+    }
+    let meds = source.downcast_ref::<MedsSource>()?;
+    Some(vec![meds.folder_root().to_string_lossy().into_owned()])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    fn read_sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => read_sources(&path, found),
+                false => found.push(path),
+            }
+        }
+    }
+
+    /// A new node needs an arm in `to_portable`, or a reason in `STAYS`.
+    #[test]
+    fn every_node_and_source_travels_or_says_why_not() {
+        let mut files = Vec::new();
+        read_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sql"), &mut files);
+        let mut found = BTreeSet::new();
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            for line in text.lines().filter(|line| line.starts_with("impl ")) {
+                for kind in ["ExecutionPlan", "DataSource", "FileSource"] {
+                    if let Some((_, rest)) = line.split_once(&format!("impl {kind} for ")) {
+                        found.insert(rest.split([' ', '<']).next().unwrap().to_owned());
+                    }
+                }
+            }
+        }
+        let known = TRAVELS.iter().copied().chain(STAYS.iter().map(|(name, _)| *name));
+        let known: BTreeSet<String> = known.map(str::to_owned).collect();
+        assert_eq!(found, known);
+    }
+}

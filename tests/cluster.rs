@@ -1,0 +1,234 @@
+//! Queries over worker processes: the same answers as in one process, and clear errors.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "cluster/faults.rs"]
+mod faults;
+#[path = "cluster/processes.rs"]
+mod processes;
+#[path = "cluster/records.rs"]
+mod records;
+
+use processes::{Pair, create_tables, data_path, run_query, start_workers};
+
+/// Statements over a table `T` of files, most of them with rows of several files in one answer.
+const QUERIES: &[&str] = &[
+    "SELECT count(*), sum(subject_id), min(v), max(v) FROM T",
+    "SELECT g, count(*), sum(v), avg(v) FROM T GROUP BY g ORDER BY g",
+    "SELECT g, count(DISTINCT subject_id % 17) FROM T GROUP BY g ORDER BY g",
+    "SELECT codes, count(*) AS c FROM T GROUP BY codes ORDER BY c DESC, codes",
+    "SELECT DISTINCT g, subject_id % 3 FROM T",
+    "SELECT subject_id, codes FROM T WHERE g = 3 AND v > 10 ORDER BY subject_id",
+    "SELECT * FROM T ORDER BY subject_id",
+    "SELECT * FROM T ORDER BY v DESC LIMIT 7",
+    "SELECT * FROM T ORDER BY g, subject_id DESC LIMIT 7 OFFSET 5",
+    "SELECT subject_id FROM T WHERE subject_id < 0",
+    "SELECT _row, subject_id FROM T WHERE subject_id % 50 = 1",
+    // Reductions, elementwise functions, filters, indexing, windows, sets, densify.
+    "SELECT subject_id, ragged_sum(x), ragged_mean(x), ragged_max(codes), ragged_count(deep) FROM T",
+    "SELECT g, sum(ragged_sum(x)), max(ragged_lengths(codes)) FROM T GROUP BY g ORDER BY g",
+    "SELECT g, ragged_sum_agg(codes) FROM T GROUP BY g ORDER BY g",
+    "SELECT subject_id, x * 2 + 1, x > 3, ragged_is_null(x) FROM T WHERE ragged_any(x > 100)",
+    "SELECT subject_id, ragged_filter(codes, codes > 2), ragged_head(codes, 2) FROM T",
+    "SELECT subject_id, ragged_sort(codes), ragged_cumsum(codes), ragged_diff(codes) FROM T",
+    "SELECT subject_id, ragged_unique(codes), ragged_isin(codes, [1, 2]) FROM T",
+    "SELECT subject_id, ragged_flatten(deep), ragged_lengths(deep, -1) FROM T",
+    "SELECT subject_id, densify(codes, 4) FROM T WHERE g = 1",
+    "SELECT subject_id, list_transform(codes, c -> c + g) FROM T WHERE g < 2",
+    "SELECT sum(ragged_sum(ragged_map(codes, lambda c: c * 3))) FROM T",
+    "SELECT subject_id, c FROM (SELECT subject_id, unnest(codes) AS c FROM T) WHERE c = 2",
+    "SELECT c, count(*) FROM (SELECT unnest(codes) AS c FROM T) GROUP BY c ORDER BY c",
+    // Joins.
+    "SELECT count(*), sum(a.v) FROM T a JOIN T b ON a.subject_id = b.subject_id + 1",
+    "SELECT a.g, count(*) FROM T a LEFT JOIN T b ON a.subject_id = b.subject_id * 3 GROUP BY a.g ORDER BY a.g",
+    "SELECT count(*), count(a.g), count(b.g) FROM T a FULL JOIN T b ON a.subject_id = b.subject_id + 200",
+    "SELECT count(*) FROM T a WHERE a.subject_id IN (SELECT subject_id * 2 FROM T)",
+    "SELECT count(*) FROM T a WHERE a.subject_id NOT IN (SELECT subject_id * 2 FROM T)",
+    "SELECT count(*) FROM T a WHERE EXISTS (SELECT 1 FROM T b WHERE b.subject_id = a.subject_id + 7)",
+    "SELECT count(*), sum(w) FROM T JOIN (VALUES (1, 10), (2, 20), (2, 5)) AS k(g, w) USING (g)",
+    "SELECT count(*) FROM (SELECT * FROM T WHERE g = 1) a, (SELECT * FROM T WHERE g = 2) b WHERE a.subject_id < b.subject_id",
+    // Set operations, windows, subqueries.
+    "SELECT g FROM T UNION SELECT subject_id % 9 FROM T",
+    "SELECT count(*), sum(s) FROM (SELECT subject_id AS s FROM T UNION ALL SELECT g FROM T)",
+    "SELECT subject_id FROM T EXCEPT SELECT subject_id FROM T WHERE g > 0",
+    "SELECT subject_id, row_number() OVER (PARTITION BY g ORDER BY subject_id) FROM T ORDER BY subject_id",
+    "SELECT subject_id, sum(v) OVER (ORDER BY subject_id) FROM T ORDER BY subject_id",
+    "SELECT count(*) FROM T WHERE v > (SELECT avg(v) FROM T)",
+    "WITH m AS (SELECT g, max(subject_id) AS s FROM T GROUP BY g) SELECT T.subject_id, T.codes FROM T JOIN m ON T.subject_id = m.s ORDER BY 1",
+    // Rows that rely on one partition.
+    "SELECT g, count(*) FROM (SELECT g FROM T LIMIT 90) GROUP BY g ORDER BY g",
+    "SELECT count(*), sum(subject_id) FROM (SELECT subject_id FROM T LIMIT 90 OFFSET 105)",
+    "SELECT sum(subject_id) FROM (SELECT subject_id FROM T LIMIT 90 OFFSET 105)",
+    "SELECT r, count(*) AS n FROM (SELECT subject_id, row_number() OVER () AS r FROM T) GROUP BY r ORDER BY n DESC, r LIMIT 3",
+    "SELECT count(*) FROM (SELECT DISTINCT g FROM T)",
+    "SELECT a.g, count(*) FROM (SELECT g, max(subject_id) AS m FROM T GROUP BY g) a JOIN T ON T.subject_id = a.m GROUP BY a.g ORDER BY a.g",
+    "SELECT count(*) FROM (SELECT subject_id FROM T ORDER BY v DESC LIMIT 9) a JOIN T b USING (subject_id)",
+    "SELECT * FROM T LIMIT 13 OFFSET 190",
+    // Types and shapes that are lost on the way.
+    "SELECT subject_id, arrow_cast(codes, 'LargeList(Int64)') AS l FROM T",
+    "SELECT arrow_cast(codes, 'LargeList(Int64)') AS l, count(*) FROM T GROUP BY 1",
+    "SELECT sum(ragged_sum(arrow_cast(codes, 'LargeList(Int64)'))) FROM T",
+    "SELECT subject_id, arrow_cast(g::VARCHAR, 'Dictionary(Int32, Utf8)') AS d FROM T",
+    "SELECT subject_id, {'a': g, 'b': codes} AS s FROM T",
+    // Conditions that can fail, and errors.
+    "SELECT count(*) FROM T WHERE g <> 0 AND 10 / g > 3",
+    "SELECT sum(10 / g) FROM T",
+    "SELECT ragged_at(codes, 100) FROM T",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_those_of_one_process() {
+    let workers = start_workers(3);
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 1000).await;
+    for table in ["n", "p"] {
+        for sql in QUERIES {
+            pair.check_query(&with_table(sql, table)).await;
+        }
+    }
+    let all = pair.divided + pair.whole.len();
+    eprintln!("{} of {all} statements over files ran in several tasks; not", pair.divided);
+    for whole in &pair.whole {
+        eprintln!("  {whole}");
+    }
+    pair.check_failures();
+    assert!(pair.divided * 10 >= all * 6, "{} of {all} are divided", pair.divided);
+}
+
+/// Replaces the word `T` by the name of a table.
+fn with_table(sql: &str, table: &str) -> String {
+    let words = sql.split_inclusive(|c: char| !c.is_alphanumeric() && c != '_');
+    let replace = |word: &str| match word.strip_prefix('T') {
+        Some(rest) if !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_') => {
+            format!("{table}{rest}")
+        }
+        _ => word.to_owned(),
+    };
+    words.map(replace).collect()
+}
+
+/// The same over one file, of which each partition is a range.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_file_is_read_once() {
+    let workers = start_workers(2);
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 1000).await;
+    for format in ["nrt", "parquet"] {
+        let path = folder.path().join(format).join(format!("0 a%b.{format}"));
+        let one = format!("'{}'", path.display());
+        for partitions in ["4", "1"] {
+            pair.set_both("datafusion.execution.target_partitions", partitions).await;
+            for sql in [
+                "SELECT count(*), sum(subject_id) FROM T",
+                "SELECT g, count(*) FROM (SELECT g FROM T LIMIT 90) GROUP BY g ORDER BY g",
+                "SELECT sum(n) FROM (SELECT g, count(*) n FROM (SELECT g FROM T LIMIT 90 OFFSET 17) GROUP BY g)",
+                "SELECT r, count(*) n FROM (SELECT row_number() OVER () AS r FROM T) GROUP BY r ORDER BY n DESC, r LIMIT 2",
+                "SELECT count(*) FROM (SELECT DISTINCT g FROM T)",
+                "SELECT g, count(*) FROM T GROUP BY g ORDER BY g",
+                "SELECT subject_id, rank() OVER (PARTITION BY g ORDER BY v) FROM T ORDER BY 1",
+                "SELECT count(*) FROM (SELECT subject_id FROM T ORDER BY v LIMIT 5) a JOIN T b USING (subject_id)",
+                "SELECT a.g, count(*) FROM (SELECT g, max(subject_id) m FROM T GROUP BY 1) a JOIN T b ON b.subject_id = a.m GROUP BY 1 ORDER BY 1",
+            ] {
+                pair.check_query(&with_table(sql, &one)).await;
+            }
+        }
+    }
+    pair.check_failures();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn folders_of_shards_are_divided() {
+    let workers = start_workers(2);
+    let mut pair = Pair::new(&workers).await;
+    pair.set_both("serrate.meds_shared_subjects", "true").await;
+    for folder in ["synthea-meds", "synthea-meds-torch-data"] {
+        let table = format!("meds('{}')", data_path(folder));
+        for sql in [
+            "SELECT count(*), sum(subject_id), sum(ragged_count(code)) FROM T",
+            "SELECT subject_id, ragged_count(numeric_value), ragged_max(time_delta_days) FROM T ORDER BY subject_id",
+            "SELECT c, count(*) AS n FROM (SELECT unnest(unnest(code)) AS c FROM T) GROUP BY c ORDER BY n DESC, c LIMIT 20",
+        ] {
+            pair.check_divided(&with_table(sql, &table)).await;
+        }
+    }
+    // Without the setting, only one process can find a subject that is in two shards.
+    pair.set_both("serrate.meds_shared_subjects", "false").await;
+    let sql = format!("SELECT count(*) FROM meds('{}')", data_path("synthea-meds"));
+    assert!(!pair.is_divided(&sql).await);
+    assert!(pair.cluster.take_notes().concat().contains("meds_shared_subjects"));
+    pair.check_query(&sql).await;
+    pair.check_failures();
+}
+
+/// Rows come in the order of their sources, although each connection buffers little.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_written_in_source_order() {
+    let workers = start_workers(3);
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 5000).await;
+    run_query(&pair.there, "SET distributed.worker_connection_buffer_budget_bytes = 1000")
+        .await
+        .unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for (table, format) in
+        [("n", "nrt"), ("p", "nrt"), ("n", "safetensors"), ("n", "parquet"), ("p", "csv")]
+    {
+        let columns = match format {
+            "safetensors" => "densify(codes, 6) AS codes",
+            "csv" => "subject_id, v",
+            _ => "subject_id, g, v, codes, deep",
+        };
+        let mut bytes = Vec::new();
+        for (context, name) in [(&pair.here, "here"), (&pair.there, "there")] {
+            let target = path(&format!("{table}-{name}.{format}"));
+            let order =
+                if ["csv", "parquet"].contains(&format) { " ORDER BY subject_id" } else { "" };
+            let copy = format!("COPY (SELECT {columns} FROM {table}{order}) TO '{target}'");
+            run_query(context, &copy).await.unwrap_or_else(|e| panic!("{copy}: {e}"));
+            bytes.push(std::fs::read(&target).unwrap());
+        }
+        assert!(bytes[0] == bytes[1], "{table} to {format}");
+    }
+    let copy = format!("COPY (SELECT * FROM n) TO '{}'", path("again.nrt"));
+    assert!(pair.is_divided(&copy).await, "{:?}", pair.cluster.take_notes());
+    // Disjoint ranges of the key, so that one task after another has all rows.
+    pair.check_divided("SELECT subject_id, deep FROM n ORDER BY subject_id").await;
+    pair.run_both("CREATE TABLE rows AS SELECT * FROM n WHERE g < 3").await;
+    pair.check_query("SELECT * FROM rows LIMIT 50 OFFSET 700").await;
+    // Tables made on workers, and joined with files.
+    pair.run_both("CREATE TABLE made AS SELECT g, count(*) AS c FROM p GROUP BY g").await;
+    pair.check_query("SELECT * FROM made ORDER BY g").await;
+    pair.check_divided(
+        "SELECT p.g, count(*), max(c) FROM p JOIN made USING (g) GROUP BY 1 ORDER BY 1",
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_travel() {
+    let workers = start_workers(2);
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 500).await;
+    let sql = "SELECT count(*), sum(ragged_count(x)), max(ragged_max(x)) FROM n";
+    pair.check_divided(sql).await;
+    let before = run_query(&pair.there, sql).await.unwrap();
+    pair.set_both("serrate.nrt_nan", "nan").await;
+    pair.check_divided(sql).await;
+    assert_ne!(before, run_query(&pair.there, sql).await.unwrap());
+    pair.set_both("serrate.codes", "data/größe 100%/codes.parquet").await;
+    pair.check_divided(sql).await;
+    pair.set_both("datafusion.execution.time_zone", "Europe/Berlin").await;
+    pair.check_divided(
+        "SELECT subject_id, CAST(to_timestamp(subject_id * 100000) AS TIMESTAMPTZ)::VARCHAR FROM n",
+    )
+    .await;
+    pair.set_both("serrate.max_dense_bytes", "100").await;
+    pair.check_query("SELECT sum(ragged_sum(densify(codes, 100))) FROM n").await;
+    pair.set_both("serrate.codes", &"x".repeat(9000)).await;
+    pair.check_query(sql).await;
+    assert!(pair.whole.concat().contains("8192 bytes"), "{:?}", pair.whole);
+    pair.check_failures();
+}

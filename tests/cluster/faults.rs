@@ -1,0 +1,165 @@
+//! Workers that are lost, stopped, of another version, or not allowed.
+
+use std::time::{Duration, Instant};
+
+use serrate::cluster::{ClientConfig, Cluster, WorkerConfig, serve};
+
+use crate::processes::{Pair, WorkerProcess, create_tables, run_query, start_workers};
+
+/// Takes a minute on these machines.
+const SLOW: &str = "SELECT count(*) FROM p a, p b, (VALUES (1), (2), (3), (4), (5), (6), (7), (8)) AS k(i) \
+     WHERE ragged_sum(a.x * b.v) % 7 = k.i % 3";
+
+const FAST: &str = "SELECT g, count(*) FROM p GROUP BY g ORDER BY g";
+
+async fn fails_after(signal: &'static str, most: Duration) {
+    let workers = start_workers(3);
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 10_000).await;
+    pair.check_divided(FAST).await;
+    assert!(pair.is_divided(SLOW).await, "{:?}", pair.cluster.take_notes());
+    let there = pair.there.clone();
+    let query = tokio::spawn(async move { run_query(&there, SLOW).await });
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(!query.is_finished(), "the query is not slow");
+    workers[1].send_signal(signal);
+    let start = Instant::now();
+    let answer = tokio::time::timeout(most, query).await;
+    let error = answer.expect("the query hangs").unwrap().unwrap_err().strip_backtrace();
+    assert!(error.contains("was lost while the statement ran"), "{error}");
+    assert!(error.contains(&workers[1].address), "{error}");
+    eprintln!("{signal}: {:?}: {error}", start.elapsed());
+    // The others run the next statement.
+    pair.check_divided(FAST).await;
+    let notes = pair.cluster.take_notes().concat();
+    assert!(notes.contains(&workers[1].address), "{notes}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_worker_is_an_error() {
+    fails_after("KILL", Duration::from_secs(20)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_worker_is_an_error() {
+    fails_after("STOP", Duration::from_secs(40)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_workers_queries_run_here() {
+    let mut workers = start_workers(2);
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 100).await;
+    let address = workers[0].address.clone();
+    drop(workers.remove(0));
+    pair.check_query(FAST).await;
+    assert_eq!((pair.divided, pair.whole.len()), (0, 1));
+    assert!(pair.whole[0].contains("one worker alone"), "{:?}", pair.whole);
+    assert!(
+        pair.whole[0].contains(&format!("worker {address} cannot be reached")),
+        "{:?}",
+        pair.whole
+    );
+    // It is used again once it is back.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let _worker = WorkerProcess::start_at(&address, &[]);
+    pair.check_divided(FAST).await;
+    drop(workers);
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    pair.check_query(FAST).await;
+    pair.check_failures();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_keep_others_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    std::fs::write(&token, "a secret\n").unwrap();
+    let file = token.display().to_string();
+    let workers: Vec<_> =
+        (0..2).map(|_| WorkerProcess::start_worker(&["--token-file", &file])).collect();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 100).await;
+    pair.check_query(FAST).await;
+    assert!(pair.whole[0].contains("another token"), "{:?}", pair.whole);
+    let addresses: Vec<&str> = workers.iter().map(|w| w.address.as_str()).collect();
+    let mut config = ClientConfig::new(&addresses.join(","));
+    config.token = Some("a secret".into());
+    let known = Cluster::new(&config).unwrap();
+    let there = serrate::sql::session();
+    known.attach(&there);
+    run_query(&there, "SET cluster.bytes_per_task = 1").await.unwrap();
+    pair.there = there;
+    let path = folder.path().join("parquet").display().to_string();
+    let create = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{path}/'");
+    run_query(&pair.there, &create).await.unwrap();
+    pair.cluster = known;
+    pair.check_divided(FAST).await;
+    // A join exchanges rows between workers.
+    pair.check_divided("SELECT count(*) FROM p a JOIN p b ON a.subject_id = b.subject_id + 1")
+        .await;
+    let config = WorkerConfig {
+        listen: "0.0.0.0:0".parse().unwrap(),
+        memory: None,
+        root: None,
+        token: None,
+        timeout: Duration::from_secs(5),
+    };
+    let refused = serve(config, |_| ()).await.unwrap_err().to_string();
+    assert!(refused.contains("only with a token"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn workers_stay_in_their_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let root = other.path().display().to_string();
+    let workers: Vec<_> = (0..2).map(|_| WorkerProcess::start_worker(&["--root", &root])).collect();
+    let pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 100).await;
+    let error = run_query(&pair.there, FAST).await.unwrap_err().strip_backtrace();
+    assert!(error.contains("outside the folder of the worker"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_gone_is_named() {
+    let workers = start_workers(2);
+    let folder = tempfile::tempdir().unwrap();
+    let pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 100).await;
+    let frame =
+        serrate::sql::sql(&pair.there, "SELECT sum(ragged_sum(codes)) FROM p").await.unwrap();
+    let plan = frame.create_physical_plan().await.unwrap();
+    std::fs::remove_file(folder.path().join("parquet").join("3 a%b.parquet")).unwrap();
+    let start = Instant::now();
+    let answer = datafusion_collect(plan, &pair).await;
+    let error = answer.unwrap_err();
+    assert!(error.contains("3 a%b.parquet"), "{error}");
+    assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+async fn datafusion_collect(
+    plan: std::sync::Arc<dyn serrate::datafusion::physical_plan::ExecutionPlan>,
+    pair: &Pair,
+) -> Result<usize, String> {
+    let batches = serrate::datafusion::physical_plan::collect(plan, pair.there.task_ctx()).await;
+    batches.map(|b| b.len()).map_err(|e| e.strip_backtrace())
+}
+
+/// Memory is limited per worker, and a worker lives on after a query that needs more.
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_is_limited() {
+    let workers: Vec<_> =
+        (0..2).map(|_| WorkerProcess::start_worker(&["--memory", "3MB"])).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let mut pair = Pair::new(&workers).await;
+    create_tables(&pair, folder.path(), 20_000).await;
+    let large = "SELECT array_agg(deep) AS d FROM p GROUP BY subject_id * 2";
+    assert!(pair.is_divided(large).await, "{:?}", pair.cluster.take_notes());
+    if let Err(e) = run_query(&pair.there, large).await {
+        assert!(e.to_string().contains("Resources exhausted"), "{e}");
+    }
+    pair.check_divided(FAST).await;
+}

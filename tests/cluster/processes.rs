@@ -1,0 +1,224 @@
+//! Worker processes, and sessions with and without them.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::util::pretty::pretty_format_batches;
+use datafusion::error::Result;
+use datafusion::physical_plan::displayable;
+use datafusion::prelude::SessionContext;
+use serrate::cluster::{ClientConfig, Cluster};
+use serrate::datafusion;
+
+/// A worker process, killed at the end of a test.
+pub(crate) struct WorkerProcess {
+    child: Child,
+    pub(crate) address: String,
+}
+
+impl WorkerProcess {
+    pub(crate) fn start_worker(args: &[&str]) -> Self {
+        Self::start_at("127.0.0.1:0", args)
+    }
+
+    pub(crate) fn start_at(address: &str, args: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_serrate"))
+            .args(["worker", "--listen", address])
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+        assert!(address.contains(':'), "the worker said {line:?}");
+        Self { child, address }
+    }
+
+    /// Sends the process a signal by its name.
+    pub(crate) fn send_signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status();
+        assert!(sent.unwrap().success());
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn start_workers(count: usize) -> Vec<WorkerProcess> {
+    (0..count).map(|_| WorkerProcess::start_worker(&["--worker-timeout", "5"])).collect()
+}
+
+/// A session with workers and one without, which see the same tables.
+pub(crate) struct Pair {
+    pub(crate) cluster: Cluster,
+    pub(crate) here: SessionContext,
+    pub(crate) there: SessionContext,
+    /// Statements that ran in more than one task, and all others.
+    pub(crate) divided: usize,
+    pub(crate) whole: Vec<String>,
+    failures: Vec<String>,
+}
+
+impl Pair {
+    pub(crate) async fn new(workers: &[WorkerProcess]) -> Self {
+        let addresses: Vec<&str> = workers.iter().map(|w| w.address.as_str()).collect();
+        let mut config = ClientConfig::new(&addresses.join(","));
+        config.timeout = Duration::from_secs(5);
+        let cluster = Cluster::new(&config).unwrap();
+        let there = serrate::sql::session();
+        cluster.attach(&there);
+        let pair = Self {
+            cluster,
+            here: serrate::sql::session(),
+            there,
+            divided: 0,
+            whole: Vec::new(),
+            failures: Vec::new(),
+        };
+        // The same plans on every machine, and tasks for every byte.
+        pair.set_both("datafusion.execution.target_partitions", "6").await;
+        pair.set_both("datafusion.optimizer.repartition_file_min_size", "1").await;
+        run_query(&pair.there, "SET cluster.bytes_per_task = 1").await.unwrap();
+        pair
+    }
+
+    pub(crate) async fn set_both(&self, name: &str, value: &str) {
+        self.run_both(&format!("SET {name} = '{value}'")).await;
+    }
+
+    /// Runs a statement without result in both sessions.
+    pub(crate) async fn run_both(&self, sql: &str) {
+        for context in [&self.here, &self.there] {
+            run_query(context, sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+        }
+    }
+
+    /// Whether a statement is divided among workers.
+    pub(crate) async fn is_divided(&self, sql: &str) -> bool {
+        let Ok(frame) = serrate::sql::sql(&self.there, sql).await else { return false };
+        let Ok(plan) = frame.create_physical_plan().await else { return false };
+        displayable(plan.as_ref()).indent(false).to_string().contains("DistributedExec")
+    }
+
+    /// Runs a query in both sessions. The answers, or both errors, are equal, in their order if the query
+    /// has one.
+    pub(crate) async fn check_query(&mut self, sql: &str) {
+        let divided = self.is_divided(sql).await;
+        let notes = self.cluster.take_notes();
+        match divided {
+            true => self.divided += 1,
+            false => self.whole.push(format!("{sql}\n    {}", notes.join("; "))),
+        }
+        let limit = Duration::from_secs(120);
+        let there = tokio::time::timeout(limit, run_query(&self.there, sql)).await;
+        let there = there.unwrap_or_else(|_| panic!("no answer in {limit:?}: {sql}"));
+        let here = run_query(&self.here, sql).await;
+        match (here, there) {
+            (Ok(here), Ok(there)) => {
+                let sorted = !sql.contains("ORDER BY");
+                let (here, there) = (show_rows(&here, sorted), show_rows(&there, sorted));
+                if here != there {
+                    self.failures.push(format!("{sql}\nhere\n{here}\non workers\n{there}"));
+                }
+            }
+            (Err(here), Err(there)) => {
+                let (here, there) = (here.strip_backtrace(), there.strip_backtrace());
+                let of = |e: &str| e.rsplit(": ").next().unwrap_or_default().to_owned();
+                if of(&here) != of(&there) {
+                    self.failures.push(format!("{sql}\n{here}\n{there}"));
+                }
+            }
+            (here, there) => {
+                let (here, there) = (here.map(|_| "rows"), there.map(|_| "rows"));
+                self.failures.push(format!("{sql}\nhere {here:?}\non workers {there:?}"));
+            }
+        }
+    }
+
+    /// Fails with all differences that were found.
+    pub(crate) fn check_failures(&self) {
+        assert!(
+            self.failures.is_empty(),
+            "{} differ\n{}",
+            self.failures.len(),
+            self.failures.join("\n\n")
+        );
+    }
+
+    /// Like [`check_query`](Self::check_query), for a query that must be divided.
+    pub(crate) async fn check_divided(&mut self, sql: &str) {
+        let before = self.divided;
+        self.check_query(sql).await;
+        assert!(self.divided > before, "not divided: {}", self.whole.last().unwrap());
+    }
+}
+
+pub(crate) async fn run_query(context: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+    let frame = serrate::sql::sql(context, sql).await?;
+    let schema = frame.schema().as_arrow().clone();
+    let mut batches = frame.collect().await?;
+    if batches.is_empty() {
+        batches.push(RecordBatch::new_empty(schema.into()));
+    }
+    Ok(batches)
+}
+
+fn show_rows(batches: &[RecordBatch], sorted: bool) -> String {
+    let text = pretty_format_batches(batches).unwrap().to_string();
+    let mut lines: Vec<&str> = text.lines().collect();
+    if sorted {
+        lines.sort_unstable();
+    }
+    lines.join("\n")
+}
+
+pub(crate) fn data_path(path: &str) -> String {
+    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(path);
+    path.display().to_string()
+}
+
+/// Writes a table of ragged columns as five files of each format, and names them in both sessions.
+pub(crate) async fn create_tables(pair: &Pair, folder: &Path, rows: usize) {
+    // Sibling lists have the same lengths, as `.nrt` requires.
+    let columns = "value AS subject_id, value % 5 AS g, value / 7.0 AS v, \
+         range(value % 4, value % 4 + value % 6) AS codes";
+    let deep = "list_transform(range(0, value % 6), lambda i: range(i % 2, i % 4)) AS deep";
+    let x = "list_transform(range(0, value % 6), \
+         lambda i: CASE WHEN i = 1 THEN NULL ELSE i / 2.0 + value % 3 END)";
+    let context = serrate::sql::session();
+    let part = rows / 5;
+    for i in 0..5 {
+        let (from, to) = (i * part, (i + 1) * part - 1);
+        for (format, options) in [("nrt", ""), ("parquet", " OPTIONS (max_row_group_size 50)")] {
+            let x = match format {
+                "nrt" => x.to_owned(),
+                _ => format!("CASE WHEN value % 11 = 0 THEN NULL ELSE {x} END"),
+            };
+            let rows = format!(
+                "SELECT {columns}, {x} AS x, {deep} FROM generate_series({from}, {to}) AS t(value)"
+            );
+            let folder = folder.join(format);
+            std::fs::create_dir_all(&folder).unwrap();
+            let path = folder.join(format!("{i} a%b.{format}")).display().to_string();
+            let sql = format!("COPY ({rows} ORDER BY subject_id) TO '{path}'{options}");
+            run_query(&context, &sql).await.unwrap_or_else(|e| panic!("{sql}: {e}"));
+        }
+    }
+    for (name, format) in [("n", "nrt"), ("p", "parquet")] {
+        let path = folder.join(format).display().to_string();
+        pair.run_both(&format!(
+            "CREATE EXTERNAL TABLE {name} STORED AS {} LOCATION '{path}/'",
+            format.to_uppercase()
+        ))
+        .await;
+    }
+}
