@@ -11,6 +11,7 @@ mod rows;
 mod spec;
 mod state;
 mod store;
+mod table;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -29,6 +30,7 @@ pub use compute::FeatureShard;
 pub use rows::FeatureRows;
 pub use spec::{FeatureAggregate, FeatureKey, FeatureSpec, FeatureWindow};
 pub use store::FeatureStore;
+pub use table::FeatureForm;
 
 /// The features of labels over a MEDS data set or a tensorized cohort.
 ///

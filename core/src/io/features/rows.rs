@@ -161,7 +161,7 @@ impl FeatureRows {
     pub fn to_sparse(&self) -> Result<(ArrayRef, ArrayRef)> {
         let offsets = Offsets::from_lengths(self.counts.iter().copied())?.to_i32()?;
         let list = |values: ArrayRef| -> Result<ArrayRef> {
-            let field = Arc::new(Field::new_list_field(values.data_type().clone(), false));
+            let field = Arc::new(Field::new_list_field(values.data_type().clone(), true));
             Ok(Arc::new(ListArray::try_new(field, offsets.clone(), values, None)?))
         };
         let features = UInt32Array::from(self.features.clone());
