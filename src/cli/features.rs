@@ -90,7 +90,7 @@ pub(super) struct FeaturesArgs {
     overwrite: bool,
 }
 
-/// What OUT becomes.
+/// The kind of OUT.
 enum Target {
     Table(FileFormat),
     Matrix,

@@ -19,7 +19,7 @@ fn features_equal_a_query_over_meds_asof() {
         r#"SELECT subject_id, prediction_time,
              "VISIT_START//OUTPATIENT/all/count" AS visits, "LAB//*/90d/count" AS labs,
              "LAB//*/90d/value_count" AS numbers,
-             "LAB//*/90d/mean" AS mean, "LAB//*/90d/min" AS least, "LAB//*/90d/max" AS most,
+             CAST("LAB//*/90d/mean" AS REAL) AS mean, "LAB//*/90d/min" AS least, "LAB//*/90d/max" AS most,
              "LAB//*/all/last" AS last, "DRUG//*/all/count" AS drugs
            FROM {} ORDER BY 1, 2"#,
         from(&format!(

@@ -75,12 +75,12 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
         };
         let name = name.to_ascii_lowercase();
         match name.as_str() {
-            "codes" => codes = texts(&name, value)?,
-            "prefixes" => prefixes = texts(&name, value)?,
-            "windows" => windows = texts(&name, value)?,
-            "aggregates" => aggregates = texts(&name, value)?,
+            "codes" => codes = parse_texts(&name, value)?,
+            "prefixes" => prefixes = parse_texts(&name, value)?,
+            "windows" => windows = parse_texts(&name, value)?,
+            "aggregates" => aggregates = parse_texts(&name, value)?,
             "vocabulary" => vocabulary = Some(one_text(&name, value)?),
-            "closed" => closed = one_text(&name, value)?.parse().map_err(explain)?,
+            "closed" => closed = one_text(&name, value)?.parse().map_err(explain_error)?,
             "form" => form = one_text(&name, value)?,
             _ => {
                 return plan_err!(
@@ -101,7 +101,7 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
         let aggregates = aggregates.iter().map(|a| a.parse()).collect::<crate::Result<_>>()?;
         Ok(FeatureSpec::try_new(keys, windows, aggregates)?.closed(closed))
     };
-    let spec = parse_all().map_err(explain)?;
+    let spec = parse_all().map_err(explain_error)?;
     if form == "names" {
         let names = spec.names()?;
         return Ok(Arc::new(MemTable::try_new(names.schema(), vec![vec![names]])?));
@@ -116,7 +116,7 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
     };
     let tasks = Labels::tasks(labels)?.into();
     let features = Arc::new(Features::new(folder, Labels::read(labels)?, spec));
-    let schema = features.schema(form).map_err(explain)?;
+    let schema = features.schema(form).map_err(explain_error)?;
     Ok(Arc::new(FeaturesTable { features, tasks, form, schema }))
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn feature_keys(
     Ok(keys)
 }
 
-fn explain(e: crate::Error) -> DataFusionError {
+fn explain_error(e: crate::Error) -> DataFusionError {
     DataFusionError::Plan(format!("{NAME}: {e}"))
 }
 
@@ -151,7 +151,7 @@ fn one_text(what: &str, value: &SqlExpr) -> Result<String> {
 }
 
 /// Returns a string or a list of strings.
-fn texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
+fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
     match value {
         SqlExpr::Array(Array { elem, .. }) => elem.iter().map(|e| one_text(name, e)).collect(),
         value => Ok(vec![one_text(name, value)?]),
@@ -216,11 +216,11 @@ pub(in crate::sql) struct FeaturesSource {
 
 impl FeaturesSource {
     /// Returns the number of labels whose subject is not in the data, if all of the data was read.
-    pub(in crate::sql) fn unknown(&self) -> usize {
+    pub(in crate::sql) fn num_unknown(&self) -> usize {
         self.features.unknown().unwrap_or(0)
     }
 
-    pub(in crate::sql) fn tasks(&self) -> &[String] {
+    pub(in crate::sql) fn task_names(&self) -> &[String] {
         &self.tasks
     }
 }

@@ -83,7 +83,7 @@ impl Measurements {
         for text in texts {
             if let Some(text) = text {
                 let own = by_code.get(text).copied();
-                let all = prefixes.iter().copied().filter(|k| spec.keys()[*k].matches(text));
+                let all = prefixes.iter().copied().filter(|k| spec.keys()[*k].matches_code(text));
                 for key in own.into_iter().chain(all) {
                     keys.push(u32::try_from(key).unwrap_or(u32::MAX));
                 }
@@ -110,7 +110,7 @@ impl Measurements {
     }
 
     #[inline]
-    fn value(&self, at: usize) -> Option<f32> {
+    fn value_at(&self, at: usize) -> Option<f32> {
         self.values.as_ref().filter(|v| v.is_valid(at)).map(|v| v.value(at))
     }
 }
@@ -208,13 +208,13 @@ impl FeatureShard {
         let times = &self.times[events.clone()];
         if let Some((lists, facts)) = &self.statics {
             for w in scratch.windows_of(|span| span == Span::Static) {
-                lists.range(row).for_each(|i| scratch.add(w, facts.keys(i), facts.value(i), 0));
+                lists.range(row).for_each(|i| scratch.add(w, facts.keys(i), facts.value_at(i), 0));
             }
         }
         // End of the events that the unlimited windows hold so far.
         let mut held = 0;
         for label in labels {
-            let end = times.partition_point(|t| match self.spec.closure() {
+            let end = times.partition_point(|t| match self.spec.window_closure() {
                 Closure::Both | Closure::Right => *t <= label.time,
                 Closure::Left | Closure::Neither => *t < label.time,
             });
@@ -225,7 +225,7 @@ impl FeatureShard {
                     Span::Last(length) => {
                         let from = label.time.checked_sub(length);
                         from.map_or(0, |from| {
-                            times.partition_point(|t| match self.spec.closure() {
+                            times.partition_point(|t| match self.spec.window_closure() {
                                 Closure::Both | Closure::Left => *t < from,
                                 Closure::Right | Closure::Neither => *t <= from,
                             })
@@ -236,14 +236,14 @@ impl FeatureShard {
                     for at in self.events.range(events.start + event) {
                         let keys = self.measurements.keys(at);
                         if !keys.is_empty() {
-                            scratch.add(w, keys, self.measurements.value(at), times[event]);
+                            scratch.add(w, keys, self.measurements.value_at(at), times[event]);
                         }
                     }
                 }
             }
             held = end;
             out.labels.push(label.label);
-            scratch.emit(out);
+            scratch.emit_label(out);
         }
         scratch.clear();
     }
@@ -298,7 +298,7 @@ impl<'a> Scratch<'a> {
     }
 
     /// Appends the features of one label, and empties the windows that move with the label.
-    fn emit(&mut self, out: &mut FeatureRows) {
+    fn emit_label(&mut self, out: &mut FeatureRows) {
         let (windows, aggregates) = (self.spec.windows(), self.spec.aggregates());
         if self.sorted.len() < self.keys.len() {
             self.sorted = (0..).take(self.keys.len()).collect();

@@ -72,7 +72,7 @@ impl FeatureRows {
             let slot = place.get_mut(*feature).ok_or_else(|| no_such_feature(*feature, spec))?;
             *slot = Some(i);
         }
-        let (values, valid) = self.scatter(features.len(), |feature| place[feature])?;
+        let (values, valid) = self.scatter_columns(features.len(), |feature| place[feature])?;
         features
             .iter()
             .enumerate()
@@ -88,7 +88,7 @@ impl FeatureRows {
     }
 
     /// Scatters the values to columns: values and whether they exist, column by column.
-    fn scatter(
+    fn scatter_columns(
         &self,
         columns: usize,
         place: impl Fn(usize) -> Option<usize>,

@@ -25,7 +25,7 @@ pub enum FeatureKey {
 }
 
 impl FeatureKey {
-    pub(super) fn matches(&self, code: &str) -> bool {
+    pub(super) fn matches_code(&self, code: &str) -> bool {
         match self {
             Self::Code(own) => own.as_ref() == code,
             Self::Prefix(prefix) => code.starts_with(prefix.as_ref()),
@@ -105,7 +105,7 @@ impl fmt::Display for FeatureWindow {
     }
 }
 
-/// What a feature computes from the measurements of its window, in the order of their times.
+/// The computation of a feature from the measurements of its window, in the order of their times.
 ///
 /// NULL values are skipped by all but `count`, and a NaN makes every result of numbers NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -266,7 +266,7 @@ impl FeatureSpec {
         &self.aggregates
     }
 
-    pub(super) fn closure(&self) -> Closure {
+    pub(super) fn window_closure(&self) -> Closure {
         self.closure
     }
 

@@ -26,7 +26,7 @@ impl Sum {
     }
 
     /// Returns the sum divided by `n`, rounded once.
-    fn divide(self, n: f64) -> f64 {
+    fn divide_by(self, n: f64) -> f64 {
         let quotient = self.get() / n;
         if !quotient.is_finite() {
             return quotient;
@@ -115,7 +115,7 @@ impl State {
             FeatureAggregate::ValueCount => self.values as f64,
             FeatureAggregate::Sum => self.sum.get(),
             FeatureAggregate::SumOfSquares => self.squares.get(),
-            FeatureAggregate::Mean => self.sum.divide(self.values as f64),
+            FeatureAggregate::Mean => self.sum.divide_by(self.values as f64),
             FeatureAggregate::Min => self.min,
             FeatureAggregate::Max => self.max,
             FeatureAggregate::First => self.first,

@@ -331,7 +331,7 @@ pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
     }
     let mut tables = Vec::new();
     collect_features(plan, &mut tables);
-    tables.iter().fold(unknown, |sum, table| sum.saturating_add(table.unknown()))
+    tables.iter().fold(unknown, |sum, table| sum.saturating_add(table.num_unknown()))
 }
 
 /// Returns the tasks whose labels `meds_asof` concatenates in a plan because one folder contains them
@@ -342,7 +342,7 @@ pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
     let mut tasks: Vec<String> = Vec::new();
     let mut tables = Vec::new();
     collect_features(plan, &mut tables);
-    let of_tables = tables.iter().flat_map(|table| table.tasks());
+    let of_tables = tables.iter().flat_map(|table| table.task_names());
     for task in sources.iter().flat_map(|source| source.tasks.iter()).chain(of_tables) {
         if !tasks.contains(task) {
             tasks.push(task.clone());
