@@ -5,6 +5,8 @@
 mod batches;
 #[path = "cli/convert.rs"]
 mod convert;
+#[path = "cli/features.rs"]
+mod features;
 #[path = "cli/inspect.rs"]
 mod inspect;
 #[path = "cli/meds.rs"]

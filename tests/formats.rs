@@ -10,6 +10,8 @@
 
 #[path = "formats/audit.rs"]
 mod audit;
+#[path = "formats/features.rs"]
+mod features;
 #[path = "formats/generate.rs"]
 mod generate;
 #[path = "formats/ipc.rs"]

@@ -19,6 +19,7 @@ Examples:
   serrate convert meds/ patients.nrt       from any format to any other
   serrate densify x.nrt -o batch.safetensors --rows 0..64 --max-len 256,64
   serrate batches cohort/ --batch 256 --len 512 --shuffle --seed 7 -o train/
+  serrate features meds/ --labels labels/ --prefix LAB// -o features.parquet
   serrate generate --patients 1000 -o synthetic.nrt
 
 Exit codes: 0 success, 1 a query or file failed, 2 wrong usage,
@@ -56,6 +57,8 @@ pub(super) enum Command {
     Densify(super::densify::DensifyArgs),
     /// Write training batches of a MEDS folder or a tensorized cohort.
     Batches(super::batches::BatchesArgs),
+    /// Write features of labels for tabular models: codes by windows by aggregates.
+    Features(super::features::FeaturesArgs),
     /// Generate synthetic patients.
     Generate(super::generate::GenerateArgs),
     /// Run parts of queries for sessions on other machines.

@@ -308,7 +308,7 @@ pub(super) fn describe_tasks(tasks: &[String]) -> String {
     )
 }
 
-fn describe_unknown(count: usize, split: Option<&str>) -> String {
+pub(super) fn describe_unknown(count: usize, split: Option<&str>) -> String {
     let (noun, gone) = if count == 1 {
         ("label is of a subject", "it is left out")
     } else {

@@ -9,6 +9,7 @@ mod cohort;
 mod convert;
 mod densify;
 mod error;
+mod features;
 mod files;
 mod generate;
 mod inspect;
@@ -93,6 +94,7 @@ async fn run_file_command(command: Command) -> Outcome {
         Command::Convert(args) => convert::run(args),
         Command::Densify(args) => densify::run(args),
         Command::Batches(args) => batches::run(args),
+        Command::Features(args) => features::run(args),
         Command::Generate(args) => generate::run(args),
         #[cfg(feature = "cluster")]
         Command::Worker(_) => Err(Failure::message("a worker does not run on files")),

@@ -29,7 +29,7 @@ use crate::sql::travel::{division_of, reason_of};
 use crate::sql::{SourceOrderExec, one_input};
 
 /// Nodes that may be in a plan of which parts are sent. Others were not tried.
-const KNOWN: [&str; 34] = [
+const KNOWN: [&str; 35] = [
     "AggregateExec",
     "AnalyzeExec",
     "BatchSizeExec",
@@ -46,6 +46,7 @@ const KNOWN: [&str; 34] = [
     "FilterExec",
     "GlobalLimitExec",
     "HashJoinExec",
+    "KeylessExec",
     "LocalLimitExec",
     "NestExec",
     "NestedLoopJoinExec",

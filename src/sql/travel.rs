@@ -27,6 +27,7 @@ use crate::sql::exec::stack::DeepStackExec;
 use crate::sql::exec::yielding::YieldingExec;
 use crate::sql::mends::conditions::held_functions;
 use crate::sql::mends::float_keys::float_key_function;
+use crate::sql::mends::moved_keys::KeylessExec;
 use crate::sql::mends::sorts::UnorderedExec;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::pushdown::batches::BatchSizeExec;
@@ -39,10 +40,11 @@ pub(crate) use crate::sql::sources::meds::MedsScan;
 /// Nodes and sources that travel. A test compares this list and [`STAYS`] with the implementations in
 /// the sources.
 #[cfg(test)]
-const TRAVELS: [&str; 10] = [
+const TRAVELS: [&str; 11] = [
     "BatchSizeExec",
     "DeepStackExec",
     "GuardedSource",
+    "KeylessExec",
     "ListsSource",
     "MedsSource",
     "NrtSource",
@@ -53,7 +55,7 @@ const TRAVELS: [&str; 10] = [
 ];
 
 /// Nodes and sources that stay in the process of the session, with the reason.
-pub(crate) const STAYS: [(&str, &str); 11] = [
+pub(crate) const STAYS: [(&str, &str); 12] = [
     ("AsOfSource", "meds_asof() holds its labels in memory"),
     ("BarrierExec", "a node of the optimizer is left in the plan"),
     ("DokSource", "a table STORED AS DOK is in the memory of the session"),
@@ -63,6 +65,7 @@ pub(crate) const STAYS: [(&str, &str); 11] = [
     ("OpaqueJoinExec", "a node of the optimizer is left in the plan"),
     ("OpaqueLimitExec", "a node of the optimizer is left in the plan"),
     ("OrderedSinkExec", "files are written by the session"),
+    ("RowFilterSource", "a source of the optimizer is left in the plan"),
     ("SortedExec", "the order of rows is made by the session"),
     ("TableSource", "a ragged table in memory is not sent; write it to a file"),
 ];
@@ -81,6 +84,7 @@ pub(crate) enum Portable {
         reader: Reader,
         preserve_order: bool,
     },
+    Keyless,
     Meds(MedsScan),
     Paced,
     SourceOrder {
@@ -122,6 +126,8 @@ pub(crate) fn to_portable(node: &Arc<dyn ExecutionPlan>) -> std::result::Result<
     }
     if node.is::<DeepStackExec>() {
         Ok(Portable::DeepStack)
+    } else if node.is::<KeylessExec>() {
+        Ok(Portable::Keyless)
     } else if node.is::<PacedExec>() {
         Ok(Portable::Paced)
     } else if node.is::<UnorderedExec>() {
@@ -266,6 +272,7 @@ pub(crate) fn from_portable(
                 Portable::BatchSize { rows: 0 } => return plan_err!("batches of 0 rows"),
                 Portable::BatchSize { rows } => Arc::new(BatchSizeExec::new(input, rows)),
                 Portable::DeepStack => Arc::new(DeepStackExec::new(input)),
+                Portable::Keyless => Arc::new(KeylessExec::new(input)),
                 Portable::Paced => Arc::new(PacedExec::new(input)),
                 Portable::SourceOrder { fetch } => Arc::new(SourceOrderExec::new(input, fetch)),
                 Portable::Unordered => Arc::new(UnorderedExec::new(input)),

@@ -20,6 +20,8 @@ use bytes::Bytes;
 use crate::dense::{DType, DenseTensor};
 use crate::dok::{DokTensor, MapOptions};
 use crate::error::{Error, Result};
+#[cfg(feature = "parquet")]
+use crate::io::safetensors::{Dtype, write_streamed};
 use crate::io::safetensors::{SafetensorsFile, SaveOptions, TensorEntry, dense};
 
 /// Value of `format` in the metadata of a sparse tensor's file.
@@ -68,6 +70,34 @@ pub(crate) fn write_coo(
     options.metadata.insert("format".into(), FORMAT.into());
     options.metadata.insert(SHAPE.into(), format!("{shape:?}"));
     dense::write(path, [(INDICES, indices), (VALUES, values)], &options)
+}
+
+/// Writes the coordinates of one axis, or all values, as little-endian bytes.
+#[cfg(feature = "parquet")]
+pub(crate) type WriteEntries<'a> = &'a dyn Fn(&mut dyn std::io::Write) -> Result<()>;
+
+/// Writes `count` entries of type float64 without holding them in memory: `axes` write the int64
+/// coordinates of one axis each, and `values` the values, in row-major order. The caller guarantees
+/// that each coordinate occurs once and is within the shape.
+#[cfg(feature = "parquet")]
+pub(crate) fn write_entries(
+    path: &Path,
+    shape: &[usize],
+    count: usize,
+    options: &SaveOptions,
+    axes: &[WriteEntries<'_>],
+    values: WriteEntries<'_>,
+) -> Result<()> {
+    crate::dok::check_size(shape).map_err(|e| Error::file(path, e.to_string()))?;
+    let mut options = options.clone();
+    options.metadata.insert("format".into(), FORMAT.into());
+    options.metadata.insert(SHAPE.into(), format!("{shape:?}"));
+    let (all, flat) = ([axes.len(), count], [count]);
+    let tensors = [(INDICES, Dtype::I64, all.as_slice()), (VALUES, Dtype::F64, flat.as_slice())];
+    write_streamed(path, &tensors, &options, |name, out| match name {
+        INDICES => axes.iter().try_for_each(|axis| axis(out)),
+        _ => values(out),
+    })
 }
 
 /// Reads a tensor.

@@ -19,6 +19,8 @@ pub mod safetensors;
 pub(crate) mod stamp;
 
 #[cfg(feature = "parquet")]
+pub mod features;
+#[cfg(feature = "parquet")]
 pub mod meds;
 #[cfg(feature = "parquet")]
 pub mod meds_torch;

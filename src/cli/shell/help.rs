@@ -54,7 +54,7 @@ fn collect_entries(context: &SessionContext) -> BTreeMap<String, Vec<FunctionEnt
 }
 
 /// Name, syntax and description of the table functions, which have no documentation of their own.
-const IN_FROM: [(&str, &str, &str); 7] = [
+const IN_FROM: [(&str, &str, &str); 8] = [
     (
         "meds",
         "meds('DIR')",
@@ -64,6 +64,11 @@ const IN_FROM: [(&str, &str, &str); 7] = [
         "meds_asof",
         "meds_asof('DIR', 'labels/')",
         "Health records as of labels: one row per label, with the events up to its prediction time only.",
+    ),
+    (
+        "meds_features",
+        "meds_features('DIR', 'labels/' [, codes => [..]] [, prefixes => [..]] [, vocabulary => 'DIR'] [, windows => [..]] [, aggregates => [..]] [, closed => '(]'] [, form => 'columns'])",
+        "Features of labels for tabular models: one row per label, with each aggregate of the values of each code or prefix in each window before its prediction time.",
     ),
     ("vocab", "vocab('codes.parquet'), vocab('DIR')", "Codes and their tokens."),
     (

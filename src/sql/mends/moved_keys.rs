@@ -95,7 +95,7 @@ pub(in crate::sql) struct KeylessExec {
 }
 
 impl KeylessExec {
-    fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+    pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>) -> Self {
         let known = input.equivalence_properties().clone();
         let known = known.with_constraints(Constraints::default());
         let properties = input.properties().as_ref().clone().with_eq_properties(known);

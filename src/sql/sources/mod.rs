@@ -5,6 +5,7 @@ pub(in crate::sql) mod asof;
 pub(in crate::sql) mod cuts;
 pub(crate) mod dok;
 pub(in crate::sql) mod empty;
+pub(crate) mod features;
 pub(in crate::sql) mod from;
 pub(in crate::sql) mod json;
 pub(in crate::sql) mod listing;

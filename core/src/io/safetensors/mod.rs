@@ -26,6 +26,8 @@ pub use source::Source;
 pub(crate) use source::is_covered;
 #[cfg(feature = "parquet")]
 pub(crate) use source::read_exact_at;
+#[cfg(feature = "parquet")]
+pub(crate) use writer::write_streamed;
 pub use writer::{
     Encoded, SafetensorsWriter, SaveOptions, TensorId, encode_tensors, write_tensors,
 };

@@ -275,6 +275,68 @@ pub fn write_tensors<'a>(
     out.commit()
 }
 
+/// Writes tensors of known shapes whose data is produced while it is written: `write` is called once
+/// per tensor, in the order of the file, and writes its little-endian bytes.
+///
+/// # Errors
+/// If `write` fails or writes another number of bytes than the tensor has, or the file cannot be
+/// written. No file is left behind.
+#[cfg(feature = "parquet")]
+pub(crate) fn write_streamed(
+    path: &Path,
+    tensors: &[(&str, Dtype, &[usize])],
+    options: &SaveOptions,
+    mut write: impl FnMut(&str, &mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    let mut tensors = tensors.to_vec();
+    tensors.sort_by(|a, b| compare_tensors((a.1, a.0), (b.1, b.0)));
+    let mut items = Vec::with_capacity(tensors.len());
+    for (name, dtype, shape) in &tensors {
+        check_name(path, name)?;
+        let size = tensor_size(*dtype, shape).filter(|_| shape.len() <= MAX_RANK);
+        let (_, nbytes) = size.ok_or_else(|| {
+            Error::file(path, format!("tensor {name:?} of shape {shape:?} is too large for a file"))
+        })?;
+        items.push(TensorItem { name, dtype: *dtype, shape: shape.to_vec(), nbytes });
+    }
+    let mut out = AtomicFile::create(path, options.overwrite)?;
+    let header = encode_header(path, &options.metadata, &items)?;
+    out.write_all(&header).map_err(|e| Error::io(path, e))?;
+    for item in &items {
+        let mut counted = Counted { out: &mut out, bytes: 0 };
+        write(item.name, &mut counted)?;
+        if counted.bytes != item.nbytes {
+            return Err(Error::file(
+                path,
+                format!(
+                    "tensor {:?} of type {} and shape {:?} does not take the {} bytes that were written",
+                    item.name, item.dtype, item.shape, counted.bytes
+                ),
+            ));
+        }
+    }
+    out.commit()
+}
+
+#[cfg(feature = "parquet")]
+struct Counted<'a> {
+    out: &'a mut AtomicFile,
+    bytes: u64,
+}
+
+#[cfg(feature = "parquet")]
+impl Write for Counted<'_> {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        let n = self.out.write(data)?;
+        self.bytes = self.bytes.saturating_add(u64::try_from(n).unwrap_or(u64::MAX));
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}
+
 /// A safetensors file with an encoded header and borrowed data.
 #[derive(Debug)]
 pub struct Encoded<'a> {

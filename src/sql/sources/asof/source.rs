@@ -27,6 +27,7 @@ use super::inputs::Inputs;
 use crate::config::SerrateOptions;
 use crate::io::meds::{AsOf, Labels, MedsReadOptions};
 use crate::io::meds_torch::MedsFolder;
+use crate::sql::sources::features::FeaturesSource;
 use crate::sql::sources::meds::further;
 use serrate_core::internal::meds::{Needed, stretches};
 
@@ -328,7 +329,9 @@ pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
             unknown = unknown.saturating_add(rows.unknown());
         }
     }
-    unknown
+    let mut tables = Vec::new();
+    collect_features(plan, &mut tables);
+    tables.iter().fold(unknown, |sum, table| sum.saturating_add(table.num_unknown()))
 }
 
 /// Returns the tasks whose labels `meds_asof` concatenates in a plan because one folder contains them
@@ -337,7 +340,10 @@ pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
     let mut sources = Vec::new();
     collect_sources(plan, &mut sources);
     let mut tasks: Vec<String> = Vec::new();
-    for task in sources.iter().flat_map(|source| source.tasks.iter()) {
+    let mut tables = Vec::new();
+    collect_features(plan, &mut tables);
+    let of_tables = tables.iter().flat_map(|table| table.task_names());
+    for task in sources.iter().flat_map(|source| source.tasks.iter()).chain(of_tables) {
         if !tasks.contains(task) {
             tasks.push(task.clone());
         }
@@ -353,5 +359,16 @@ fn collect_sources(plan: &Arc<dyn ExecutionPlan>, sources: &mut Vec<AsOfSource>)
     }
     for child in plan.children() {
         collect_sources(child, sources);
+    }
+}
+
+fn collect_features(plan: &Arc<dyn ExecutionPlan>, sources: &mut Vec<FeaturesSource>) {
+    if let Some(scan) = plan.downcast_ref::<DataSourceExec>()
+        && let Some(source) = scan.data_source().downcast_ref::<FeaturesSource>()
+    {
+        sources.push(source.clone());
+    }
+    for child in plan.children() {
+        collect_features(child, sources);
     }
 }

@@ -29,6 +29,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder};
 
+use super::features;
 use derived::{Derived, DerivedTable};
 
 pub(crate) use explode::ExplodeExec;
@@ -58,6 +59,18 @@ impl RelationPlanner for TableFunctionsPlanner {
         let Some(function) = one_name(name) else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
+        if function == features::NAME {
+            let plan = LogicalPlanBuilder::scan(
+                features::NAME,
+                provider_as_source(features::features_table(&args.args)?),
+                None,
+            )?
+            .build()?;
+            return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(
+                plan,
+                alias.clone(),
+            ))));
+        }
         if !OVER_QUERIES.contains(&function.as_str()) {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         }

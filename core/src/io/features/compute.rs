@@ -1,0 +1,339 @@
+//! [`FeatureShard`]: the labels of the subjects of a shard, and the features of any range of them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, DictionaryArray, Float32Array};
+use arrow::buffer::ScalarBuffer;
+use arrow::datatypes::{Float32Type, TimestampMicrosecondType, UInt32Type};
+
+use super::rows::FeatureRows;
+use super::spec::{FeatureKey, FeatureSpec, Span};
+use super::state::State;
+use crate::array::Layout;
+use crate::error::{Error, Result};
+use crate::io::meds::MedsShard;
+use crate::kernels::between::Closure;
+use crate::table::RaggedTable;
+
+/// A label of a subject of the shard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LabelAt {
+    /// Row of the subject in the shard.
+    pub(super) row: usize,
+    pub(super) time: i64,
+    /// Position among all labels.
+    pub(super) label: usize,
+}
+
+/// The labels of the subjects of one shard, with their histories.
+///
+/// Labels are ordered by subject, time and position. Their features are computed for ranges of
+/// them, so that the memory for results does not depend on the number of labels.
+#[derive(Clone, Debug)]
+pub struct FeatureShard {
+    spec: Arc<FeatureSpec>,
+    labels: Vec<LabelAt>,
+    /// Lists of events of the subjects, and of measurements of the events.
+    subjects: Layout,
+    events: Layout,
+    times: ScalarBuffer<i64>,
+    measurements: Measurements,
+    /// Lists of facts without a time, if a window needs them.
+    statics: Option<(Layout, Measurements)>,
+}
+
+/// Codes and values, with the keys of each code.
+#[derive(Clone, Debug)]
+struct Measurements {
+    codes: DictionaryArray<UInt32Type>,
+    values: Option<Float32Array>,
+    /// Ends of the keys of each dictionary value.
+    ends: Vec<usize>,
+    keys: Vec<u32>,
+}
+
+impl Measurements {
+    fn try_new(table: &RaggedTable, prefix: &str, spec: &FeatureSpec) -> Result<Self> {
+        let column = |name: &str| table.column(&format!("{prefix}{name}"));
+        let codes = column("code")?.values();
+        let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
+            return Err(Error::type_of("code", "dictionary of strings", codes.data_type()));
+        };
+        let values = column("numeric_value")?.values();
+        let Some(values) = values.as_primitive_opt::<Float32Type>() else {
+            return Err(Error::type_of("numeric_value", "Float32", values.data_type()));
+        };
+        let Some(texts) = codes.values().as_string_opt::<i32>() else {
+            return Err(Error::type_of("code", "strings", codes.values().data_type()));
+        };
+        let prefixes: Vec<usize> = (0..spec.keys().len())
+            .filter(|k| matches!(spec.keys()[*k], FeatureKey::Prefix(_)))
+            .collect();
+        let by_code: std::collections::HashMap<&str, usize> = spec
+            .keys()
+            .iter()
+            .enumerate()
+            .filter_map(|(k, key)| match key {
+                FeatureKey::Code(code) => Some((code.as_ref(), k)),
+                FeatureKey::Prefix(_) => None,
+            })
+            .collect();
+        let (mut ends, mut keys) = (Vec::with_capacity(texts.len()), Vec::new());
+        for text in texts {
+            if let Some(text) = text {
+                let own = by_code.get(text).copied();
+                let all = prefixes.iter().copied().filter(|k| spec.keys()[*k].matches_code(text));
+                for key in own.into_iter().chain(all) {
+                    keys.push(u32::try_from(key).unwrap_or(u32::MAX));
+                }
+            }
+            ends.push(keys.len());
+        }
+        Ok(Self {
+            codes: codes.clone(),
+            values: (values.null_count() < values.len()).then(|| values.clone()),
+            ends,
+            keys,
+        })
+    }
+
+    /// Returns the keys of a measurement.
+    #[inline]
+    fn keys(&self, at: usize) -> &[u32] {
+        if self.codes.is_null(at) {
+            return &[];
+        }
+        let code = self.codes.keys().value(at) as usize;
+        let start = if code == 0 { 0 } else { self.ends[code - 1] };
+        &self.keys[start..self.ends[code]]
+    }
+
+    #[inline]
+    fn value_at(&self, at: usize) -> Option<f32> {
+        self.values.as_ref().filter(|v| v.is_valid(at)).map(|v| v.value(at))
+    }
+}
+
+impl FeatureShard {
+    pub(super) fn try_new(
+        shard: &MedsShard,
+        spec: Arc<FeatureSpec>,
+        labels: Vec<LabelAt>,
+    ) -> Result<Self> {
+        let values = shard.events.column("time")?.values();
+        let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
+            return Err(Error::type_of("time", "Timestamp(µs)", values.data_type()));
+        };
+        let (times, subjects) = (times.values().clone(), shard.events.layout(1)?.clone());
+        for label in &labels {
+            if !times[subjects.range(label.row)].is_sorted() {
+                return Err(Error::invalid(format!(
+                    "shard {}: the times of the subject in row {} are not ascending, so its history at a given time is undefined; sort its events",
+                    shard.name, label.row
+                )));
+            }
+        }
+        let statics = match spec.windows().iter().any(|w| w.span == Span::Static) {
+            false => None,
+            true => Some((
+                shard.statics.layout(1)?.clone(),
+                Measurements::try_new(&shard.statics, "static_", &spec)?,
+            )),
+        };
+        Ok(Self {
+            labels,
+            subjects,
+            events: shard.events.layout(2)?.clone(),
+            times,
+            measurements: Measurements::try_new(&shard.events, "", &spec)?,
+            statics,
+            spec,
+        })
+    }
+
+    /// Returns the number of labels.
+    pub fn num_labels(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Divides the labels into ranges of about `size` labels that keep the labels of a subject
+    /// together where it has no more.
+    pub fn blocks(&self, size: usize) -> Vec<Range<usize>> {
+        let size = size.max(1);
+        let (mut out, mut start) = (Vec::new(), 0);
+        while start < self.labels.len() {
+            let most = (start.saturating_add(size)).min(self.labels.len());
+            let mut end = most;
+            let borders = |end: usize| {
+                end == self.labels.len() || self.labels[end].row != self.labels[end - 1].row
+            };
+            while end > start + 1 && !borders(end) {
+                end -= 1;
+            }
+            // A subject with more labels is cut.
+            if !borders(end) {
+                end = most;
+            }
+            out.push(start..end);
+            start = end;
+        }
+        out
+    }
+
+    /// Computes the features of a range of labels. The ranges into which labels are cut do not
+    /// change the result.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] past the last label.
+    pub fn features(&self, labels: Range<usize>) -> Result<FeatureRows> {
+        let Some(labels) = self.labels.get(labels.clone()) else {
+            return Err(Error::OutOfRange {
+                axis: 0,
+                index: i64::try_from(labels.end).unwrap_or(i64::MAX),
+                size: self.labels.len(),
+            });
+        };
+        let mut scratch = Scratch::new(&self.spec);
+        let mut rows = FeatureRows::default();
+        for of_subject in labels.chunk_by(|a, b| a.row == b.row) {
+            self.add_subject(of_subject, &mut scratch, &mut rows);
+        }
+        Ok(rows)
+    }
+
+    fn add_subject(&self, labels: &[LabelAt], scratch: &mut Scratch<'_>, out: &mut FeatureRows) {
+        let Some(row) = labels.first().map(|l| l.row) else { return };
+        let events = self.subjects.range(row);
+        let times = &self.times[events.clone()];
+        if let Some((lists, facts)) = &self.statics {
+            for w in scratch.windows_of(|span| span == Span::Static) {
+                lists.range(row).for_each(|i| scratch.add(w, facts.keys(i), facts.value_at(i), 0));
+            }
+        }
+        // End of the events that the unlimited windows hold so far.
+        let mut held = 0;
+        for label in labels {
+            let end = times.partition_point(|t| match self.spec.window_closure() {
+                Closure::Both | Closure::Right => *t <= label.time,
+                Closure::Left | Closure::Neither => *t < label.time,
+            });
+            for (w, window) in self.spec.windows().iter().enumerate() {
+                let start = match window.span {
+                    Span::Static => continue,
+                    Span::All => held,
+                    Span::Last(length) => {
+                        let from = label.time.checked_sub(length);
+                        from.map_or(0, |from| {
+                            times.partition_point(|t| match self.spec.window_closure() {
+                                Closure::Both | Closure::Left => *t < from,
+                                Closure::Right | Closure::Neither => *t <= from,
+                            })
+                        })
+                    }
+                };
+                for event in start..end.max(start) {
+                    for at in self.events.range(events.start + event) {
+                        let keys = self.measurements.keys(at);
+                        if !keys.is_empty() {
+                            scratch.add(w, keys, self.measurements.value_at(at), times[event]);
+                        }
+                    }
+                }
+            }
+            held = end;
+            out.labels.push(label.label);
+            scratch.emit_label(out);
+        }
+        scratch.clear();
+    }
+}
+
+/// States of the keys that a subject has, for every window.
+struct Scratch<'a> {
+    spec: &'a FeatureSpec,
+    /// Slot of each key, or `NONE`.
+    slots: Vec<u32>,
+    /// Key of each slot.
+    keys: Vec<u32>,
+    /// A state per slot and window.
+    states: Vec<State>,
+    /// Slots in the order of their keys, if that is up to date.
+    sorted: Vec<u32>,
+    slope: bool,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl<'a> Scratch<'a> {
+    fn new(spec: &'a FeatureSpec) -> Self {
+        Self {
+            spec,
+            slots: vec![NONE; spec.keys().len()],
+            keys: Vec::new(),
+            states: Vec::new(),
+            sorted: Vec::new(),
+            slope: spec.aggregates().contains(&super::spec::FeatureAggregate::Slope),
+        }
+    }
+
+    fn windows_of(&self, wanted: impl Fn(Span) -> bool) -> Vec<usize> {
+        let windows = self.spec.windows();
+        (0..windows.len()).filter(|w| wanted(windows[*w].span)).collect()
+    }
+
+    #[inline]
+    fn add(&mut self, window: usize, keys: &[u32], value: Option<f32>, time: i64) {
+        let windows = self.spec.windows().len();
+        for key in keys {
+            let slot = &mut self.slots[*key as usize];
+            if *slot == NONE {
+                // There are fewer slots than keys, whose numbers have 32 bits.
+                *slot = u32::try_from(self.keys.len()).unwrap_or(NONE);
+                self.keys.push(*key);
+                self.states.resize(self.keys.len() * windows, State::default());
+            }
+            self.states[*slot as usize * windows + window].add(value, time, self.slope);
+        }
+    }
+
+    /// Appends the features of one label, and empties the windows that move with the label.
+    fn emit_label(&mut self, out: &mut FeatureRows) {
+        let (windows, aggregates) = (self.spec.windows(), self.spec.aggregates());
+        if self.sorted.len() < self.keys.len() {
+            self.sorted = (0..).take(self.keys.len()).collect();
+            self.sorted.sort_unstable_by_key(|slot| self.keys[*slot as usize]);
+        }
+        let before = out.features.len();
+        for slot in &self.sorted {
+            let key = self.keys[*slot as usize] as usize;
+            for (w, window) in windows.iter().enumerate() {
+                let state = &mut self.states[*slot as usize * windows.len() + w];
+                if state.count == 0 {
+                    continue;
+                }
+                let first = (key * windows.len() + w) * aggregates.len();
+                for (a, aggregate) in aggregates.iter().enumerate() {
+                    if let Some(value) = state.get(*aggregate) {
+                        // `FeatureSpec` has fewer than 2^32 features.
+                        out.features.push(u32::try_from(first + a).unwrap_or(u32::MAX));
+                        out.values.push(value);
+                    }
+                }
+                if matches!(window.span, Span::Last(_)) {
+                    *state = State::default();
+                }
+            }
+        }
+        out.counts.push(out.features.len() - before);
+    }
+
+    /// Forgets the subject.
+    fn clear(&mut self) {
+        for key in self.keys.drain(..) {
+            self.slots[key as usize] = NONE;
+        }
+        self.states.clear();
+        self.sorted.clear();
+    }
+}

@@ -1,0 +1,171 @@
+//! Features of labels for tabular models: for each label, aggregates of the values of each code (or
+//! of all codes with a prefix) in windows of time before the label.
+//!
+//! A [`FeatureSpec`] says which features there are. [`Features`] reads the data shard by shard;
+//! [`FeatureRows`] holds the features of some labels that exist, because most codes do not occur
+//! before most labels. [`FeatureStore`] puts them into the order of the labels on disk, and writes
+//! sparse files.
+
+mod compute;
+mod rows;
+mod spec;
+mod state;
+mod store;
+mod table;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::AsArray;
+use arrow::datatypes::Int64Type;
+
+use crate::error::{Error, Result};
+use crate::io::meds::{Labels, MedsReadOptions, Needed};
+use crate::io::meds_torch::MedsFolder;
+use compute::LabelAt;
+use spec::Span;
+
+pub use compute::FeatureShard;
+pub use rows::FeatureRows;
+pub use spec::{FeatureAggregate, FeatureKey, FeatureSpec, FeatureWindow};
+pub use store::FeatureStore;
+pub use table::FeatureForm;
+
+/// The features of labels over a MEDS data set or a tensorized cohort.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::features::{FeatureKey, FeatureSpec, Features};
+/// use serrate::io::meds::Labels;
+/// use serrate::io::meds_torch::MedsFolder;
+/// let data = MedsFolder::open("../tests/data/synthea-meds")?;
+/// let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+/// let keys = vec![FeatureKey::Prefix("LAB//".into()), FeatureKey::Prefix("DRUG//".into())];
+/// let spec = FeatureSpec::try_new(keys, vec!["30d".parse()?, "all".parse()?], vec!["count".parse()?])?;
+/// let features = Features::new(data, labels, spec);
+/// let mut labels = 0;
+/// for shard in 0..features.num_shards() {
+///     let shard = features.read(shard)?;
+///     for block in shard.blocks(256) {
+///         labels += shard.features(block)?.len();
+///     }
+/// }
+/// assert_eq!((labels, features.unknown()), (1715, Some(0)));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Features {
+    folder: MedsFolder,
+    labels: Labels,
+    spec: Arc<FeatureSpec>,
+    /// Times and positions of the labels, ordered by subject, time and position.
+    order: Vec<(i64, usize)>,
+    /// The labels of each subject in `order`.
+    subjects: HashMap<i64, Range<usize>>,
+    seen: Mutex<Seen>,
+}
+
+/// Shards that were read, and the shard of each subject with labels.
+#[derive(Debug, Default)]
+struct Seen {
+    shards: Vec<bool>,
+    subjects: HashMap<i64, usize>,
+}
+
+impl Features {
+    /// Prepares the features of labels; nothing is read yet.
+    pub fn new(folder: MedsFolder, labels: Labels, spec: FeatureSpec) -> Self {
+        let ids = labels.subject_ids().values();
+        let times = labels.prediction_times().values();
+        let mut order: Vec<usize> = (0..labels.len()).collect();
+        order.sort_by_key(|label| (ids[*label], times[*label]));
+        let mut subjects = HashMap::new();
+        let mut start = 0;
+        for of_subject in order.chunk_by(|a, b| ids[*a] == ids[*b]) {
+            let end = start + of_subject.len();
+            subjects.insert(ids[of_subject[0]], start..end);
+            start = end;
+        }
+        let order = order.into_iter().map(|label| (times[label], label)).collect();
+        let seen = Seen { shards: vec![false; folder.num_shards()], subjects: HashMap::new() };
+        Self { folder, labels, spec: Arc::new(spec), order, subjects, seen: Mutex::new(seen) }
+    }
+
+    /// Returns which features there are.
+    pub fn spec(&self) -> &FeatureSpec {
+        &self.spec
+    }
+
+    /// Returns the labels.
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    /// Returns the data.
+    pub fn folder(&self) -> &MedsFolder {
+        &self.folder
+    }
+
+    /// Returns the number of shards.
+    pub fn num_shards(&self) -> usize {
+        self.folder.num_shards()
+    }
+
+    /// Returns the number of labels whose subject is not in the data, once all shards were read.
+    pub fn unknown(&self) -> Option<usize> {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.subjects.iter().filter(|(id, _)| seen.subjects.contains_key(id));
+        seen.shards
+            .iter()
+            .all(|read| *read)
+            .then(|| self.labels.len() - known().map(|(_, labels)| labels.len()).sum::<usize>())
+    }
+
+    /// Reads a shard: the codes and values of its subjects, and their labels.
+    ///
+    /// # Errors
+    /// If the shard cannot be read, times of a subject with labels are not ascending, or the
+    /// subject is also in another shard.
+    pub fn read(&self, shard: usize) -> Result<FeatureShard> {
+        let options = MedsReadOptions { columns: Some(Vec::new()), ..MedsReadOptions::default() };
+        let mut needed = vec!["code", "numeric_value"];
+        if self.spec.windows().iter().any(|w| w.span == Span::Static) {
+            needed.extend(["static_code", "static_numeric_value"]);
+        }
+        let data = self.folder.read_needed(shard, &options, Needed(Some(&needed)))?;
+        let ids = data.events.column("subject_id")?.values();
+        let Some(ids) = ids.as_primitive_opt::<Int64Type>() else {
+            return Err(Error::type_of("subject_id", "Int64", ids.data_type()));
+        };
+        let mut labels = Vec::new();
+        for (row, id) in ids.values().iter().enumerate() {
+            let Some(own) = self.subjects.get(id) else { continue };
+            self.claim_subject(*id, shard)?;
+            let at = |(time, label): &(i64, usize)| LabelAt { row, time: *time, label: *label };
+            labels.extend(self.order[own.clone()].iter().map(at));
+        }
+        let shard_of_labels = FeatureShard::try_new(&data, Arc::clone(&self.spec), labels)?;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(read) = seen.shards.get_mut(shard) {
+            *read = true;
+        }
+        Ok(shard_of_labels)
+    }
+
+    /// Notes the shard of a subject, whose history must be in one shard.
+    fn claim_subject(&self, id: i64, shard: usize) -> Result<()> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = *seen.subjects.entry(id).or_insert(shard);
+        if first == shard {
+            return Ok(());
+        }
+        let (a, b) = (first.min(shard), first.max(shard));
+        Err(Error::file(
+            self.folder.root(),
+            format!(
+                "subject {id} is in the shards {a} and {b} (counted from 0), but its history must be in one shard; merge the files"
+            ),
+        ))
+    }
+}

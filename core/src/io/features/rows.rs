@@ -1,0 +1,196 @@
+//! [`FeatureRows`]: features of some labels, without those of nothing.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BooleanBufferBuilder, FixedSizeListArray, Float32Array, Float64Array, Int64Array,
+    ListArray, UInt32Array,
+};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{DataType, Field};
+
+use super::spec::{FeatureAggregate, FeatureSpec};
+use crate::array::Offsets;
+use crate::error::{Error, Result};
+
+/// Features of some labels: for each label, the numbers of the features that exist, ascending, and
+/// their values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FeatureRows {
+    /// Position of each label among all labels.
+    pub labels: Vec<usize>,
+    /// Number of features of each label that exist.
+    pub counts: Vec<usize>,
+    /// Numbers of the features, label by label.
+    pub features: Vec<u32>,
+    /// Values of the features.
+    pub values: Vec<f64>,
+}
+
+impl FeatureAggregate {
+    /// Returns the type of a column of this aggregate: `count` is Int64, values as they are Float32,
+    /// others Float64.
+    pub fn data_type(self) -> DataType {
+        match self {
+            Self::Count | Self::ValueCount => DataType::Int64,
+            Self::Sum | Self::SumOfSquares | Self::Mean | Self::Slope => DataType::Float64,
+            Self::Min | Self::Max | Self::First | Self::Last => DataType::Float32,
+        }
+    }
+}
+
+impl FeatureRows {
+    /// Returns the number of labels.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Returns whether there are no labels.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Iterates over the labels: position, feature numbers and values of each.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &[u32], &[f64])> {
+        let mut start = 0;
+        self.labels.iter().zip(&self.counts).map(move |(label, count)| {
+            let range = start..start + count;
+            start = range.end;
+            (*label, &self.features[range.clone()], &self.values[range])
+        })
+    }
+
+    /// Returns columns of some features, one value per label. What has nothing to aggregate is 0
+    /// for counts and sums, and NULL otherwise.
+    ///
+    /// # Errors
+    /// If memory for the columns is too large, or a feature does not exist.
+    pub fn to_columns(&self, spec: &FeatureSpec, features: &[usize]) -> Result<Vec<ArrayRef>> {
+        let rows = self.len();
+        let mut place = vec![None; spec.num_features()];
+        for (i, feature) in features.iter().enumerate() {
+            let slot = place.get_mut(*feature).ok_or_else(|| no_such_feature(*feature, spec))?;
+            *slot = Some(i);
+        }
+        let (values, valid) = self.scatter_columns(features.len(), |feature| place[feature])?;
+        features
+            .iter()
+            .enumerate()
+            .map(|(i, feature)| {
+                // A feature that is named twice is found at its last place.
+                let at = place[*feature].unwrap_or(i);
+                let aggregate = spec.parts(*feature).2;
+                let values = &values[at * rows..(at + 1) * rows];
+                let valid = &valid[at * rows..(at + 1) * rows];
+                Ok(build_column(aggregate, values, valid))
+            })
+            .collect()
+    }
+
+    /// Scatters the values to columns: values and whether they exist, column by column.
+    fn scatter_columns(
+        &self,
+        columns: usize,
+        place: impl Fn(usize) -> Option<usize>,
+    ) -> Result<(Vec<f64>, Vec<bool>)> {
+        let rows = self.len();
+        let size = columns.checked_mul(rows).filter(|n| *n <= isize::MAX as usize / 16);
+        let size = size.ok_or_else(|| {
+            Error::invalid(format!(
+                "{rows} labels with {columns} features do not fit in memory; use the sparse form"
+            ))
+        })?;
+        let (mut values, mut valid) = (vec![0.0; size], vec![false; size]);
+        for (row, (_, features, own)) in self.iter().enumerate() {
+            for (feature, value) in features.iter().zip(own) {
+                if let Some(column) = place(*feature as usize) {
+                    values[column * rows + row] = *value;
+                    valid[column * rows + row] = true;
+                }
+            }
+        }
+        Ok((values, valid))
+    }
+
+    /// Returns all features as one column of lists of equal length, Float64.
+    ///
+    /// # Errors
+    /// If memory for the lists is too large, or there are 2^31 features or more.
+    pub fn to_list(&self, spec: &FeatureSpec) -> Result<ArrayRef> {
+        let width = spec.num_features();
+        let size = i32::try_from(width).map_err(|_| {
+            Error::invalid(format!("a list of {width} features is too long; use the sparse form"))
+        })?;
+        let slots = self.len().checked_mul(width).filter(|n| *n <= isize::MAX as usize / 16);
+        let slots = slots.ok_or_else(|| {
+            Error::invalid(format!(
+                "{} labels with {width} features do not fit in memory; use the sparse form",
+                self.len()
+            ))
+        })?;
+        let zero: Vec<bool> = (0..width).map(|f| spec.parts(f).2.is_zero_of_nothing()).collect();
+        let mut values = vec![0.0; slots];
+        let mut valid = BooleanBufferBuilder::new(slots);
+        for _ in 0..self.len() {
+            valid.append_slice(&zero);
+        }
+        for (row, (_, features, own)) in self.iter().enumerate() {
+            for (feature, value) in features.iter().zip(own) {
+                let at = row * width + *feature as usize;
+                values[at] = *value;
+                valid.set_bit(at, true);
+            }
+        }
+        let nulls = NullBuffer::new(valid.finish());
+        let values = Float64Array::try_new(values.into(), Some(nulls))?;
+        let field = Arc::new(Field::new_list_field(DataType::Float64, true));
+        Ok(Arc::new(FixedSizeListArray::try_new_with_length(
+            field,
+            size,
+            Arc::new(values),
+            None,
+            self.len(),
+        )?))
+    }
+
+    /// Returns the features that exist as two list columns of equal lengths: their numbers (UInt32)
+    /// and their values (Float64).
+    ///
+    /// # Errors
+    /// If there are too many values for 32-bit offsets.
+    pub fn to_sparse(&self) -> Result<(ArrayRef, ArrayRef)> {
+        let offsets = Offsets::from_lengths(self.counts.iter().copied())?.to_i32()?;
+        let list = |values: ArrayRef| -> Result<ArrayRef> {
+            let field = Arc::new(Field::new_list_field(values.data_type().clone(), true));
+            Ok(Arc::new(ListArray::try_new(field, offsets.clone(), values, None)?))
+        };
+        let features = UInt32Array::from(self.features.clone());
+        let values = Float64Array::from(self.values.clone());
+        Ok((list(Arc::new(features))?, list(Arc::new(values))?))
+    }
+}
+
+fn no_such_feature(feature: usize, spec: &FeatureSpec) -> Error {
+    Error::OutOfRange {
+        axis: 1,
+        index: i64::try_from(feature).unwrap_or(i64::MAX),
+        size: spec.num_features(),
+    }
+}
+
+fn build_column(aggregate: FeatureAggregate, values: &[f64], valid: &[bool]) -> ArrayRef {
+    let nulls = || NullBuffer::from(valid.to_vec());
+    match aggregate.data_type() {
+        // Counts are far below 2^53.
+        #[allow(clippy::cast_possible_truncation)]
+        DataType::Int64 => Arc::new(Int64Array::from_iter_values(values.iter().map(|v| *v as i64))),
+        // The value was a 32-bit float.
+        #[allow(clippy::cast_possible_truncation)]
+        DataType::Float32 => Arc::new(Float32Array::new(
+            values.iter().map(|v| *v as f32).collect::<Vec<_>>().into(),
+            Some(nulls()),
+        )),
+        _ if aggregate.is_zero_of_nothing() => Arc::new(Float64Array::from(values.to_vec())),
+        _ => Arc::new(Float64Array::new(values.to_vec().into(), Some(nulls()))),
+    }
+}

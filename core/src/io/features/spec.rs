@@ -1,0 +1,360 @@
+//! [`FeatureSpec`]: which features there are, and their names.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::hash::Hash;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
+
+use crate::error::{Error, Result};
+use crate::io::meds::Vocabulary;
+use crate::kernels::between::Closure;
+
+const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
+
+/// The measurements that a feature aggregates: those of one code, or of all codes that begin with a
+/// text.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FeatureKey {
+    /// One code.
+    Code(Arc<str>),
+    /// All codes that begin with the text; written `LAB//*`.
+    Prefix(Arc<str>),
+}
+
+impl FeatureKey {
+    pub(super) fn matches_code(&self, code: &str) -> bool {
+        match self {
+            Self::Code(own) => own.as_ref() == code,
+            Self::Prefix(prefix) => code.starts_with(prefix.as_ref()),
+        }
+    }
+}
+
+impl fmt::Display for FeatureKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Code(code) => f.write_str(code),
+            Self::Prefix(prefix) => write!(f, "{prefix}*"),
+        }
+    }
+}
+
+/// The part of a history that a feature aggregates.
+///
+/// Parsed from `30d` (also `s`, `m` for minutes, `h` and `w`), `all` and `static`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FeatureWindow {
+    name: String,
+    pub(super) span: Span,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Span {
+    /// The last microseconds before the time of the label.
+    Last(i64),
+    /// Everything up to the time of the label.
+    All,
+    /// The facts without a time.
+    Static,
+}
+
+impl FromStr for FeatureWindow {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let wrong = |why: &str| {
+            Error::invalid(format!(
+                "{text:?} is not a window{why}; write '30d' (or s, m for minutes, h, w), 'all' or 'static'"
+            ))
+        };
+        let span = match text {
+            "all" | "full" => Span::All,
+            "static" => Span::Static,
+            text => {
+                let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+                let (number, unit) = text.split_at(digits);
+                let seconds = match unit {
+                    "s" => 1,
+                    "m" => 60,
+                    "h" => 3_600,
+                    "d" => 86_400,
+                    "w" => 7 * 86_400,
+                    "mo" | "q" | "y" => {
+                        return Err(wrong(": months and years differ in length, so count days"));
+                    }
+                    _ => return Err(wrong("")),
+                };
+                let number: i64 = number.parse().map_err(|_| wrong(""))?;
+                if number == 0 {
+                    return Err(wrong(": its length is 0"));
+                }
+                let micros = number.checked_mul(seconds * MICROSECONDS_PER_SECOND);
+                Span::Last(micros.ok_or_else(|| wrong(": it is too long"))?)
+            }
+        };
+        Ok(Self { name: text.to_owned(), span })
+    }
+}
+
+impl fmt::Display for FeatureWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// The computation of a feature from the measurements of its window, in the order of their times.
+///
+/// NULL values are skipped by all but `count`, and a NaN makes every result of numbers NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FeatureAggregate {
+    /// The number of measurements, with a value or without.
+    Count,
+    /// The number of values.
+    ValueCount,
+    /// The sum of the values.
+    Sum,
+    /// The sum of the squares of the values.
+    SumOfSquares,
+    /// The mean of the values.
+    Mean,
+    /// The least value.
+    Min,
+    /// The greatest value.
+    Max,
+    /// The first value.
+    First,
+    /// The last value.
+    Last,
+    /// The slope of the line that fits the values best (least squares), per day. It needs values at
+    /// two times.
+    Slope,
+}
+
+impl FeatureAggregate {
+    /// All aggregates.
+    pub const ALL: [Self; 10] = [
+        Self::Count,
+        Self::ValueCount,
+        Self::Sum,
+        Self::SumOfSquares,
+        Self::Mean,
+        Self::Min,
+        Self::Max,
+        Self::First,
+        Self::Last,
+        Self::Slope,
+    ];
+
+    /// Returns the name, such as `count`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::ValueCount => "value_count",
+            Self::Sum => "sum",
+            Self::SumOfSquares => "sum_sqd",
+            Self::Mean => "mean",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Slope => "slope",
+        }
+    }
+
+    /// Whether the aggregate of nothing is 0 instead of NULL.
+    pub fn is_zero_of_nothing(self) -> bool {
+        matches!(self, Self::Count | Self::ValueCount | Self::Sum | Self::SumOfSquares)
+    }
+}
+
+impl FromStr for FeatureAggregate {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|a| a.name() == text).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
+            Error::invalid(format!(
+                "{text:?} is not an aggregate of features; there are {}",
+                names.join(", ")
+            ))
+        })
+    }
+}
+
+/// The features: every key with every window and every aggregate, in this order, so that the
+/// aggregates of one window are neighbours.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::features::{FeatureKey, FeatureSpec};
+/// let keys = vec![FeatureKey::Code("LAB//a".into()), FeatureKey::Prefix("DRUG//".into())];
+/// let windows = vec!["30d".parse()?, "all".parse()?];
+/// let spec = FeatureSpec::try_new(keys, windows, vec!["count".parse()?, "mean".parse()?])?;
+/// assert_eq!((spec.num_features(), spec.name(3).as_str()), (8, "LAB//a/all/mean"));
+/// assert_eq!(spec.name(4), "DRUG//*/30d/count");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeatureSpec {
+    keys: Vec<FeatureKey>,
+    windows: Vec<FeatureWindow>,
+    aggregates: Vec<FeatureAggregate>,
+    closure: Closure,
+}
+
+impl FeatureSpec {
+    /// Combines keys, windows and aggregates. Windows include the time of the label and exclude
+    /// their start.
+    ///
+    /// # Errors
+    /// If one of the lists is empty or names something twice, or there are 2^32 features or more.
+    pub fn try_new(
+        keys: Vec<FeatureKey>,
+        windows: Vec<FeatureWindow>,
+        aggregates: Vec<FeatureAggregate>,
+    ) -> Result<Self> {
+        refuse_repeated("codes and prefixes", &keys, FeatureKey::to_string)?;
+        refuse_repeated("windows", &windows, FeatureWindow::to_string)?;
+        refuse_repeated("aggregates", &aggregates, |a| a.name().to_owned())?;
+        let count = [windows.len(), aggregates.len()]
+            .into_iter()
+            .try_fold(keys.len(), usize::checked_mul)
+            .filter(|n| u32::try_from(*n).is_ok());
+        if count.is_none() {
+            return Err(Error::invalid(format!(
+                "{} codes and prefixes with {} windows and {} aggregates are more than 2^32 - 1 features, the maximum",
+                keys.len(),
+                windows.len(),
+                aggregates.len()
+            )));
+        }
+        Ok(Self { keys, windows, aggregates, closure: Closure::Right })
+    }
+
+    /// Returns the spec with other ends of the windows: `Left` excludes the time of the label and
+    /// includes the start of the window.
+    pub fn closed(mut self, closure: Closure) -> Self {
+        self.closure = closure;
+        self
+    }
+
+    /// Returns a key for each code of a vocabulary, in the order of tokens.
+    pub fn keys_of(vocabulary: &Vocabulary) -> Vec<FeatureKey> {
+        vocabulary.iter().map(|(code, _)| FeatureKey::Code(code.into())).collect()
+    }
+
+    /// Returns the number of features.
+    pub fn num_features(&self) -> usize {
+        self.keys.len() * self.windows.len() * self.aggregates.len()
+    }
+
+    /// Returns the codes and prefixes.
+    pub fn keys(&self) -> &[FeatureKey] {
+        &self.keys
+    }
+
+    /// Returns the windows.
+    pub fn windows(&self) -> &[FeatureWindow] {
+        &self.windows
+    }
+
+    /// Returns the aggregates.
+    pub fn aggregates(&self) -> &[FeatureAggregate] {
+        &self.aggregates
+    }
+
+    pub(super) fn window_closure(&self) -> Closure {
+        self.closure
+    }
+
+    /// Returns the key, the window and the aggregate of a feature, which must exist.
+    pub fn parts(&self, feature: usize) -> (&FeatureKey, &FeatureWindow, FeatureAggregate) {
+        let (aggregates, windows) = (self.aggregates.len(), self.windows.len());
+        let (rest, aggregate) = (feature / aggregates, feature % aggregates);
+        (&self.keys[rest / windows], &self.windows[rest % windows], self.aggregates[aggregate])
+    }
+
+    /// Returns the name of a feature, which must exist: code, window and aggregate, separated by
+    /// `/`.
+    pub fn name(&self, feature: usize) -> String {
+        let (key, window, aggregate) = self.parts(feature);
+        format!("{key}/{window}/{}", aggregate.name())
+    }
+
+    /// Returns a table of the features: `feature` (its number), `name`, `code` (or `prefix*`),
+    /// `window` and `aggregate`.
+    ///
+    /// # Errors
+    /// None are known.
+    pub fn names(&self) -> Result<RecordBatch> {
+        let parts = || (0..self.num_features()).map(|f| self.parts(f));
+        let numbers = (0..).take(self.num_features());
+        let texts = |values: StringArray| Arc::new(values) as ArrayRef;
+        let names = (0..self.num_features()).map(|f| self.name(f));
+        Ok(RecordBatch::try_from_iter_with_nullable([
+            ("feature", Arc::new(UInt32Array::from_iter_values(numbers)) as ArrayRef, false),
+            ("name", texts(StringArray::from_iter_values(names)), false),
+            ("code", texts(StringArray::from_iter_values(parts().map(|p| p.0.to_string()))), false),
+            (
+                "window",
+                texts(StringArray::from_iter_values(parts().map(|p| p.1.to_string()))),
+                false,
+            ),
+            ("aggregate", texts(StringArray::from_iter_values(parts().map(|p| p.2.name()))), false),
+        ])?)
+    }
+}
+
+fn refuse_repeated<T: Eq + Hash>(
+    what: &str,
+    values: &[T],
+    name: impl Fn(&T) -> String,
+) -> Result<()> {
+    if values.is_empty() {
+        return Err(Error::invalid(format!("features need {what}, but none are given")));
+    }
+    let mut seen = HashSet::with_capacity(values.len());
+    match values.iter().find(|value| !seen.insert(*value)) {
+        None => Ok(()),
+        Some(twice) => Err(Error::invalid(format!(
+            "the {what} of features name {:?} twice; name each once",
+            name(twice)
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_spans_of_time() {
+        let span = |text: &str| text.parse::<FeatureWindow>().map(|w| w.span);
+        assert_eq!(span("30d").unwrap(), Span::Last(30 * 86_400 * 1_000_000));
+        assert_eq!(span("90m").unwrap(), Span::Last(5_400 * 1_000_000));
+        assert_eq!((span("all").unwrap(), span("static").unwrap()), (Span::All, Span::Static));
+        for wrong in ["", "d", "30", "0d", "-1d", "1.5d", "1y", "99999999999999d", "30 d"] {
+            let message = span(wrong).unwrap_err().to_string();
+            assert!(message.contains("'30d'"), "{message}");
+        }
+        assert!(span("1y").unwrap_err().to_string().contains("count days"));
+    }
+
+    #[test]
+    fn features_are_numbered_key_by_key() {
+        let keys = || vec![FeatureKey::Code("a".into()), FeatureKey::Prefix("b".into())];
+        let windows = || vec!["1d".parse().unwrap(), "all".parse().unwrap()];
+        let spec = FeatureSpec::try_new(keys(), windows(), FeatureAggregate::ALL.to_vec()).unwrap();
+        assert_eq!(spec.num_features(), 40);
+        assert_eq!(spec.name(0), "a/1d/count");
+        assert_eq!(spec.name(39), "b*/all/slope");
+        assert_eq!(spec.names().unwrap().num_rows(), 40);
+        let twice = FeatureSpec::try_new(keys(), [windows(), windows()].concat(), vec![]);
+        assert!(twice.unwrap_err().to_string().contains("\"1d\" twice"));
+        let none = FeatureSpec::try_new(keys(), windows(), vec![]).unwrap_err().to_string();
+        assert!(none.contains("need aggregates"), "{none}");
+    }
+}

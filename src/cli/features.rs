@@ -1,0 +1,267 @@
+//! `serrate features`: features of labels for tabular models, as a table or as sparse files.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use rayon::prelude::*;
+
+use super::args::{BATCH, up_to};
+use super::batches::{describe_tasks, describe_unknown};
+use super::convert::println;
+use super::error::{Failure, Outcome};
+use super::files::{FileFormat, NewFolders, OutputFile, OutputOptions, check_name, format_of};
+use super::interrupt;
+use super::output::group_digits;
+use super::progress::Progress;
+use crate::io::features::{
+    FeatureAggregate, FeatureForm, FeatureSpec, FeatureStore, FeatureWindow, Features,
+};
+use crate::io::meds::Labels;
+use crate::io::meds_torch::MedsFolder;
+use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
+use crate::io::safetensors::SaveOptions;
+use crate::kernels::between::Closure;
+use crate::sql::sources::features::feature_keys;
+use arrow::array::RecordBatch;
+use serrate_core::internal::AtomicFiles;
+
+const EXAMPLES: &str = "\
+Examples:
+  serrate features meds/ --labels labels/ --prefix LAB// --prefix DRUG// -o f.parquet
+                      a column per prefix, window and aggregate
+  serrate features meds/ --labels labels/ -o features/
+                      all codes of the vocabulary, sparse, as Parquet files
+  serrate features meds/ --labels labels/ -o f.safetensors
+                      the same as one sparse matrix with a row per label
+  serrate features held/ --labels l/ --vocabulary meds/ -o held-features/
+                      the same features for other data
+
+A file gets a row per label, in the order of the labels; `row` is the position
+of the label. A folder gets values.parquet (row, feature, value), features.parquet
+(feature, name, code, window, aggregate) and labels.parquet (row, subject_id, ..).
+A safetensors file has the tensors `indices` and `values`, and both tables beside
+it. Features of nothing are left out there; in tables counts and sums of nothing
+are 0, and the others NULL.";
+
+/// Arguments of `serrate features`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct FeaturesArgs {
+    /// MEDS folder, or tensorized cohort.
+    #[arg(value_name = "DATA")]
+    input: PathBuf,
+    /// File or folder of labels.
+    #[arg(long, value_name = "LABELS")]
+    labels: PathBuf,
+    /// Table (.parquet, .arrow, .ndjson, .json), sparse matrix (.safetensors), or folder of sparse
+    /// Parquet files.
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Code to aggregate; may be given more than once [default: all codes of the vocabulary].
+    #[arg(long = "code", value_name = "CODE")]
+    codes: Vec<String>,
+    /// Prefix whose codes are aggregated together; may be given more than once.
+    #[arg(long = "prefix", value_name = "PREFIX")]
+    prefixes: Vec<String>,
+    /// codes.parquet, or the folder with it, whose codes are aggregated.
+    #[arg(long, value_name = "PATH")]
+    vocabulary: Option<String>,
+    /// Spans before the time of the label: 12h, 30d, 4w; `all` is everything before it, `static` the
+    /// facts without a time.
+    #[arg(long, value_name = "W,..", value_delimiter = ',', default_value = "30d,365d,all", value_parser = parse::<FeatureWindow>)]
+    windows: Vec<FeatureWindow>,
+    /// Aggregates: count (of measurements), value_count, sum, sum_sqd, mean, min, max, first, last,
+    /// slope (per day).
+    #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "count,sum,mean,min,max,last,slope", value_parser = parse::<FeatureAggregate>)]
+    aggregates: Vec<FeatureAggregate>,
+    /// Ends of a window that belong to it: `(]` includes the time of the label, `[)` the start of the
+    /// window, `[]` both, `()` neither.
+    #[arg(long, value_name = "ENDS", default_value = "(]", value_parser = parse::<Closure>)]
+    closed: Closure,
+    /// Columns of a table: `columns` (one per feature), `list` (one list of all) or `sparse` (lists of
+    /// the numbers and values of features that exist).
+    #[arg(long, value_name = "FORM", default_value = "columns", value_parser = parse::<FeatureForm>)]
+    form: FeatureForm,
+    /// Labels whose features are computed at a time by a thread.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = up_to(BATCH))]
+    block: usize,
+    /// Replace existing files.
+    #[arg(long, alias = "force")]
+    overwrite: bool,
+}
+
+/// The kind of OUT.
+enum Target {
+    Table(FileFormat),
+    Matrix,
+    Folder,
+}
+
+pub(super) fn run(args: &FeaturesArgs) -> Outcome {
+    let target = find_target(args)?;
+    let written = list_outputs(args, &target);
+    if let Some(exists) = written.iter().find(|path| path.exists() && !args.overwrite) {
+        return Err(crate::Error::Exists(exists.clone()).into());
+    }
+    let folder = MedsFolder::open(&args.input)?;
+    let (codes, prefixes) = (args.codes.clone(), args.prefixes.clone());
+    let keys = feature_keys(&folder, codes, prefixes, args.vocabulary.as_deref())?;
+    let spec = FeatureSpec::try_new(keys, args.windows.clone(), args.aggregates.clone())?;
+    let labels = Labels::read(&args.labels)?;
+    let tasks = Labels::tasks(&args.labels)?;
+    let features = Features::new(folder, labels, spec.closed(args.closed));
+    if matches!(target, Target::Table(_)) {
+        // Too many columns are an error before the data is read.
+        features.schema(args.form)?;
+    }
+    let _folders = NewFolders::of(&written);
+    let beside = written.first().and_then(|path| path.parent());
+    let beside = beside.filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(beside).map_err(|e| crate::Error::io(beside, e))?;
+
+    let progress = Progress::of_rows(features.labels().len() as u64);
+    if !tasks.is_empty() {
+        progress.note(&describe_tasks(&tasks));
+    }
+    let store = fill_store(args, &features, beside, &progress)?;
+    let unknown = features.unknown().unwrap_or(0);
+    if unknown > 0 {
+        progress.note(&describe_unknown(unknown, None));
+    }
+    write_target(args, &target, &features, &store)?;
+    progress.finish();
+    let rows = match target {
+        Target::Table(_) => features.labels().len() - unknown,
+        Target::Matrix | Target::Folder => features.labels().len(),
+    };
+    println(&format!(
+        "wrote {} values of {} features for {} labels to {}",
+        group_digits(store.num_values()),
+        group_digits(features.spec().num_features()),
+        group_digits(rows),
+        args.output.display()
+    ))
+}
+
+fn find_target(args: &FeaturesArgs) -> Outcome<Target> {
+    let by_name = FileFormat::of(&args.output);
+    let target = match by_name {
+        None if args.output.extension().is_some() && !args.output.is_dir() => {
+            format_of(&args.output).map(Target::Table)?
+        }
+        None => Target::Folder,
+        Some(FileFormat::Safetensors) => Target::Matrix,
+        Some(FileFormat::Nrt) => {
+            return Err(Failure::usage(
+                ".nrt has no NULL; write .parquet, .arrow, .ndjson, .json or .safetensors",
+            ));
+        }
+        Some(format) => Target::Table(format),
+    };
+    if matches!(target, Target::Folder) {
+        check_name(&args.output, None, "a folder of sparse files")?;
+    }
+    if !matches!(target, Target::Table(_)) && args.form == FeatureForm::List {
+        return Err(Failure::usage(format!(
+            "--form list is for tables such as features.parquet, but {} is sparse",
+            args.output.display()
+        )));
+    }
+    Ok(target)
+}
+
+/// Returns the files that are written, the main one first.
+fn list_outputs(args: &FeaturesArgs, target: &Target) -> Vec<PathBuf> {
+    match target {
+        Target::Table(_) => vec![args.output.clone()],
+        Target::Matrix => vec![
+            args.output.clone(),
+            args.output.with_extension("features.parquet"),
+            args.output.with_extension("labels.parquet"),
+        ],
+        Target::Folder => ["values.parquet", "features.parquet", "labels.parquet"]
+            .map(|name| args.output.join(name))
+            .to_vec(),
+    }
+}
+
+/// Computes the features shard by shard.
+fn fill_store(
+    args: &FeaturesArgs,
+    features: &Features,
+    folder: &Path,
+    progress: &Progress,
+) -> Outcome<FeatureStore> {
+    let mut store = FeatureStore::create(folder, features.labels().len())?;
+    let threads = rayon::current_num_threads().max(1);
+    for shard in 0..features.num_shards() {
+        interrupt::check()?;
+        let shard = features.read(shard)?;
+        for blocks in shard.blocks(args.block).chunks(threads) {
+            interrupt::check()?;
+            let rows = blocks
+                .par_iter()
+                .map(|block| shard.features(block.clone()))
+                .collect::<crate::Result<Vec<_>>>()?;
+            for rows in rows {
+                store.push(&rows)?;
+                progress.rows(rows.len());
+            }
+        }
+    }
+    Ok(store)
+}
+
+fn write_target(
+    args: &FeaturesArgs,
+    target: &Target,
+    features: &Features,
+    store: &FeatureStore,
+) -> Outcome {
+    let overwrite = args.overwrite;
+    let parquet = ParquetWriteOptions { overwrite, ..ParquetWriteOptions::default() };
+    match target {
+        Target::Table(format) => {
+            let schema = features.schema(args.form)?;
+            let columns: Vec<usize> = (0..schema.fields().len()).collect();
+            let options = OutputOptions { overwrite, ..OutputOptions::default() };
+            let mut file = OutputFile::create(&args.output, *format, &schema, &options)?;
+            for labels in store.ranges(args.block) {
+                interrupt::check()?;
+                file.write(&features.to_batch(&store.read(labels)?, args.form, &columns)?)?;
+            }
+            file.finish().map(|_| ())
+        }
+        Target::Matrix => {
+            let (names, labels) = describe_axes(features)?;
+            let beside = |ending: &str| args.output.with_extension(ending);
+            write_table(&beside("features.parquet"), &names, &parquet)?;
+            write_table(&beside("labels.parquet"), &labels, &parquet)?;
+            let save = SaveOptions { overwrite, ..SaveOptions::default() };
+            Ok(store.write_dok(&args.output, features.spec(), &save)?)
+        }
+        Target::Folder => {
+            let (names, labels) = describe_axes(features)?;
+            let staged = AtomicFiles::create(&args.output, overwrite)?;
+            write_table(&staged.path().join("features.parquet"), &names, &parquet)?;
+            write_table(&staged.path().join("labels.parquet"), &labels, &parquet)?;
+            store.write_parquet(staged.path().join("values.parquet"), &parquet)?;
+            Ok(staged.commit()?)
+        }
+    }
+}
+
+/// Returns the tables of the features and of the labels.
+fn describe_axes(features: &Features) -> Outcome<(RecordBatch, RecordBatch)> {
+    Ok((features.spec().names()?, features.label_rows()?))
+}
+
+fn write_table(path: &Path, table: &RecordBatch, options: &ParquetWriteOptions) -> Outcome {
+    let mut writer = ParquetTableWriter::create(path, table.schema_ref(), options)?;
+    writer.write_batch(table)?;
+    Ok(writer.finish()?)
+}
+
+fn parse<T: std::str::FromStr<Err = crate::Error>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|e: crate::Error| e.to_string())
+}

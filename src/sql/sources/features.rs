@@ -1,0 +1,327 @@
+//! `FROM meds_features('DIR', 'LABELS', ..)`: features of labels for tabular models.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{MemTable, Session, TableProvider};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, plan_err};
+use datafusion::datasource::source::{DataSource, DataSourceExec};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::sqlparser::ast::{
+    Array, Expr as SqlExpr, FunctionArg, FunctionArgExpr,
+};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
+use futures::stream::{self, StreamExt, TryStreamExt};
+
+use super::from::text;
+use crate::functions::codes_file;
+use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
+use crate::io::meds::{Labels, Vocabulary};
+use crate::io::meds_torch::MedsFolder;
+use crate::kernels::between::Closure;
+
+pub(in crate::sql) const NAME: &str = "meds_features";
+
+/// Features of one code in one window: windows and aggregates that are used by default.
+pub(crate) const WINDOWS: [&str; 3] = ["30d", "365d", "all"];
+pub(crate) const AGGREGATES: [&str; 7] = ["count", "sum", "mean", "min", "max", "last", "slope"];
+
+const SUCH: &str = "meds_features('MEDS', 'labels/', prefixes => ['LAB//', 'DRUG//'], windows => ['30d', 'all'], aggregates => ['count', 'mean'])";
+
+/// Labels of a block, whose features are computed at a time.
+const BLOCK: usize = 256;
+
+/// Creates the table of a call.
+///
+/// Named arguments: `codes`, `prefixes`, `vocabulary` (a file or folder whose codes are used), `windows`,
+/// `aggregates`, `closed` and `form` (`columns`, `list`, `sparse` or `names`).
+///
+/// # Errors
+/// When an argument is wrong, or the data or the labels cannot be opened.
+pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
+    let mut paths = Vec::new();
+    let (mut codes, mut prefixes) = (Vec::new(), Vec::new());
+    let (mut vocabulary, mut form) = (None, "columns".to_owned());
+    let mut closed = Closure::Right;
+    let mut windows: Vec<String> = WINDOWS.map(String::from).to_vec();
+    let mut aggregates: Vec<String> = AGGREGATES.map(String::from).to_vec();
+    for arg in args {
+        let (name, value) = match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => {
+                paths.push(one_text("the folder or the labels", value)?);
+                continue;
+            }
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                (&name.value, value)
+            }
+            FunctionArg::ExprNamed {
+                name: SqlExpr::Identifier(name),
+                arg: FunctionArgExpr::Expr(value),
+                ..
+            } => (&name.value, value),
+            other => {
+                return plan_err!("{NAME}: {other} is not a valid argument; write {SUCH}");
+            }
+        };
+        let name = name.to_ascii_lowercase();
+        match name.as_str() {
+            "codes" => codes = parse_texts(&name, value)?,
+            "prefixes" => prefixes = parse_texts(&name, value)?,
+            "windows" => windows = parse_texts(&name, value)?,
+            "aggregates" => aggregates = parse_texts(&name, value)?,
+            "vocabulary" => vocabulary = Some(one_text(&name, value)?),
+            "closed" => closed = one_text(&name, value)?.parse().map_err(explain_error)?,
+            "form" => form = one_text(&name, value)?,
+            _ => {
+                return plan_err!(
+                    "{NAME} has no option {name}; the options are codes, prefixes, vocabulary, windows, aggregates, closed and form"
+                );
+            }
+        }
+    }
+    let [data, labels] = paths.as_slice() else {
+        return plan_err!(
+            "{NAME} needs the folder of a MEDS data set and a file or folder of labels as strings, such as {SUCH}"
+        );
+    };
+    let folder = MedsFolder::open(data)?;
+    let keys = feature_keys(&folder, codes, prefixes, vocabulary.as_deref())?;
+    let parse_all = || -> crate::Result<FeatureSpec> {
+        let windows = windows.iter().map(|w| w.parse()).collect::<crate::Result<_>>()?;
+        let aggregates = aggregates.iter().map(|a| a.parse()).collect::<crate::Result<_>>()?;
+        Ok(FeatureSpec::try_new(keys, windows, aggregates)?.closed(closed))
+    };
+    let spec = parse_all().map_err(explain_error)?;
+    if form == "names" {
+        let names = spec.names()?;
+        return Ok(Arc::new(MemTable::try_new(names.schema(), vec![vec![names]])?));
+    }
+    let form: FeatureForm = match form.parse() {
+        Ok(form) => form,
+        Err(_) => {
+            return plan_err!(
+                "{NAME}: the form {form:?} is not 'columns', 'list', 'sparse' or 'names'"
+            );
+        }
+    };
+    let tasks = Labels::tasks(labels)?.into();
+    let features = Arc::new(Features::new(folder, Labels::read(labels)?, spec));
+    let schema = features.schema(form).map_err(explain_error)?;
+    Ok(Arc::new(FeaturesTable { features, tasks, form, schema }))
+}
+
+/// Returns the keys of features: codes, then prefixes; those of a vocabulary without either.
+pub(crate) fn feature_keys(
+    folder: &MedsFolder,
+    codes: Vec<String>,
+    prefixes: Vec<String>,
+    vocabulary: Option<&str>,
+) -> crate::Result<Vec<FeatureKey>> {
+    let mut keys: Vec<FeatureKey> = match vocabulary {
+        Some(path) => FeatureSpec::keys_of(&Vocabulary::read(codes_file(path))?),
+        None if codes.is_empty() && prefixes.is_empty() => {
+            FeatureSpec::keys_of(folder.vocabulary()?)
+        }
+        None => Vec::new(),
+    };
+    keys.extend(codes.into_iter().map(|code| FeatureKey::Code(code.into())));
+    keys.extend(prefixes.into_iter().map(|prefix| FeatureKey::Prefix(prefix.into())));
+    Ok(keys)
+}
+
+fn explain_error(e: crate::Error) -> DataFusionError {
+    DataFusionError::Plan(format!("{NAME}: {e}"))
+}
+
+fn one_text(what: &str, value: &SqlExpr) -> Result<String> {
+    match text(value) {
+        Some(text) => Ok(text.to_owned()),
+        None => plan_err!("{NAME}: {what} must be a string, not {value}; write {SUCH}"),
+    }
+}
+
+/// Returns a string or a list of strings.
+fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
+    match value {
+        SqlExpr::Array(Array { elem, .. }) => elem.iter().map(|e| one_text(name, e)).collect(),
+        value => Ok(vec![one_text(name, value)?]),
+    }
+}
+
+/// A table of labels with their features. Rows come shard by shard, then by subject and time; `row` is
+/// the position of the label.
+#[derive(Debug)]
+struct FeaturesTable {
+    features: Arc<Features>,
+    tasks: Arc<[String]>,
+    form: FeatureForm,
+    schema: SchemaRef,
+}
+
+#[async_trait]
+impl TableProvider for FeaturesTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let columns: Vec<usize> = match projection {
+            Some(columns) => columns.clone(),
+            None => (0..self.schema.fields().len()).collect(),
+        };
+        let shards = self.features.num_shards();
+        let size = shards.div_ceil(state.config().target_partitions().max(1)).max(1);
+        Ok(DataSourceExec::from_data_source(FeaturesSource {
+            features: Arc::clone(&self.features),
+            tasks: Arc::clone(&self.tasks),
+            form: self.form,
+            schema: Arc::new(self.schema.project(&columns)?),
+            columns: columns.into(),
+            partitions: (0..shards).step_by(size).map(|s| s..(s + size).min(shards)).collect(),
+            limit,
+        }))
+    }
+}
+
+#[derive(Clone)]
+pub(in crate::sql) struct FeaturesSource {
+    features: Arc<Features>,
+    tasks: Arc<[String]>,
+    form: FeatureForm,
+    columns: Arc<[usize]>,
+    schema: SchemaRef,
+    partitions: Vec<Range<usize>>,
+    limit: Option<usize>,
+}
+
+impl FeaturesSource {
+    /// Returns the number of labels whose subject is not in the data, if all of the data was read.
+    pub(in crate::sql) fn num_unknown(&self) -> usize {
+        self.features.unknown().unwrap_or(0)
+    }
+
+    pub(in crate::sql) fn task_names(&self) -> &[String] {
+        &self.tasks
+    }
+}
+
+impl fmt::Debug for FeaturesSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let root = self.features.folder().root();
+        f.debug_struct("FeaturesSource").field("root", &root).finish_non_exhaustive()
+    }
+}
+
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> crate::Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    Ok(done.map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??)
+}
+
+impl DataSource for FeaturesSource {
+    fn open(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let block = BLOCK.min(context.session_config().batch_size());
+        let shards = self.partitions.get(partition).cloned().unwrap_or(0..0);
+        let limit = self.limit.unwrap_or(usize::MAX);
+        let source = self.clone();
+        let batches = stream::iter(shards)
+            .then(move |shard| {
+                let source = source.clone();
+                async move {
+                    let features = Arc::clone(&source.features);
+                    let shard = run_blocking(move || features.read(shard).map(Arc::new)).await?;
+                    let blocks = shard.blocks(block);
+                    Ok::<_, DataFusionError>(stream::iter(blocks).then(move |labels| {
+                        let (source, shard) = (source.clone(), Arc::clone(&shard));
+                        run_blocking(move || {
+                            let rows = shard.features(labels)?;
+                            source.features.to_batch(&rows, source.form, &source.columns)
+                        })
+                    }))
+                }
+            })
+            .try_flatten()
+            .scan(0usize, move |seen, batch: Result<RecordBatch>| {
+                let left = limit.saturating_sub(*seen);
+                let batch = batch.map(|b| b.slice(0, b.num_rows().min(left)));
+                *seen = seen.saturating_add(batch.as_ref().map_or(0, RecordBatch::num_rows));
+                std::future::ready((left > 0).then_some(batch))
+            });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches)))
+    }
+
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "MedsFeatures: folder={}, shards={}, labels={}, features={}, columns={}",
+            self.features.folder().root().display(),
+            self.features.num_shards(),
+            self.features.labels().len(),
+            self.features.spec().num_features(),
+            self.columns.len()
+        )?;
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+
+    fn output_partitioning(&self) -> Partitioning {
+        Partitioning::UnknownPartitioning(self.partitions.len())
+    }
+
+    fn eq_properties(&self) -> EquivalenceProperties {
+        EquivalenceProperties::new(Arc::clone(&self.schema))
+    }
+
+    fn partition_statistics(&self, _partition: Option<usize>) -> Result<Arc<Statistics>> {
+        Ok(Arc::new(Statistics::new_unknown(&self.schema)))
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn DataSource>> {
+        Some(Arc::new(Self { limit, ..self.clone() }))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.limit
+    }
+
+    fn try_swapping_with_projection(
+        &self,
+        _projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn DataSource>>> {
+        Ok(None)
+    }
+
+    fn apply_expressions(
+        &self,
+        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+}
