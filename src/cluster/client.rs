@@ -75,7 +75,7 @@ struct Shared {
 struct Health {
     checked: Option<Instant>,
     alive: Vec<Url>,
-    /// What is wrong with the others.
+    /// Faults of the others.
     faults: Vec<String>,
 }
 
@@ -159,7 +159,7 @@ impl Cluster {
             options.optimizer.enable_topk_dynamic_filter_pushdown = false;
             options.optimizer.enable_join_dynamic_filter_pushdown = false;
             options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-            // What these would change does not survive the encoding of a plan.
+            // The encoding of a plan loses the properties that these rules change.
             options.optimizer.enable_sort_pushdown = false;
             options.optimizer.prefer_existing_union = true;
             // Partitions of a union keep their order.

@@ -17,5 +17,5 @@ mod worker;
 pub use client::{ClientConfig, Cluster};
 pub use worker::{WorkerConfig, serve};
 
-/// What a session and its workers have in common; they work together only if it is equal.
+/// Version of a session and of its workers, which work together only if it is equal.
 const VERSION: &str = concat!("serrate ", env!("CARGO_PKG_VERSION"), ", plans 1");

@@ -1,4 +1,4 @@
-//! What of a physical plan can run in another process.
+//! Describes the parts of a physical plan that can run in another process.
 //!
 //! [`to_portable`] describes a node or source of Serrate by plain values, or says why it stays in the
 //! process of the session. [`from_portable`] makes the node again. Neither knows an engine or a byte
@@ -94,7 +94,7 @@ pub(crate) enum Portable {
     Yielding,
 }
 
-/// What reads the files of a scan.
+/// The reader of the files of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     /// Serrate's reader of `.nrt`.

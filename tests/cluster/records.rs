@@ -106,7 +106,7 @@ impl AsyncDB for Divided {
         let batches = frame.collect().await?;
         if let Some(rest) = creates {
             let name = rest.split([' ', '(', '\n']).next().unwrap_or_default().to_owned();
-            // What Parquet cannot hold stays in memory.
+            // Tables of other types stay in memory.
             let _ = self.write_files(&name).await;
         }
         if columns == 0 {
