@@ -232,11 +232,12 @@ impl FeatureShard {
                         })
                     }
                 };
-                for event in start..end.max(start) {
-                    for at in self.events.range(events.start + event) {
+                let from = start.min(end);
+                for (time, event) in times[from..end].iter().zip(events.start + from..) {
+                    for at in self.events.range(event) {
                         let keys = self.measurements.keys(at);
                         if !keys.is_empty() {
-                            scratch.add(w, keys, self.measurements.value_at(at), times[event]);
+                            scratch.add(w, keys, self.measurements.value_at(at), *time);
                         }
                     }
                 }
