@@ -406,7 +406,7 @@ mod tests {
             columns: None,
             shared_subjects: false,
             schema: Arc::new(Schema::empty()),
-            partitions: vec![0..1],
+            partitions: vec![0..1, 1..2],
             limit: None,
         };
         let mut good = Vec::new();

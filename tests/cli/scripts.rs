@@ -248,7 +248,7 @@ fn the_shell_knows_functions_of_from() {
         "ragged_axes(query)    (table function)",
         "vocab('codes.parquet')",
         "generate_series is a table function, too: FROM generate_series(..)",
-        "meds_asof  Health records as of labels: one row per label",
+        "meds_asof      Health records as of labels: one row per label",
         "ragged_nest      Nests rows into lists: one row per value of the first key",
     ] {
         assert!(said.out.contains(expected), "{expected}: {}", said.out);

@@ -24,8 +24,11 @@ pub const MENDS: &[(&str, &str)] = &[
     ("serrate_memory_order", "LIMIT over tables in memory takes other rows than the first"),
     ("serrate_merge_join_filters", "merge joins with a condition fail over rows without a partner"),
     ("serrate_missing_sorts", "plans lack sorts that operators need"),
+    ("serrate_moved_keys", "rows by a rank and the key of a GROUP BY are not sorted by the key"),
     ("serrate_named_files", "errors do not name their file"),
+    ("serrate_nested_constants", "windows over constant lists of lists fail"),
     ("serrate_nested_order", "lists with NULL compare in two orders"),
+    ("serrate_number_truths", "an integer that is true counts as 1 in ORDER BY"),
     ("serrate_one_text", "LIKE of a dictionary and a column of text fails"),
     ("serrate_ordered_scan_limits", "LIMIT of an ordered scan takes other rows"),
     ("serrate_parquet_lists", "has the setting serrate.parquet_lists, which is a cut of its own"),
@@ -35,6 +38,7 @@ pub const MENDS: &[(&str, &str)] = &[
     ),
     ("serrate_plain_changes", "INSERT and UPDATE of what cannot be changed are planned"),
     ("serrate_query_values", "IN and EXISTS as values are refused"),
+    ("serrate_range_frames", "frames of NULL miss peers in later batches"),
     ("serrate_rows_in", "rows in front of IN are refused"),
     ("serrate_similar_patterns", "SIMILAR TO is not anchored"),
     ("serrate_source_order", "rows come in another order than that of their source"),
@@ -47,6 +51,7 @@ pub const MENDS: &[(&str, &str)] = &[
     ("serrate_unordered_keys", "grouping by constant lists of lists fails"),
     ("serrate_whole_float_groups", "TopK of groups tells zeros apart"),
     ("serrate_window_keys", "windows over lists of lists and structs fail"),
+    ("serrate_window_orders", "counts over sliding frames are not sorted"),
     ("serrate_yielding_joins", "joins without end cannot be interrupted"),
 ];
 
