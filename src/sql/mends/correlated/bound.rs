@@ -1,0 +1,450 @@
+//! The nodes of a correlated query for all combinations of outer columns.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, JoinType, NullEquality, ScalarValue};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::functions_window::expr_fn::row_number;
+use datafusion::logical_expr::expr::Sort as SortKey;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Distinct, Expr, ExprFunctionExt, FetchType, Filter, Join, LogicalPlan,
+    LogicalPlanBuilder, Operator, SkipType, Subquery, SubqueryAlias, Union, Window, lit, when,
+};
+
+use super::checks::{any_outer, has_grouping_sets};
+use super::{Names, keep_name};
+use crate::sql::mends::query_values::{of_filter, project_values};
+use crate::sql::mends::subqueries::has_query;
+
+/// Combinations of outer columns on their way through a query.
+pub(super) struct Bound<'a> {
+    /// Their columns in `rows`, and in every plan that carries them.
+    pub(super) keys: Vec<Column>,
+    /// Their columns in the query.
+    pub(super) outer: Vec<Column>,
+    pub(super) rows: LogicalPlan,
+    pub(super) names: &'a mut Names,
+}
+
+impl Bound<'_> {
+    /// Returns the rows of a query for each combination, whose columns follow those of the query.
+    pub(super) fn with_outer(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+        if !any_outer(plan)? {
+            if matches!(plan, LogicalPlan::EmptyRelation(one) if one.produce_one_row) {
+                return Ok(Some(self.rows.clone()));
+            }
+            return LogicalPlanBuilder::from(plan.clone())
+                .cross_join(self.rows.clone())?
+                .build()
+                .map(Some);
+        }
+        if has_query(plan)? {
+            return self.with_inner_queries(plan);
+        }
+        Ok(match plan {
+            LogicalPlan::Projection(node) => {
+                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let exprs = node.expr.iter().map(|e| self.rewrite_inner(e.clone()));
+                let exprs = exprs.collect::<Result<Vec<_>>>()?;
+                Some(self.project_with_keys(input, exprs)?)
+            }
+            LogicalPlan::SubqueryAlias(node) => {
+                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                Some(self.add_alias(input, node)?)
+            }
+            LogicalPlan::Filter(node) => {
+                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let predicate = self.rewrite_inner(node.predicate.clone())?;
+                Some(LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?))
+            }
+            LogicalPlan::Aggregate(node) => self.expand_aggregate(node)?,
+            // A LATERAL query first in FROM names columns of the query around it.
+            LogicalPlan::Subquery(node) => self.with_outer(&node.subquery)?,
+            LogicalPlan::Unnest(node) => {
+                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let rows = LogicalPlanBuilder::from(input)
+                    .unnest_columns_with_options(node.exec_columns.clone(), node.options.clone())?
+                    .build()?;
+                let columns = node.schema.columns().into_iter().map(Expr::Column);
+                Some(self.project_with_keys(rows, columns.collect())?)
+            }
+            LogicalPlan::Distinct(Distinct::All(input)) => {
+                let Some(input) = self.with_outer(input)? else { return Ok(None) };
+                Some(LogicalPlanBuilder::from(input).distinct()?.build()?)
+            }
+            LogicalPlan::Sort(node) if node.fetch.is_none() => self.with_outer(&node.input)?,
+            LogicalPlan::Limit(node) => {
+                let (SkipType::Literal(skip), FetchType::Literal(fetch)) =
+                    (node.get_skip_type()?, node.get_fetch_type()?)
+                else {
+                    return Ok(None);
+                };
+                self.limit_rows(&node.input, skip, fetch)?
+            }
+            LogicalPlan::Join(node) => self.expand_join(node)?,
+            LogicalPlan::Window(node) => self.expand_windows(node)?,
+            LogicalPlan::Union(node) => self.expand_union(node)?,
+            _ => None,
+        })
+    }
+
+    /// Returns the rows of a filter or projection whose expressions contain queries that name columns
+    /// of the outermost query. They become queries that name the combinations of their row.
+    fn with_inner_queries(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+        match plan {
+            LogicalPlan::Filter(node) => {
+                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let predicate = self.rewrite_queries(node.predicate.clone())?;
+                let filter = Filter::try_new(predicate, Arc::new(input))?;
+                of_filter(filter, self.names).map(|done| Some(done.data))
+            }
+            LogicalPlan::Projection(node) => {
+                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let exprs = node.expr.iter().map(|e| self.rewrite_queries(e.clone()));
+                let mut exprs = exprs.collect::<Result<Vec<_>>>()?;
+                exprs.extend(self.key_columns());
+                project_values(exprs, Arc::new(input), self.names).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Rewrites an expression, and the queries in it, for rows with the combinations.
+    fn rewrite_queries(&self, expr: Expr) -> Result<Expr> {
+        let inner = |query: &Subquery| {
+            let plan = query.subquery.as_ref().clone().transform_up_with_subqueries(|node| {
+                let names = NamePreserver::new(&node);
+                node.map_expressions(|e| {
+                    let name = names.save(&e);
+                    let done = e.transform_up(|e| {
+                        let Expr::OuterReferenceColumn(field, column) = &e else {
+                            return Ok(Transformed::no(e));
+                        };
+                        let at = self.outer.iter().position(|c| c == column);
+                        Ok(match at.and_then(|at| self.keys.get(at)) {
+                            Some(key) => Transformed::yes(Expr::OuterReferenceColumn(
+                                Arc::clone(field),
+                                key.clone(),
+                            )),
+                            None => Transformed::no(e),
+                        })
+                    })?;
+                    Ok(done.update_data(|e| name.restore(e)))
+                })
+            })?;
+            let outer_ref_columns = plan.data.all_out_ref_exprs();
+            Ok::<_, DataFusionError>(Subquery {
+                subquery: Arc::new(plan.data),
+                outer_ref_columns,
+                spans: query.spans.clone(),
+            })
+        };
+        let expr = expr.transform_down(|e| {
+            let changed = match e {
+                Expr::ScalarSubquery(query) => Expr::ScalarSubquery(inner(&query)?),
+                Expr::Exists(mut test) => {
+                    test.subquery = inner(&test.subquery)?;
+                    Expr::Exists(test)
+                }
+                Expr::InSubquery(mut test) => {
+                    test.subquery = inner(&test.subquery)?;
+                    Expr::InSubquery(test)
+                }
+                e => return Ok(Transformed::no(e)),
+            };
+            // The value that IN compares is rewritten below.
+            Ok(Transformed::yes(changed))
+        })?;
+        self.rewrite_inner(expr.data)
+    }
+
+    /// Rewrites an expression of a query for its rows with the combinations.
+    fn rewrite_inner(&self, expr: Expr) -> Result<Expr> {
+        self.replace_columns(expr, |at, _| self.keys.get(at).map(|key| Expr::Column(key.clone())))
+    }
+
+    fn replace_columns(
+        &self,
+        expr: Expr,
+        by: impl Fn(usize, &arrow::datatypes::Field) -> Option<Expr>,
+    ) -> Result<Expr> {
+        keep_name(expr, |e| {
+            let done = e.transform_up(|e| {
+                let Expr::OuterReferenceColumn(field, column) = &e else {
+                    return Ok(Transformed::no(e));
+                };
+                let at = self.outer.iter().position(|c| c == column);
+                Ok(match at.and_then(|at| by(at, field)) {
+                    Some(found) => Transformed::yes(found),
+                    None => Transformed::no(e),
+                })
+            })?;
+            Ok(done.data)
+        })
+    }
+
+    fn key_columns(&self) -> impl Iterator<Item = Expr> {
+        self.keys.iter().cloned().map(Expr::Column)
+    }
+
+    fn project_with_keys(&self, input: LogicalPlan, mut exprs: Vec<Expr>) -> Result<LogicalPlan> {
+        exprs.extend(self.key_columns());
+        LogicalPlanBuilder::from(input).project(exprs)?.build()
+    }
+
+    /// Applies an alias to the columns of the rows below it.
+    fn add_alias(&self, rows: LogicalPlan, node: &SubqueryAlias) -> Result<LogicalPlan> {
+        let pairs = node.input.schema().columns().into_iter().zip(node.schema.columns());
+        let exprs =
+            pairs.map(|(from, to)| Expr::Column(from).alias_qualified(to.relation, to.name));
+        self.project_with_keys(rows, exprs.collect())
+    }
+
+    fn expand_aggregate(&mut self, node: &Aggregate) -> Result<Option<LogicalPlan>> {
+        if has_grouping_sets(node) {
+            return Ok(None);
+        }
+        let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+        let inner = |e: &Expr| self.rewrite_inner(e.clone());
+        let aggregates = node.aggr_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
+        let groups = node.group_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
+        let groups = self.key_columns().chain(groups).collect();
+        let found = Aggregate::try_new(Arc::new(input), groups, aggregates)?;
+        let found = LogicalPlan::Aggregate(found);
+        match node.group_expr.is_empty() {
+            // Combinations without rows have a result too.
+            true => self.with_empty(node, found).map(Some),
+            false => Ok(Some(found)),
+        }
+    }
+
+    /// Adds combinations without rows to the results of an aggregate without GROUP BY.
+    fn with_empty(&mut self, node: &Aggregate, found: LogicalPlan) -> Result<LogicalPlan> {
+        let (results, empty) = (self.names.next("results"), self.names.next("empty"));
+        let columns = node.schema.columns();
+        let named: Vec<String> = (0..columns.len()).map(|at| format!("__serrate_{at}")).collect();
+        let found_marker = "__serrate_found";
+        let keys = self.keys.iter().map(|key| Expr::Column(key.clone()).alias(key.name()));
+        let shown = columns.iter().zip(&named).map(|(c, n)| Expr::Column(c.clone()).alias(n));
+        let found = LogicalPlanBuilder::from(found)
+            .project(keys.chain(shown).chain([lit(true).alias(found_marker)]))?
+            .alias(results.as_str())?
+            .build()?;
+        let right: Vec<Column> =
+            self.keys.iter().map(|key| Column::new(Some(results.as_str()), key.name())).collect();
+        let null = |plan: &LogicalPlan| -> Result<LogicalPlan> {
+            let done = plan.clone().transform_up(|node| {
+                let node = node.map_expressions(|e| {
+                    let done = self.replace_columns(e, |_, field| {
+                        let null = ScalarValue::try_new_null(field.data_type()).ok()?;
+                        Some(Expr::Literal(null, None))
+                    })?;
+                    Ok(Transformed::yes(done))
+                })?;
+                Ok(Transformed::yes(node.data.recompute_schema()?))
+            })?;
+            Ok(done.data)
+        };
+        let nothing = Filter::try_new(lit(false), Arc::new(null(&node.input)?))?;
+        let aggregates = node.aggr_expr.iter().map(|e| {
+            self.replace_columns(e.clone(), |_, field| {
+                let null = ScalarValue::try_new_null(field.data_type()).ok()?;
+                Some(Expr::Literal(null, None))
+            })
+        });
+        let aggregates = aggregates.collect::<Result<Vec<_>>>()?;
+        let nothing =
+            Aggregate::try_new(Arc::new(LogicalPlan::Filter(nothing)), Vec::new(), aggregates)?;
+        let nothing = LogicalPlan::Aggregate(nothing);
+        let shown = nothing.schema().columns().into_iter().zip(&named);
+        let shown: Vec<Expr> = shown.map(|(c, n)| Expr::Column(c).alias(n)).collect();
+        let nothing =
+            LogicalPlanBuilder::from(nothing).project(shown)?.alias(empty.as_str())?.build()?;
+        let all = LogicalPlanBuilder::from(self.rows.clone())
+            .join_detailed(
+                found,
+                JoinType::Left,
+                (self.keys.clone(), right),
+                None,
+                NullEquality::NullEqualsNull,
+            )?
+            .cross_join(nothing)?
+            .build()?;
+        let of = |table: &str, name: &str| Expr::Column(Column::new(Some(table), name));
+        let values = columns.into_iter().zip(&named).map(|(column, name)| {
+            let is_found = of(&results, found_marker).is_true();
+            let value = when(is_found, of(&results, name)).otherwise(of(&empty, name))?;
+            Ok(value.alias_qualified(column.relation, column.name))
+        });
+        self.project_with_keys(all, values.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// Limits the rows of each combination.
+    fn limit_rows(
+        &mut self,
+        input: &LogicalPlan,
+        skip: usize,
+        fetch: Option<usize>,
+    ) -> Result<Option<LogicalPlan>> {
+        // Nodes between a limit and its sort must return one row per row.
+        match input {
+            LogicalPlan::Projection(node) => {
+                let Some(rows) = self.limit_rows(&node.input, skip, fetch)? else {
+                    return Ok(None);
+                };
+                let exprs = node.expr.iter().map(|e| self.rewrite_inner(e.clone()));
+                let exprs = exprs.collect::<Result<Vec<_>>>()?;
+                return self.project_with_keys(rows, exprs).map(Some);
+            }
+            LogicalPlan::SubqueryAlias(node) => {
+                let Some(rows) = self.limit_rows(&node.input, skip, fetch)? else {
+                    return Ok(None);
+                };
+                return self.add_alias(rows, node).map(Some);
+            }
+            _ => {}
+        }
+        let (order, below) = match input {
+            LogicalPlan::Sort(sort) if sort.fetch.is_none() => (sort.expr.clone(), &sort.input),
+            other => (Vec::new(), &Arc::new(other.clone())),
+        };
+        let Some(rows) = self.with_outer(below)? else { return Ok(None) };
+        let order = order.into_iter().map(|key| {
+            let expr = self.rewrite_inner(key.expr.clone())?.unalias();
+            Ok(SortKey { expr, ..key })
+        });
+        let order = order.collect::<Result<Vec<_>>>()?;
+        let columns: Vec<Expr> = below.schema().columns().into_iter().map(Expr::Column).collect();
+        let number = row_number().partition_by(self.key_columns().collect()).order_by(order);
+        let name = self.names.next("row");
+        let number = number.build()?.alias(name.as_str());
+        let at = || Expr::Column(Column::new_unqualified(name.as_str()));
+        let mut within = at().gt(lit(skip as u64));
+        if let Some(fetch) = fetch {
+            within = within.and(at().lt_eq(lit(skip.saturating_add(fetch) as u64)));
+        }
+        let numbered = LogicalPlanBuilder::from(rows).window([number])?.filter(within)?.build()?;
+        self.project_with_keys(numbered, columns).map(Some)
+    }
+
+    fn expand_join(&mut self, node: &Join) -> Result<Option<LogicalPlan>> {
+        let (left, right) = (any_outer(&node.left)?, any_outer(&node.right)?);
+        let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
+        // The combinations are passed along with one side, whose rows are all kept or are dropped
+        // only because of the other side. If both sides depend on them, they are a key of the join.
+        let mut equal = None;
+        let (l, r) = match (node.join_type, left, right) {
+            (JoinType::Inner | JoinType::Left, _, false) => {
+                let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
+                (left, node.right.as_ref().clone())
+            }
+            (JoinType::Inner | JoinType::Right, false, true) => {
+                let Some(right) = self.with_outer(&node.right)? else { return Ok(None) };
+                (node.left.as_ref().clone(), right)
+            }
+            (JoinType::Inner | JoinType::Left, _, true) => {
+                let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
+                let Some((right, keys)) = self.with_other_keys(&node.right)? else {
+                    return Ok(None);
+                };
+                equal = keys;
+                (left, right)
+            }
+            (JoinType::Right, true, _) => {
+                let Some(right) = self.with_outer(&node.right)? else { return Ok(None) };
+                let Some((left, keys)) = self.with_other_keys(&node.left)? else { return Ok(None) };
+                equal = keys;
+                (left, right)
+            }
+            _ => return Ok(None),
+        };
+        let filter =
+            node.filter.clone().map(|e| self.rewrite_inner(e).map(Expr::unalias)).transpose()?;
+        let filter = conjunction(filter.into_iter().chain(equal));
+        if node.on.iter().any(|(l, r)| l.contains_outer() || r.contains_outer()) {
+            return Ok(None);
+        }
+        let joined = Join::try_new(
+            Arc::new(l),
+            Arc::new(r),
+            node.on.clone(),
+            filter,
+            node.join_type,
+            node.join_constraint,
+            node.null_equality,
+            false,
+        )?;
+        self.project_with_keys(LogicalPlan::Join(joined), columns).map(Some)
+    }
+
+    /// Returns the rows of the other side of a join with combinations in columns of their own, and
+    /// the condition that they equal those of the first side.
+    fn with_other_keys(
+        &mut self,
+        plan: &LogicalPlan,
+    ) -> Result<Option<(LogicalPlan, Option<Expr>)>> {
+        let Some(rows) = self.with_outer(plan)? else { return Ok(None) };
+        let table = self.names.next("other");
+        let columns = plan.schema().columns().into_iter().map(Expr::Column);
+        let keys = self
+            .keys
+            .iter()
+            .map(|key| Expr::Column(key.clone()).alias_qualified(Some(table.as_str()), &key.name));
+        let rows = LogicalPlanBuilder::from(rows).project(columns.chain(keys))?.build()?;
+        let equal = self.keys.iter().map(|key| {
+            let other = Expr::Column(Column::new(Some(table.as_str()), &key.name));
+            let key = Box::new(Expr::Column(key.clone()));
+            Expr::BinaryExpr(BinaryExpr::new(key, Operator::IsNotDistinctFrom, Box::new(other)))
+        });
+        Ok(Some((rows, conjunction(equal))))
+    }
+
+    /// Computes window functions within the rows of each combination.
+    fn expand_windows(&mut self, node: &Window) -> Result<Option<LogicalPlan>> {
+        let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+        let calls = node.window_expr.iter().map(|e| {
+            let call = self.rewrite_inner(e.clone())?;
+            keep_name(call, |call| {
+                let done = call.transform_up(|mut e| {
+                    let Expr::WindowFunction(call) = &mut e else { return Ok(Transformed::no(e)) };
+                    call.params.partition_by.extend(self.key_columns());
+                    Ok(Transformed::yes(e))
+                })?;
+                Ok(done.data)
+            })
+        });
+        let calls = calls.collect::<Result<Vec<_>>>()?;
+        let rows = LogicalPlanBuilder::from(input).window(calls)?.build()?;
+        let columns = node.schema.columns().into_iter().map(Expr::Column).collect();
+        self.project_with_keys(rows, columns).map(Some)
+    }
+
+    fn expand_union(&mut self, node: &Union) -> Result<Option<LogicalPlan>> {
+        let named: Vec<String> =
+            (0..node.schema.fields().len()).map(|at| format!("__serrate_{at}")).collect();
+        let mut all: Option<LogicalPlanBuilder> = None;
+        for input in &node.inputs {
+            let Some(rows) = self.with_outer(input)? else { return Ok(None) };
+            let columns = input.schema().columns().into_iter().zip(&named);
+            let shown = columns.map(|(column, name)| Expr::Column(column).alias(name));
+            let keys = self.keys.iter().map(|key| Expr::Column(key.clone()).alias(&key.name));
+            let rows = LogicalPlanBuilder::from(rows).project(shown.chain(keys))?;
+            all = Some(match all {
+                Some(before) => before.union(rows.build()?)?,
+                None => rows,
+            });
+        }
+        let Some(all) = all else { return Ok(None) };
+        let column = |name: &str| Expr::Column(Column::new_unqualified(name));
+        let pairs = named.iter().zip(node.schema.columns());
+        let shown = pairs.map(|(name, to)| column(name).alias_qualified(to.relation, to.name));
+        let keys = self
+            .keys
+            .iter()
+            .map(|key| column(&key.name).alias_qualified(key.relation.clone(), key.name.clone()));
+        all.project(shown.chain(keys))?.build().map(Some)
+    }
+}

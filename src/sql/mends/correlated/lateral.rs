@@ -1,0 +1,184 @@
+//! LATERAL joins, and lists of other tables that FROM unnests.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue};
+use datafusion::error::Result;
+use datafusion::functions_nested::expr_fn::array_length;
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, lit, when,
+};
+
+use super::bound::Bound;
+use super::checks::{any_outer, names_outer, nested_outer_columns};
+use super::{Expanded, Names, expand_query};
+use crate::sql::mends::subqueries::has_query;
+
+/// Returns a LATERAL join as a join of the outer rows with the rows of the query for all
+/// combinations of outer columns; `None` if the query cannot be handled.
+pub(in crate::sql) fn join_lateral(join: &Join, names: &mut Names) -> Result<Option<LogicalPlan>> {
+    let Some(query) = lateral_query(join)? else { return Ok(None) };
+    if let Some(joined) = expand_rows(join, query, names)? {
+        return Ok(Some(joined));
+    }
+    let Some(Expanded { rows, keys, named, outer }) = expand_query(&join.left, query, names)?
+    else {
+        return Ok(None);
+    };
+    let table = names.next("lateral");
+    let pairs = query.schema().columns().into_iter().zip(join.right.schema().columns());
+    let shown = pairs.map(|(from, to)| Expr::Column(from).alias_qualified(to.relation, to.name));
+    let keyed = keys.into_iter().zip(&named);
+    let keyed =
+        keyed.map(|(key, name)| Expr::Column(key).alias_qualified(Some(table.as_str()), name));
+    let rows = LogicalPlanBuilder::from(rows).project(shown.chain(keyed))?.build()?;
+    let right: Vec<Column> = named.iter().map(|n| Column::new(Some(table.as_str()), n)).collect();
+    let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
+    LogicalPlanBuilder::from(join.left.as_ref().clone())
+        .join_detailed(
+            rows,
+            join.join_type,
+            (outer, right),
+            join.filter.clone(),
+            NullEquality::NullEqualsNull,
+        )?
+        .project(columns)?
+        .build()
+        .map(Some)
+}
+
+/// Returns a LATERAL join as expressions and `unnest` over the outer rows themselves, if the query reads
+/// no table.
+fn expand_rows(join: &Join, query: &LogicalPlan, names: &mut Names) -> Result<Option<LogicalPlan>> {
+    let query = match join.join_type {
+        JoinType::Inner if reads_no_table(query)? => query.clone(),
+        JoinType::Left if join.filter.as_ref().is_none_or(is_true) => {
+            match keep_empty_lists(query, join.left.schema())? {
+                Some(query) => query,
+                None => return Ok(None),
+            }
+        }
+        _ => return Ok(None),
+    };
+    let table = names.next("outer");
+    let outer = join.left.schema().columns();
+    let named: Vec<String> = (0..outer.len()).map(|at| format!("__serrate_outer_{at}")).collect();
+    let keys = outer.iter().zip(&named).map(|(c, name)| Expr::Column(c.clone()).alias(name));
+    let rows = LogicalPlanBuilder::from(join.left.as_ref().clone())
+        .project(keys)?
+        .alias(table.as_str())?
+        .build()?;
+    let keys: Vec<Column> = named.iter().map(|n| Column::new(Some(table.as_str()), n)).collect();
+    let mut bound = Bound { keys: keys.clone(), outer: outer.clone(), rows, names };
+    let Some(rows) = bound.with_outer(&query)? else { return Ok(None) };
+    let made = query.schema().columns().into_iter().zip(join.right.schema().columns());
+    let shown = keys.into_iter().zip(outer).chain(made);
+    let shown = shown.map(|(from, to)| Expr::Column(from).alias_qualified(to.relation, to.name));
+    let rows = LogicalPlanBuilder::from(rows).project(shown)?;
+    match (join.join_type, &join.filter) {
+        (JoinType::Inner, Some(filter)) => rows.filter(filter.clone())?.build().map(Some),
+        _ => rows.build().map(Some),
+    }
+}
+
+fn is_true(e: &Expr) -> bool {
+    matches!(e, Expr::Literal(ScalarValue::Boolean(Some(true)), _))
+}
+
+/// Whether a query computes its rows from one outer row alone.
+fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
+    let mut plan = query;
+    loop {
+        if has_query(plan)? {
+            return Ok(false);
+        }
+        plan = match plan {
+            LogicalPlan::Projection(node) => &node.input,
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Filter(node) => &node.input,
+            LogicalPlan::Unnest(node) => &node.input,
+            LogicalPlan::Subquery(node) => &node.subquery,
+            LogicalPlan::EmptyRelation(node) => return Ok(node.produce_one_row),
+            _ => return Ok(false),
+        };
+    }
+}
+
+/// Returns a query that unnests a list of the outer row so that a list without elements, or NULL, has
+/// one row of NULL, as LEFT JOIN requires; `None` for any other query.
+fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<LogicalPlan>> {
+    Ok(match query {
+        // A computed column of the row of NULL would have to be NULL too.
+        LogicalPlan::Projection(node)
+            if node.expr.iter().all(|e| matches!(e.clone().unalias(), Expr::Column(_))) =>
+        {
+            let Some(input) = keep_empty_lists(&node.input, outer)? else { return Ok(None) };
+            Some(LogicalPlanBuilder::from(input).project(node.expr.clone())?.build()?)
+        }
+        LogicalPlan::SubqueryAlias(node) => {
+            let Some(input) = keep_empty_lists(&node.input, outer)? else { return Ok(None) };
+            let alias = SubqueryAlias::try_new(Arc::new(input), node.alias.clone())?;
+            Some(LogicalPlan::SubqueryAlias(alias))
+        }
+        LogicalPlan::Unnest(node) => {
+            let LogicalPlan::Projection(lists) = node.input.as_ref() else { return Ok(None) };
+            let (LogicalPlan::EmptyRelation(_), [list]) =
+                (lists.input.as_ref(), lists.expr.as_slice())
+            else {
+                return Ok(None);
+            };
+            let (_, field) = list.to_field(lists.input.schema())?;
+            let null = match field.data_type() {
+                DataType::List(element) | DataType::LargeList(element) if !list.is_volatile() => {
+                    let null = ScalarValue::try_new_null(element.data_type())?;
+                    let one = ScalarValue::new_list_nullable(&[null], element.data_type());
+                    Expr::Literal(ScalarValue::List(one), None)
+                }
+                _ => return Ok(None),
+            };
+            let null = null.cast_to(field.data_type(), outer)?;
+            let (relation, name) = list.qualified_name();
+            let list = list.clone().unalias();
+            let has_elements = array_length(list.clone()).gt(lit(0u64));
+            let list = when(has_elements, list).otherwise(null)?.alias_qualified(relation, name);
+            let input =
+                LogicalPlanBuilder::from(lists.input.as_ref().clone()).project([list])?.build()?;
+            let columns = node.exec_columns.clone();
+            Some(
+                LogicalPlanBuilder::from(input)
+                    .unnest_columns_with_options(columns, node.options.clone())?
+                    .build()?,
+            )
+        }
+        _ => None,
+    })
+}
+
+/// Returns the query of a LATERAL join that DataFusion cannot plan as it stands: more than filters
+/// and projections are above its conditions on outer columns.
+pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
+    let right = match join.right.as_ref() {
+        LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
+        right => right,
+    };
+    let query = match right {
+        LogicalPlan::Subquery(query) => query.subquery.as_ref(),
+        // The planner of `SessionContext::sql` takes `unnest(..)` for a table function.
+        query if reads_no_table(query)? => query,
+        _ => return Ok(None),
+    };
+    let joined = matches!(join.join_type, JoinType::Inner | JoinType::Left);
+    if !joined || !join.on.is_empty() {
+        return Ok(None);
+    }
+    let mut plan = query;
+    loop {
+        plan = match plan {
+            LogicalPlan::Projection(node) if !names_outer(plan)? => &node.input,
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Filter(node) if nested_outer_columns(plan)?.is_empty() => &node.input,
+            rest => return Ok(any_outer(rest)?.then_some(query)),
+        };
+    }
+}

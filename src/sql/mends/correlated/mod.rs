@@ -1,0 +1,156 @@
+//! Computes correlated subqueries for all outer rows at once.
+//!
+//! The distinct combinations of the outer columns that a query names become a table, which is
+//! joined to the innermost rows of the query and passed along to its result. The method is that of
+//! T. Neumann and A. Kemper, "Unnesting Arbitrary Queries", BTW 2015.
+
+mod bound;
+mod checks;
+mod lateral;
+mod only_row;
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Column, JoinType, NullEquality};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, LogicalPlanBuilder};
+
+use self::bound::Bound;
+pub(in crate::sql) use self::checks::{
+    has_grouping_sets, is_equation, is_semi_join, outer_columns,
+};
+pub(in crate::sql) use self::lateral::{join_lateral, lateral_query};
+use self::only_row::only_rows;
+
+/// Generates names that no other column or table of a plan has.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct Names(usize);
+
+impl Names {
+    pub(in crate::sql) fn next(&mut self, what: &str) -> String {
+        self.0 = self.0.saturating_add(1);
+        format!("__serrate_{what}_{}", self.0)
+    }
+}
+
+/// Keeps the name of an expression that was rewritten.
+pub(in crate::sql) fn keep_name(
+    expr: Expr,
+    change: impl FnOnce(Expr) -> Result<Expr>,
+) -> Result<Expr> {
+    // An alias keeps its name by itself.
+    if matches!(expr, Expr::Alias(_)) {
+        return change(expr);
+    }
+    let name = expr.qualified_name();
+    let changed = change(expr)?;
+    match changed.qualified_name() == name {
+        true => Ok(changed),
+        false => Ok(changed.alias_qualified(name.0, name.1)),
+    }
+}
+
+/// Returns the outer rows joined with the value of a scalar subquery for each of them, and the
+/// column of that value; `None` if the query cannot be handled.
+pub(in crate::sql) fn join_values(
+    outer: &Arc<LogicalPlan>,
+    query: &LogicalPlan,
+    names: &mut Names,
+) -> Result<Option<(LogicalPlan, Expr)>> {
+    let Some(Expanded { rows: found, keys, named, outer: columns }) =
+        expand_query(outer, query, names)?
+    else {
+        return Ok(None);
+    };
+    let value = match query.schema().columns().as_slice() {
+        [only] => Expr::Column(only.clone()),
+        _ => return Ok(None),
+    };
+    let (found, value) = match has_one_row_at_most(query)? {
+        true => (found, value),
+        false => only_rows(found, &keys, value)?,
+    };
+    let result = names.next("query");
+    let value_name = "__serrate_value";
+    let shown = keys.iter().zip(&named).map(|(key, name)| Expr::Column(key.clone()).alias(name));
+    let shown = shown.chain([value.alias(value_name)]);
+    let found = LogicalPlanBuilder::from(found).project(shown)?.alias(result.as_str())?.build()?;
+    let right: Vec<Column> = named.iter().map(|n| Column::new(Some(result.as_str()), n)).collect();
+    let joined = LogicalPlanBuilder::from(outer.as_ref().clone())
+        .join_detailed(found, JoinType::Left, (columns, right), None, NullEquality::NullEqualsNull)?
+        .build()?;
+    Ok(Some((joined, Expr::Column(Column::new(Some(result), value_name)))))
+}
+
+/// A correlated query for all combinations of the outer columns that it names.
+struct Expanded {
+    /// The rows of the query, each with its combination.
+    rows: LogicalPlan,
+    /// The columns of the combination in `rows`.
+    keys: Vec<Column>,
+    /// The unqualified names of `keys`.
+    named: Vec<String>,
+    /// The columns of the outer rows, in the order of `keys`.
+    outer: Vec<Column>,
+}
+
+fn expand_query(
+    outer: &Arc<LogicalPlan>,
+    query: &LogicalPlan,
+    names: &mut Names,
+) -> Result<Option<Expanded>> {
+    if is_volatile(outer)? || is_volatile(query)? {
+        return Ok(None);
+    }
+    let columns = outer_columns(query)?;
+    if columns.iter().any(|c| outer.schema().maybe_index_of_column(c).is_none()) {
+        return Ok(None);
+    }
+    let table = names.next("outer");
+    let named: Vec<String> = (0..columns.len()).map(|at| format!("__serrate_outer_{at}")).collect();
+    let keys = columns.iter().zip(&named).map(|(c, name)| Expr::Column(c.clone()).alias(name));
+    let rows = LogicalPlanBuilder::from(outer.as_ref().clone())
+        .project(keys)?
+        .distinct()?
+        .alias(table.as_str())?
+        .build()?;
+    let mut bound = Bound {
+        keys: named.iter().map(|n| Column::new(Some(table.as_str()), n)).collect(),
+        outer: columns.clone(),
+        rows,
+        names,
+    };
+    let Some(rows) = bound.with_outer(query)? else { return Ok(None) };
+    let keys = bound.keys.clone();
+    Ok(Some(Expanded { rows, keys, named, outer: columns }))
+}
+
+fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|e| {
+            found = found || e.is_volatile();
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(found)
+}
+
+/// Whether a query has at most one row per outer row, whatever the data.
+fn has_one_row_at_most(plan: &LogicalPlan) -> Result<bool> {
+    Ok(match plan {
+        LogicalPlan::Projection(node) => has_one_row_at_most(&node.input)?,
+        LogicalPlan::SubqueryAlias(node) => has_one_row_at_most(&node.input)?,
+        LogicalPlan::Filter(node) => has_one_row_at_most(&node.input)?,
+        LogicalPlan::Sort(node) => {
+            node.fetch.is_some_and(|n| n <= 1) || has_one_row_at_most(&node.input)?
+        }
+        LogicalPlan::Limit(node) => {
+            matches!(node.get_fetch_type()?, FetchType::Literal(Some(0 | 1)))
+                || has_one_row_at_most(&node.input)?
+        }
+        LogicalPlan::Aggregate(node) => node.group_expr.is_empty(),
+        _ => false,
+    })
+}

@@ -1,0 +1,70 @@
+//! The value of a scalar query, which has one row at most.
+
+use arrow::array::AsArray;
+use arrow::compute::max;
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::{Column, exec_err};
+use datafusion::error::Result;
+use datafusion::functions_aggregate::expr_fn::{count, first_value};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility, lit,
+};
+
+/// Returns the value of each combination, which has at most one row; more rows are an error at
+/// execution.
+pub(super) fn only_rows(
+    rows: LogicalPlan,
+    keys: &[Column],
+    value: Expr,
+) -> Result<(LogicalPlan, Expr)> {
+    let [number, first] = ["__serrate_count", "__serrate_first"];
+    let groups: Vec<Expr> = keys.iter().cloned().map(Expr::Column).collect();
+    let found = LogicalPlanBuilder::from(rows)
+        .aggregate(
+            groups,
+            [count(lit(1i64)).alias(number), first_value(value, Vec::new()).alias(first)],
+        )?
+        .build()?;
+    let column = |name| Expr::Column(Column::new_unqualified(name));
+    let only = ScalarUDF::new_from_impl(OnlyRow {
+        // Below a condition, it would be evaluated for other rows.
+        signature: Signature::any(2, Volatility::Volatile),
+    });
+    Ok((found, only.call(vec![column(first), column(number)])))
+}
+
+/// `only_row(value, count)` returns the value, or an error if the count is more than one.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct OnlyRow {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for OnlyRow {
+    fn name(&self) -> &str {
+        "only_row"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        Ok(types.first().cloned().unwrap_or(DataType::Null))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let [value, number] = args.args.as_slice() else {
+            return exec_err!("only_row takes a value and a count");
+        };
+        let numbers = number.to_array(rows)?;
+        let numbers = numbers.as_primitive::<Int64Type>();
+        match max(numbers).filter(|most| *most > 1) {
+            Some(most) => exec_err!(
+                "a scalar subquery has {most} rows for one row of the outer query; add LIMIT 1 after an ORDER BY, or use an aggregate such as max(..)"
+            ),
+            None => Ok(value.clone()),
+        }
+    }
+}
