@@ -48,6 +48,8 @@
     unreachable_pub
 )]
 
+#[path = "laws/claims.rs"]
+mod claims;
 #[path = "laws/cuts.rs"]
 mod cuts;
 #[path = "laws/explained.rs"]

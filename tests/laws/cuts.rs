@@ -30,6 +30,8 @@ pub struct Setup {
     pub rule: Option<String>,
     /// A setting of DataFusion's planner with a value other than its default.
     pub planner: Option<(String, String)>,
+    /// Whether the plan checks the claims of its nodes.
+    pub claims: bool,
 }
 
 impl Default for Setup {
@@ -43,6 +45,7 @@ impl Default for Setup {
             pushdown_filters: true,
             rule: None,
             planner: None,
+            claims: false,
         }
     }
 }
@@ -79,6 +82,7 @@ impl Setup {
         out.push(format!("off {}", self.rule.as_deref().unwrap_or("no rule")));
         let planner = self.planner.as_ref().map_or("the default", |(name, _)| name);
         out.push(format!("planner {planner}"));
+        out.push(format!("claims {}", self.claims));
         out
     }
 
@@ -129,6 +133,9 @@ impl fmt::Display for Setup {
         }
         if let Some((name, value)) = &self.planner {
             write!(f, " {name}={value}")?;
+        }
+        if self.claims {
+            write!(f, " claims")?;
         }
         Ok(())
     }
@@ -197,6 +204,7 @@ pub struct Cuts {
     filters: Deck<bool>,
     rules: Deck<Option<String>>,
     planner: Deck<Option<(String, String)>>,
+    claims: Deck<bool>,
 }
 
 impl Cuts {
@@ -219,6 +227,7 @@ impl Cuts {
             filters: Deck::new(vec![true, false]),
             rules: Deck::new(rules.collect()),
             planner: Deck::new(planner.collect()),
+            claims: Deck::new(vec![true, false]),
         }
     }
 
@@ -232,6 +241,7 @@ impl Cuts {
             pushdown_filters: self.filters.deal(random),
             rule: self.rules.deal(random),
             planner: self.planner.deal(random),
+            claims: self.claims.deal(random),
         }
     }
 
@@ -253,6 +263,7 @@ impl Cuts {
                                     pushdown_filters: read < 2,
                                     rule: rule.clone(),
                                     planner: None,
+                                    claims: true,
                                 });
                             }
                         }
@@ -261,7 +272,13 @@ impl Cuts {
             }
             for planner in self.planner.values.iter().flatten() {
                 let planner = Some(planner.clone());
-                out.push(Setup { source: *source, partitions: 2, planner, ..Setup::default() });
+                out.push(Setup {
+                    source: *source,
+                    partitions: 2,
+                    planner,
+                    claims: true,
+                    ..Setup::default()
+                });
             }
         }
         out

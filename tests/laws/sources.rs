@@ -31,6 +31,7 @@ use serrate::io::nrt::{self, WriteOptions};
 use serrate::table::RaggedTable;
 use tempfile::TempDir;
 
+use crate::claims::CheckClaims;
 use crate::cuts::{Setup, Source};
 use crate::tables::{Table, World};
 
@@ -123,6 +124,8 @@ pub struct Sessions {
     /// Our session over tables in memory, with one partition and large batches.
     pub own: SessionContext,
     ours: SessionContext,
+    /// Our session whose plans check the claims of their nodes.
+    checked: SessionContext,
     /// The settings of `ours` before those of a cut are applied.
     base: ConfigOptions,
 }
@@ -136,7 +139,10 @@ impl Sessions {
         };
         let ours = session();
         let base = ours.state_ref().read().config_options().as_ref().clone();
-        Self { plain: plain(), own: session(), ours, base }
+        let state = SessionStateBuilder::new_from_existing(session().state());
+        let state = state.with_physical_optimizer_rule(Arc::new(CheckClaims)).build();
+        let checked = SessionContext::new_with_state(state);
+        Self { plain: plain(), own: session(), ours, checked, base }
     }
 
     /// Registers the tables of a world in the references.
@@ -150,8 +156,9 @@ impl Sessions {
 
     /// Returns the session of a cut over the tables of a world.
     pub async fn cut(&self, setup: &Setup, tables: &mut Stored<'_>) -> &SessionContext {
+        let ctx = if setup.claims { &self.checked } else { &self.ours };
         {
-            let state = self.ours.state_ref();
+            let state = ctx.state_ref();
             let mut state = state.write();
             let options = state.config_mut().options_mut();
             *options = self.base.clone();
@@ -159,11 +166,11 @@ impl Sessions {
                 options.set(&name, &value).unwrap_or_else(|e| panic!("{name} = {value}: {e}"));
             }
         }
-        for (name, provider) in tables.get(&self.ours, setup).await {
-            self.ours.deregister_table(name.as_str()).unwrap();
-            self.ours.register_table(name.as_str(), Arc::clone(provider)).unwrap();
+        for (name, provider) in tables.get(ctx, setup).await {
+            ctx.deregister_table(name.as_str()).unwrap();
+            ctx.register_table(name.as_str(), Arc::clone(provider)).unwrap();
         }
-        &self.ours
+        ctx
     }
 }
 

@@ -324,6 +324,19 @@ async fn any_and_all_are_values() {
                 .to_owned(),
             "1 1; 3 NULL".to_owned(),
         ),
+        // The query after ANY names the outermost row.
+        (
+            "SELECT t.id FROM t WHERE t.id IN (SELECT u.k FROM u WHERE u.y = ANY (SELECT w.y FROM w WHERE w.k = t.id))
+                ORDER BY 1"
+                .to_owned(),
+            "1; 2".to_owned(),
+        ),
+        (
+            "SELECT t.id FROM t WHERE EXISTS
+                (SELECT 1 FROM u WHERE u.k = 1 AND u.y >= ALL (SELECT w.y FROM w WHERE w.k = t.id)) ORDER BY 1"
+                .to_owned(),
+            "1; 3; NULL".to_owned(),
+        ),
     ];
     let cases: Vec<(&str, &str)> = cases.iter().map(|(q, a)| (q.as_str(), a.as_str())).collect();
     check(&cases).await;

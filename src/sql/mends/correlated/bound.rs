@@ -153,9 +153,13 @@ impl Bound<'_> {
                     test.subquery = inner(&test.subquery)?;
                     Expr::InSubquery(test)
                 }
+                Expr::SetComparison(mut test) => {
+                    test.subquery = inner(&test.subquery)?;
+                    Expr::SetComparison(test)
+                }
                 e => return Ok(Transformed::no(e)),
             };
-            // The value that IN compares is rewritten below.
+            // The value that IN, ANY or ALL compares is rewritten below.
             Ok(Transformed::yes(changed))
         })?;
         self.rewrite_inner(expr.data)
