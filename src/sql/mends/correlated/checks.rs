@@ -1,4 +1,4 @@
-//! Which correlated queries DataFusion plans correctly, and the outer columns that they name.
+//! Decides which correlated queries DataFusion plans correctly, and lists the outer columns they name.
 
 use std::collections::HashSet;
 
