@@ -110,7 +110,7 @@ pub fn between(
 ) -> Result<RaggedArray> {
     if array.axes().is_empty() || times.axes().is_empty() {
         return Err(Error::invalid(
-            "between takes an array of lists, and times in lists of the same rows",
+            "between expects an array with lists and a list of times per row, but the array or the times have no lists",
         ));
     }
     let (array, times) = aligned(array, times, 1)?;

@@ -84,6 +84,7 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
+/// # Errors
 /// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
 /// size), indices or sizes are not integers, or the result exceeds
 /// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).

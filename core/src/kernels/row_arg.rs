@@ -41,7 +41,7 @@ impl RowArg {
         matches!(self, Self::All(_))
     }
 
-    /// Returns an error unless an argument per row has `rows` values.
+    /// Returns an error if the argument is given per row, but not for exactly `rows` rows.
     pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         match self {
             Self::Each(a) if a.len() != rows => Err(Error::invalid(format!(

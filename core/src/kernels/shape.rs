@@ -124,7 +124,7 @@ pub fn row_shapes(array: &RaggedArray) -> Result<RaggedArray> {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 pub fn row_max_shapes(array: &RaggedArray) -> Result<RaggedArray> {
-    // Per level, the length of the longest list of each row.
+    // For each level, the length of the longest list of each row.
     let mut columns: Vec<Vec<i64>> = Vec::new();
     let mut window: Vec<usize> = match array.axes().first() {
         Some(axis) => list_ends(axis.layout()),

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// Side of the padding, at every level.
+/// Side on which lists are padded, at every level.
 ///
 /// Lists that are too long are truncated on the same side: `Right` keeps the first elements, `Left`
 /// the last.

@@ -42,7 +42,7 @@ pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
 /// Converts intervals to [`INTERVAL_NANOSECONDS`].
 ///
 /// # Errors
-/// For types other than intervals.
+/// For types that are not times, durations or intervals.
 pub fn interval_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, Some(DAYS_PER_MONTH))?, &INTERVAL_NANOSECONDS)
 }
@@ -97,7 +97,7 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
         DataType::Duration(unit) if interval => Some(in_unit(values, to).and_then(|found| {
             found.ok_or_else(|| {
                 Error::invalid(format!(
-                    "the interval is not a whole number of {unit:?}s, the unit of the duration, or too long for it; cast the duration to another unit"
+                    "the interval is not a whole number of {unit:?}s, or too long for a duration in {unit:?}s; cast to a duration with another unit"
                 ))
             })
         })),
@@ -119,7 +119,7 @@ pub fn per_unit(unit: TimeUnit) -> i128 {
     }
 }
 
-/// Converts to nanoseconds; if `days_per_month` is `None`, months are an error.
+/// Converts values to nanoseconds; months are an error if `days_per_month` is `None`.
 fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<Decimal128Array> {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     let strict = CastOptions { safe: false, ..CastOptions::default() };

@@ -68,7 +68,7 @@ impl Types {
         let incompatible = || {
             Error::type_of(
                 format!("{} of {a} and {b}", op.symbol()),
-                if op.is_logical() { "booleans" } else { "compatible types; cast one side" },
+                if op.is_logical() { "booleans" } else { "compatible types (cast one side)" },
                 if op.is_logical() && *a == DataType::Boolean { b } else { a },
             )
         };
@@ -84,7 +84,7 @@ impl Types {
             if op == Op::Pow && !numbers && !(a.is_null() || b.is_null()) {
                 return Err(incompatible());
             }
-            // Types other than numbers only have to be comparable.
+            // Minimum and maximum of types other than numbers only need comparable types.
             let op = if chooses && !numbers { Op::Lt } else { op };
             let (x, y) = match (left, right) {
                 (OperandType::Leaves(a), OperandType::Literal(v)) => {
@@ -97,7 +97,8 @@ impl Types {
                 _ => combine_types(op, a, b).ok_or_else(incompatible)?,
             };
             match (&x, chooses) {
-                // The type of the comparison cannot represent a result.
+                // The decimal type in which times compare is no time type, so the result needs another
+                // type.
                 (t, true) if is_time(value_type(a)) && t.is_decimal() => {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
@@ -140,7 +141,7 @@ impl<'a> OperandType<'a> {
             Self::Leaves(t) => Ok(t),
             Self::Literal(v) if v.len() == 1 => Ok(v.data_type()),
             Self::Literal(v) => Err(Error::invalid(format!(
-                "a scalar operand has {} values; it must have one",
+                "a scalar operand has {} values; give exactly one",
                 v.len()
             ))),
         }
@@ -252,7 +253,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     both(common)
 }
 
-/// Whether times in two zones compare without conversion; a time without a zone is in UTC.
+/// Whether times in two zones compare without conversion; a time without a zone counts as UTC.
 fn share_clock(a: Option<&str>, b: Option<&str>) -> bool {
     let utc = |zone: Option<&str>| zone.is_none_or(|z| matches!(z, "UTC" | "+00:00" | "Z"));
     a.is_some() == b.is_some() || (utc(a) && utc(b))

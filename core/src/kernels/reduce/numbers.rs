@@ -95,9 +95,9 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
     ) -> Result<ArrayRef> {
         let valid = rank_valid(leaves);
         let flat = leaves.as_primitive::<T>().values();
-        // Empty groups hold zero under a null bit.
+        // Groups without a valid leaf have the value 0 under a null.
         let (found, nulls) = match (&task.groups, &valid) {
-            // Every slot has at least one leaf here.
+            // Every slot of stacked lists has a leaf, so no result is null if no leaf is.
             (LeafGroups::Stacked(stacked), None) => {
                 (stacked.fold::<Extreme<T::Native, W>, _>(flat, None, Ordered::one_zero)?, None)
             }
@@ -160,7 +160,7 @@ pub(super) fn to_summable(leaves: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-/// Returns the rank index of valid leaves; `None` if no leaf is null.
+/// Returns the validity of the leaves as a [`Rank`]; `None` if no leaf is null.
 pub(super) fn rank_valid(leaves: &ArrayRef) -> Option<Rank> {
     leaves.nulls().filter(|n| n.null_count() > 0).map(|n| Rank::new(n.inner()))
 }

@@ -10,8 +10,8 @@
 //! slots              0 1 2
 //! ```
 //!
-//! Lists of the same reduced list start at the same slot; the next reduced list starts where the
-//! slots of the previous one end.
+//! Lists that are reduced together start at the same slot. Their slots are followed by the slots of the
+//! next reduced list.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -31,7 +31,8 @@ use crate::with_offsets;
 pub(in crate::kernels) struct StackedLists {
     /// The reduced axis and all axes below it; the last one has the lists of leaves.
     levels: Vec<ListAxis>,
-    /// Slot of the first leaf of each list; `None` if the lists are the reduced elements.
+    /// Slot of the first leaf of each list; `None` if the lists are the elements of the reduced axis,
+    /// because `slots` then determines the starts.
     starts: Option<Vec<usize>>,
     /// The innermost lists of the result.
     slots: Layout,
@@ -61,7 +62,7 @@ pub(super) fn stack_lists(
     let mut layout = level.layout();
     let mut starts = None;
     while let Some((level, rest)) = below.split_first() {
-        // First slot on the next level, for every element of this level.
+        // For each list of this level, the element of the result that its first element belongs to.
         let first = starts.unwrap_or_else(|| first_slots(reduced.layout(), &new));
         // The element of the result that each element of this level belongs to.
         let mut on = Vec::with_capacity(layout.children());
@@ -177,7 +178,7 @@ impl StackedLists {
         }
     }
 
-    /// Returns the lists as runs, if lists that start at the same slot are adjacent.
+    /// Returns the lists as [`Runs`]; `None` if lists that start at the same slot are not adjacent.
     fn plan_runs(&self) -> Result<Option<Runs>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),
@@ -307,7 +308,8 @@ impl StackedLists {
         Ok((gathered.order, gathered.lists.layout().clone()))
     }
 
-    /// Returns, for every leaf, the leaf of the same slot `n` elements before it along the axis.
+    /// Returns, for every leaf, the index of the leaf of the same slot `n` elements before it along the
+    /// axis.
     pub(in crate::kernels) fn shift_leaves(&self, n: i64) -> Result<Vec<Option<u64>>> {
         let Gathered { order, along, lists } = self.gather_stacked()?;
         let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
@@ -337,8 +339,8 @@ pub(super) struct Gathered {
     pub(super) lists: ListAxis,
 }
 
-/// Folds lists into `states`, which has [`LANES`] more elements than there are slots: the last
-/// values of a list are read together with the values after it, which are masked.
+/// Folds lists into `states`, which has [`LANES`] more elements than there are slots, because the last
+/// leaves of a list are processed together with leaves after it, which are masked.
 #[inline(always)]
 fn fold_lists_into<F: Fold>(
     inner: &Layout,

@@ -1,4 +1,4 @@
-//! Blocks in AVX-512 registers.
+//! Implementations of [`Block`] in AVX-512 registers.
 
 use std::arch::x86_64::{
     __m512, __m512d, __m512i, _CMP_UNORD_Q, _mm256_loadu_ps, _mm256_maskz_loadu_ps, _mm512_add_pd,
@@ -194,7 +194,7 @@ impl LaneCounts {
 
     #[inline(always)]
     pub(super) fn count_bits(self, bits: u64) -> Self {
-        // SAFETY: a tally only exists with an `Avx512` token.
+        // SAFETY: `LaneCounts` only exist with an `Avx512` token.
         Self(unsafe { _mm512_mask_add_epi8(self.0, bits, self.0, _mm512_set1_epi8(1)) })
     }
 
@@ -317,7 +317,7 @@ impl<W: MinOrMax> Singles<W> {
     }
 }
 
-/// Combines the four quarters of two registers to two quarters of each.
+/// Combines neighboring 128-bit quarters of each register; the result has two quarters of each.
 #[inline(always)]
 unsafe fn combine_quarters<W: MinOrMax>(a: __m512, b: __m512) -> __m512 {
     // SAFETY: the caller runs on a CPU with AVX-512.

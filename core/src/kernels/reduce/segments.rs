@@ -29,7 +29,7 @@ use crate::with_offsets;
 
 pub(super) struct Folded<R> {
     pub(super) values: Vec<R>,
-    /// 1 for each group with at least one valid leaf; may be empty if leaves are not counted.
+    /// 1 for each group with a valid leaf, otherwise 0; may be empty if leaves are not counted.
     pub(super) present: Vec<u8>,
 }
 
@@ -264,7 +264,7 @@ struct ChunkLanes<'a, F: Fold, T: Validity> {
 /// that sums of floats have the same bits on every CPU.
 const STRIDE: usize = 64;
 
-/// Most lists are no longer than half a chunk.
+/// Half a chunk, which is enough for most lists.
 const HALF: usize = STRIDE / 2;
 
 impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
