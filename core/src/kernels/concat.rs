@@ -50,10 +50,10 @@ pub fn concat(arrays: &[&RaggedArray]) -> Result<RaggedArray> {
             ));
         }
     }
-    let rows =
-        arrays.iter().try_fold(0usize, |sum, a| sum.checked_add(a.len())).ok_or_else(|| {
-            Error::invalid("the total number of rows exceeds 64 bits; concatenate fewer arrays")
-        })?;
+    let rows = arrays
+        .iter()
+        .try_fold(0usize, |sum, a| sum.checked_add(a.len()))
+        .ok_or_else(|| Error::invalid("the total number of rows exceeds 64 bits"))?;
     let mut axes = Vec::with_capacity(first.axes().len());
     for level in 0..first.axes().len() {
         let parts: Vec<&ListAxis> = arrays.iter().map(|a| &a.axes()[level]).collect();

@@ -223,11 +223,7 @@ pub fn unique(array: &RaggedArray) -> Result<RaggedArray> {
 }
 
 fn innermost_level(array: &RaggedArray) -> Result<&ListAxis> {
-    let flat = || {
-        Error::invalid(
-            "sorting expects an array with lists, but the array has none; nest the values in lists first",
-        )
-    };
+    let flat = || Error::invalid("the array to sort has no lists; nest its values in lists first");
     array.axes().last().ok_or_else(flat)
 }
 

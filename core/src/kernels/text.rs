@@ -64,9 +64,9 @@ fn match_pattern(values: &ArrayRef, pattern: &str, flags: Option<&str>) -> Resul
         let e = e.to_string();
         let why = extract_explanation(&e);
         match flags {
-            Some(flags) => Error::invalid(format!(
-                "regular expression {pattern:?} with flags {flags:?}: {why}"
-            )),
+            Some(flags) => {
+                Error::invalid(format!("regular expression {pattern:?} (flags {flags:?}): {why}"))
+            }
             None => Error::invalid(format!("regular expression {pattern:?}: {why}")),
         }
     })
