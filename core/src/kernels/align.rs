@@ -46,7 +46,7 @@ pub fn aligned(
     Ok((left, right))
 }
 
-/// Returns both arrays with the same lists on the first `levels` levels, null where either is null.
+/// Like [`aligned`], but a list that is null in one array is null in both results.
 pub(super) fn share_lists(
     left: &RaggedArray,
     right: &RaggedArray,

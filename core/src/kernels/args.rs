@@ -76,7 +76,7 @@ impl Count<'_> {
         let Pair { left, right, .. } =
             pair_arrays(&indexed, &given.with_leaves(Arc::new(numbers))?)?;
         let (ids, numbers) = (left.as_primitive::<UInt64Type>(), right.as_primitive::<Int64Type>());
-        // Pairing repeats the only element of a list if the list has several counts.
+        // An id occurs twice if pairing repeated the only element of a list for several counts.
         if ids.values().windows(2).any(|w| w[0] == w[1]) {
             return Err(Error::invalid(format!(
                 "{what}: a list of one element has several counts on axis {axis}; give one count per element"

@@ -1,4 +1,4 @@
-//! Leaves by coordinates.
+//! Access to leaves by their coordinates.
 
 use arrow::array::{Array, ArrayRef, Datum, Scalar, UInt64Array, make_array};
 use arrow::compute::kernels::zip::zip;

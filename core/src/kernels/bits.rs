@@ -72,7 +72,7 @@ pub(crate) struct Rank {
     bits: BooleanBuffer,
     /// Copy of the last bytes of the bitmap, padded with zeros.
     last: [u8; LAST],
-    /// Words and counts are computed on first use.
+    /// The bitmap as words, computed on first use.
     words: OnceLock<ScalarBuffer<u64>>,
     /// Number of set bits before each word, then the total, so that the end of the bitmap is a valid index.
     before: OnceLock<Vec<usize>>,
@@ -113,7 +113,7 @@ impl Rank {
         self.before.get_or_init(|| count_before_words(self.words()))
     }
 
-    /// Returns the number of set bits before bit `at`, which is at most the length.
+    /// Returns the number of set bits before bit `at`, which is at most the length of the bitmap.
     pub(crate) fn count_before(&self, at: usize) -> usize {
         rank_at(self.words(), self.before(), at)
     }
@@ -130,7 +130,7 @@ impl Rank {
             let base = positions.first().map_or(0, |first| first.as_usize());
             let mut out = vec![O::default(); positions.len()];
             for i in 0..out.len().min(positions.len()) {
-                // A rank is at most the position, so it fits the type.
+                // The count is at most the position, so it fits `O`.
                 out[i] = O::usize_as(rank_at(words, before, positions[i].as_usize() - base));
             }
             out
@@ -155,7 +155,7 @@ fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
     before[word] + bits.count_ones() as usize
 }
 
-/// Maximum number of bytes that 64 bits at any bit offset overlap.
+/// Maximum number of bytes that 64 adjacent bits extend over.
 const SPAN: usize = size_of::<u64>() + 1;
 
 /// Size of [`Rank::last`], from which 64 bits are read if they include the last byte of the bitmap.

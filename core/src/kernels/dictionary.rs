@@ -101,7 +101,7 @@ fn to_unsigned<T: ArrowPrimitiveType, U: UnsignedKey>(keys: &dyn Array) -> Scala
 }
 
 trait UnsignedKey: arrow::datatypes::ArrowNativeType {
-    /// Number of possible keys, if a table of all of them is small.
+    /// Number of possible keys; `None` if a table of all of them would be large.
     const ALL: Option<usize>;
 
     fn distance_from(self, other: Self) -> Self;
@@ -137,8 +137,8 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
         return BooleanBuffer::new_unset(keys.len());
     }
     let first = table.set_indices().next().unwrap_or(0);
-    // The set bits form a run, like the values with a prefix in a sorted dictionary, so compare keys with
-    // its ends.
+    // If the set bits form a run, as for a prefix in a sorted dictionary, keys are compared with its ends
+    // instead of looked up.
     let run = table.slice(first, set.min(table.len() - first)).count_set_bits() == set;
     if let (true, Some(from), Some(last)) =
         (run, K::from_position(first), K::from_position(set - 1))

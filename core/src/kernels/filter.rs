@@ -1,4 +1,4 @@
-//! Filters: the elements that a mask selects.
+//! Filtering of arrays by masks.
 
 use arrow::array::{AsArray, BooleanArray, OffsetSizeTrait};
 use arrow::buffer::{BooleanBuffer, OffsetBuffer};
@@ -121,7 +121,6 @@ pub(super) fn count_kept(layout: &Layout, rank: &Rank) -> Result<Offsets> {
     })
 }
 
-/// Replaces each offset with the number of set bits before it.
 fn rank_offsets<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, rank: &Rank) -> OffsetBuffer<O> {
     OffsetBuffer::new(rank.count_before_each(offsets).into())
 }

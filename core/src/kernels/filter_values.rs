@@ -319,7 +319,6 @@ mod tests {
     #[test]
     fn every_mixture_of_words() {
         let bit = |i: usize, of: usize| match (i / 64 + of) % 5 {
-            // Sparse at the end.
             _ if i > 20_000 => i % 1000 < 2,
             0 => false,
             1 => true,

@@ -68,7 +68,6 @@ pub(super) trait PackFlags: Copy {
     fn pack_flags(self, flags: &[u8; WORD]) -> u64;
 }
 
-/// Packs flags on any CPU.
 #[derive(Clone, Copy)]
 pub(super) struct PortablePack;
 

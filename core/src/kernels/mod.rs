@@ -7,7 +7,7 @@
 pub mod at;
 pub mod between;
 pub mod broadcast;
-// The feature `sql` re-exports its functions through `serrate_core::internal`.
+// The feature `sql` re-exports functions of this module through `serrate_core::internal`.
 #[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
 pub(crate) mod canonical;
 mod compress;

@@ -9,7 +9,8 @@ use arrow::datatypes::DataType;
 
 use crate::error::Result;
 
-/// Returns `Int32` or `Int64` if `t` has its width and order, otherwise `None`.
+/// Returns the type `Int32` or `Int64` that represents values of `t` in the same order; `None` for other
+/// types.
 pub(super) fn native_int(t: &DataType) -> Option<DataType> {
     use DataType::{
         Date32, Date64, Decimal32, Decimal64, Duration, Int32, Int64, Time32, Time64, Timestamp,

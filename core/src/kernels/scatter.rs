@@ -28,7 +28,7 @@ pub enum Duplicates {
     /// The last value, in the order of the indices, is written.
     #[default]
     Last,
-    /// An error is returned that names the element.
+    /// Duplicate indices are an error that names the index.
     Refuse,
 }
 

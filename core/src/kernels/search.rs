@@ -164,7 +164,7 @@ fn find_positions(
     let (leaves, needles) = if leaf == needle {
         (leaves, needles)
     } else if compare_exactly(&leaf, &needle) {
-        // Seconds with nine digits represent the times of both units.
+        // Seconds with nine fractional digits represent the times of both units.
         (exact_seconds(&leaves)?, exact_seconds(&needles)?)
     } else {
         let exact = cast(&needles, &leaf).map_err(|_| no_match())?;

@@ -353,8 +353,8 @@ pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     Ok(dispatch_native!(leaves, values, T => Some(order_typed::<T>(values)), None))
 }
 
-/// Unpacks a dictionary of floats, because Arrow's comparison of dictionaries tells -0.0 from 0.0 and NaN
-/// from NaN.
+/// Unpacks a dictionary of floats, because Arrow's comparison of dictionaries distinguishes the two zeros,
+/// and NaN by their bits.
 pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
     match leaves.data_type() {
         DataType::Dictionary(_, values) if values.is_floating() => Ok(Some(cast(leaves, values)?)),

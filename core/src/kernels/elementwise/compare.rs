@@ -49,7 +49,7 @@ macro_rules! floats {
                 let bits = self.to_bits().cast_signed();
                 let below = (bits >> (<$key>::BITS - 1)) & <$key>::MAX;
                 let key = bits ^ below;
-                // -0.0 has the key just below the key of 0.0.
+                // -0.0 has the key -1 here, just below the key of 0.0.
                 let key = if key == -1 { 0 } else { key };
                 if self.is_nan() { <$key>::MAX } else { key }
             }
@@ -252,7 +252,7 @@ mod tests {
         (Op::GtEq, Ordering::is_ge),
     ];
 
-    /// Checks arrays and scalars on both sides, whole and sliced, against an order of pairs.
+    /// Checks all comparisons of arrays and scalars, whole and sliced, against `order`.
     fn check(a: &ArrayRef, b: &ArrayRef, order: impl Fn(usize, usize) -> Ordering) {
         for (start, len) in [(0, a.len()), (3, 70), (1, 64), (5, 0), (2, 63)] {
             let (a, b) = (a.slice(start, len), b.slice(start, len));

@@ -19,7 +19,7 @@ use crate::limit::check_size;
 
 #[derive(Debug)]
 pub(crate) struct Pair {
-    /// The lists of the result, with the leaves of one operand.
+    /// An array with the lists of the result; callers replace its leaves.
     pub(crate) shape: RaggedArray,
     /// Leaves of the left operand, one per leaf of the result.
     pub(crate) left: ArrayRef,
@@ -208,7 +208,7 @@ fn combine_level(
     ListAxis::try_new(layout, nulls)
 }
 
-/// Adds a level that only one side has: elements of the other side apply to all elements of a list.
+/// Adds a level that only `deep` has: each element of `flat` is repeated for all elements of its list.
 fn add_level(
     len: usize,
     (deep, level): (&mut SideElements<'_>, &ListAxis),

@@ -97,8 +97,7 @@ impl Types {
                 _ => combine_types(op, a, b).ok_or_else(incompatible)?,
             };
             match (&x, chooses) {
-                // The decimal type in which times compare is no time type, so the result needs another
-                // type.
+                // Times compare as decimals, so the result needs a type of its own.
                 (t, true) if is_time(value_type(a)) && t.is_decimal() => {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
@@ -148,7 +147,6 @@ impl<'a> OperandType<'a> {
     }
 }
 
-/// Returns the value type of dictionaries, and other types unchanged.
 fn value_type(t: &DataType) -> &DataType {
     match t {
         DataType::Dictionary(_, values) => values,
@@ -225,7 +223,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     }
     if op.is_comparison() {
         match (a, b) {
-            // Dates outside the range of nanosecond timestamps remain comparable.
+            // Dates may exceed the range of nanosecond timestamps, so they compare as exact seconds.
             (Timestamp(Nanosecond, None), Date32 | Date64)
             | (Date32 | Date64, Timestamp(Nanosecond, None)) => return both(EXACT_SECONDS),
             (Timestamp(..), Date32 | Date64) => return both(a.clone()),
@@ -284,7 +282,7 @@ fn combine_with_literal(
         let options = CastOptions { safe: false, ..CastOptions::default() };
         match (cast_with_options(literal, values, &options), values) {
             (Ok(_), _) => return both(values.clone()),
-            // Years outside the range of nanosecond timestamps remain comparable.
+            // The literal may exceed the range of nanosecond timestamps, so it compares as exact seconds.
             (Err(_), DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
                 let wide = DataType::Timestamp(TimeUnit::Microsecond, None);
                 cast_with_options(literal, &wide, &options)?;
@@ -294,7 +292,7 @@ fn combine_with_literal(
         }
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
-        // A dictionary compares by its values, without being decoded.
+        // Arrow compares a dictionary by its values, without decoding it.
         return Ok(Some((leaf.clone(), values.clone())));
     }
     if is_time(values) && is_time(given) && op.is_comparison() && values != given {

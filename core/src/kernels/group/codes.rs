@@ -10,8 +10,8 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::sort::{Order, argsort_leaves, make_equality};
 
-/// Returns values in the order of the keys that compare fast: ranks of structs and small dictionaries,
-/// otherwise the keys without their dictionary. Null stays null.
+/// Returns values that compare like the keys, but faster: integers for structs and small dictionaries,
+/// otherwise the keys, decoded from large dictionaries. Null stays null.
 pub(super) fn comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     match keys.data_type() {
         DataType::Struct(_) => Ok(Arc::new(number_structs(keys.as_struct())?)),

@@ -34,7 +34,7 @@ pub(super) trait Block<F: Fold>: Copy {
     fn to_lanes(self) -> [F::Acc; BLOCK];
 }
 
-/// Placeholder for folds without a block and for other targets.
+/// Placeholder for folds and targets without an implementation of [`Block`].
 #[derive(Clone, Copy)]
 pub(super) struct Absent;
 

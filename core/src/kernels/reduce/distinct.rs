@@ -106,7 +106,7 @@ fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists
 /// Returns an integer for each string or dictionary entry; equal values get equal integers.
 fn number_values(leaves: &ArrayRef) -> Result<ArrayRef> {
     if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-        // Dictionary values may repeat or be null.
+        // Keys cannot be counted directly, because dictionary values may repeat or be null.
         let values = number_strings(dictionary.values())?;
         return Ok(arrow::compute::take(&values, dictionary.keys(), None)?);
     }
@@ -138,7 +138,6 @@ fn number_strings(values: &ArrayRef) -> Result<ArrayRef> {
     ))
 }
 
-/// Counts values of types that support only comparison.
 fn count_by_comparison(lists: &GroupLists) -> Result<Vec<i64>> {
     let leaves = &lists.leaves;
     let compare = make_comparator(leaves, leaves, SortOptions::default())?;

@@ -17,7 +17,6 @@ use crate::kernels::bits::Rank;
 use crate::kernels::canonical::canonical_floats;
 use crate::kernels::native::dispatch_native;
 
-/// Computes [`Reduction::Mode`](super::Reduction::Mode).
 pub(super) fn reduce_mode(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     if leaves.data_type().is_null() {
         return Ok(Arc::new(NullArray::new(task.groups.len())));

@@ -207,7 +207,6 @@ where
 
 fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     if let LeafGroups::Lists(_) = &task.groups {
-        // Counts the set bits, 64 at a time.
         let set = Rank::new(&crate::array::nulls::true_bits(flags));
         let counts = task.groups.counts(Some(&set));
         return finish_groups::<Int64Type, _>(task, &counts, |n| i64::try_from(n).ok());

@@ -118,7 +118,6 @@ fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
 /// function without the target features of its caller.
 trait ListFold {
     type Fold: Fold;
-    /// Per-lane accumulators.
     type Part: Copy;
     const ALL: bool;
 
@@ -246,8 +245,8 @@ fn fold_list_scalar<F: Fold>(
     acc
 }
 
-/// Prefetches every cache line that a block read at `at` touches. One line per list is not enough
-/// if all lists have the same length.
+/// Prefetches all cache lines of the block that lies one prefetch distance after the block at `at`. One
+/// line per list is not enough if all lists have the same length.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
@@ -489,7 +488,6 @@ fn combine_pairs<F: Fold>(a: &[F::Acc; LANES], b: &[F::Acc; LANES]) -> [F::Acc; 
     ]
 }
 
-/// Calls `each` for every valid index in `start..end`.
 #[inline(always)]
 pub(super) fn for_each_valid(valid: &Rank, start: usize, end: usize, mut each: impl FnMut(usize)) {
     let (valid, mut at) = (valid.bits(), start);

@@ -16,7 +16,6 @@ use crate::kernels::bits::Rank;
 use crate::kernels::canonical::canonical_floats;
 use crate::kernels::reduce::Reduction;
 
-/// Windows over the leaves of lists.
 pub(super) struct Windows {
     /// For each list, the range of its leaves and the range of its windows in `ranges`.
     pub(super) lists: Vec<(Range<usize>, Range<usize>)>,

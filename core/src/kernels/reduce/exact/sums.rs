@@ -478,7 +478,6 @@ mod tests {
             }
             assert_eq!(words(&run, 1), words(&merged, 0));
             assert!(words(&run, 0).is_empty());
-            // Later groups move up.
             let behind: Vec<_> = (3..7).map(|group| words(&each, group)).collect();
             each.forget(3);
             let moved: Vec<_> = (0..4).map(|group| words(&each, group)).collect();
