@@ -1,5 +1,4 @@
-//! [`Count`]: an integer argument for all elements of an axis, or one per element; checks of
-//! arguments.
+//! [`Count`]: an integer argument for all elements of an axis, or one per element; checks of arguments.
 
 use std::sync::Arc;
 
@@ -67,7 +66,7 @@ impl Count<'_> {
         let numbers = cast_arg_integers(what, given.leaves())?;
         if given.axes().len() > axis {
             return Err(Error::invalid(format!(
-                "{what}: the counts have {} level(s) of lists for axis {axis}; give counts with at most {axis}",
+                "{what}: the counts have {} level(s) of lists for axis {axis}; give counts with at most {axis} level(s)",
                 given.axes().len()
             )));
         }

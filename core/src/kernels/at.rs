@@ -68,7 +68,7 @@ fn replace_null(values: &ArrayRef, default: &dyn Datum, rows: usize) -> Result<A
     let (given, one) = default.get();
     if !one && given.len() != rows {
         return Err(Error::invalid(format!(
-            "default: {} values are given for {rows} rows; give one value, or one per row",
+            "the default has {} values for {rows} rows; give one value, or one per row",
             given.len()
         )));
     }

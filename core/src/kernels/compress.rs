@@ -12,8 +12,7 @@ use std::arch::x86_64::{
 pub(super) const WORD: usize = 64;
 
 pub(super) trait Compress: Copy + Default {
-    /// Packs the values whose bit in `bits` is set, and stores them at `to`, followed by unspecified
-    /// values.
+    /// Packs the values whose bit in `bits` is set, and stores them at `to`, followed by unspecified values.
     ///
     /// # Safety
     /// `to` must have capacity for [`WORD`] values. The CPU must support AVX-512 F/VL/DQ/BW, and

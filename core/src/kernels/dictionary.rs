@@ -13,11 +13,10 @@ use crate::error::{Error, Result};
 
 /// Evaluates a predicate on every element of a flat array.
 ///
-/// The predicate is called once. For a dictionary (with keys of any integer type) it receives all
-/// values, used or not, and each element takes the result of its key, so the cost of the predicate
-/// does not depend on the number of elements. A dictionary with more values than elements is
-/// decoded instead, so that no more values than elements are tested. Other arrays are passed
-/// unchanged.
+/// The predicate is called once. For a dictionary (with keys of any integer type) it receives all values,
+/// used or not, and each element takes the result of its key, so the cost of the predicate does not depend on
+/// the number of elements. A dictionary with more values than elements is decoded instead, so that no more
+/// values than elements are tested. Other arrays are passed unchanged.
 ///
 /// An element is null if its key, its value or the predicate's result for the value is null.
 ///

@@ -166,8 +166,7 @@ impl Histogram {
         merge_counts(&self.values, &parts)
     }
 
-    /// Returns the `n` most frequent values, in descending order of their counts; ties are ordered
-    /// by value.
+    /// Returns the `n` most frequent values, in descending order of their counts; ties are ordered by value.
     ///
     /// # Errors
     /// Same as [`counts`](Self::counts).

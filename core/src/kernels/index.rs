@@ -13,14 +13,12 @@ use crate::error::{Error, Result};
 use crate::index::{Index, Span, positions_of, resolve_position};
 use crate::with_offsets;
 
-/// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative
-/// axes count from the innermost), with Python's rules: negative bounds count from the end,
-/// out-of-range bounds are clamped, a negative step runs backwards, and a missing bound is the end
-/// of the list.
+/// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative axes count
+/// from the innermost), with Python's rules: negative bounds count from the end, out-of-range bounds are
+/// clamped, a negative step runs backwards, and a missing bound is the end of the list.
 ///
-/// Each argument is one number for all rows or one per row. Null lists stay null. The result shares
-/// all buffers if every list stays whole; with a step of 1, whole ranges are copied instead of
-/// single elements.
+/// Each argument is one number for all rows or one per row. Null lists stay null. The result shares all
+/// buffers if every list stays whole; with a step of 1, whole ranges are copied instead of single elements.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -188,8 +186,7 @@ fn slice_by_bounds(
     with_axis(array, array.len(), axis, level, below)
 }
 
-/// Returns the first `n` elements of every list of axis `axis`; for a negative `n`, all but the
-/// last `-n`.
+/// Returns the first `n` elements of every list of axis `axis`; for a negative `n`, all but the last `-n`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -211,8 +208,7 @@ pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, n, &RowArg::NONE)
 }
 
-/// Returns the last `n` elements of every list of axis `axis`; for a negative `n`, all but the
-/// first `-n`.
+/// Returns the last `n` elements of every list of axis `axis`; for a negative `n`, all but the first `-n`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -240,8 +236,7 @@ pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
     slice(array, axis, &start, &RowArg::NONE, &RowArg::NONE)
 }
 
-/// Returns the element at `index` of every list of axis `axis` and drops the axis. A null list
-/// gives null.
+/// Returns the element at `index` of every list of axis `axis` and drops the axis. A null list gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -285,9 +280,8 @@ pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// Takes the elements at the indices `positions` of every list of axis `axis`, in that order.
-/// Indices may repeat, and negative indices count from the end. All lists get the same length. A
-/// null list stays null.
+/// Takes the elements at the indices `positions` of every list of axis `axis`, in that order. Indices may
+/// repeat, and negative indices count from the end. All lists get the same length. A null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -404,10 +398,9 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, array.leaves().clone())
 }
 
-/// Indexes axis 1 by the first item, the next axis by the next item and so on, like NumPy's `x[:,
-/// ...]`. An integer selects one element of every list and drops the axis, a slice keeps the axis,
-/// an array or mask selects elements, `None` adds an axis of size 1. Axes without an item stay
-/// whole.
+/// Indexes axis 1 by the first item, the next axis by the next item and so on, like NumPy's `x[:, ...]`. An
+/// integer selects one element of every list and drops the axis, a slice keeps the axis, an array or mask
+/// selects elements, `None` adds an axis of size 1. Axes without an item stay whole.
 ///
 /// ```
 /// # use serrate_core as serrate;

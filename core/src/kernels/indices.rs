@@ -62,8 +62,7 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
     with_axis(mask, mask.len(), axis, level, below)
 }
 
-/// Returns lists of `sizes` booleans that are true at the indices in the innermost lists of
-/// `indices`.
+/// Returns lists of `sizes` booleans that are true at the indices in the innermost lists of `indices`.
 ///
 /// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
 /// the indices, or fewer levels). Indices count from 0, negative indices from the end, and may

@@ -30,11 +30,10 @@ const BITMAP_LIMIT: u32 = 1 << 20;
 /// Returns whether each leaf is one of the given values, a flat array (`IN` of SQL). The result
 /// shares the lists of the array.
 ///
-/// A null leaf gives null, and so does a leaf that is not found if the values contain a null, as in
-/// SQL. The values are converted to the type of the leaves. Numbers and times that this type cannot
-/// represent (1.5 or 300 for `uint8` leaves) match nothing; integers and floats compare as floats,
-/// as with `=`; strings are parsed. NaN matches NaN, and 0.0 matches -0.0. Dictionaries are
-/// searched once per value.
+/// A null leaf gives null, and so does a leaf that is not found if the values contain a null, as in SQL. The
+/// values are converted to the type of the leaves. Numbers and times that this type cannot represent (1.5 or
+/// 300 for `uint8` leaves) match nothing; integers and floats compare as floats, as with `=`; strings are
+/// parsed. NaN matches NaN, and 0.0 matches -0.0. Dictionaries are searched once per value.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -92,7 +91,7 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
         true => Ok(()),
         false => Err(Error::type_of(
             format!("the search for {value} among {leaf}"),
-            "values of the type of the leaves; cast one of them",
+            "values of the same type (cast one of them)",
             value,
         )),
     }

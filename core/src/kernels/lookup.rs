@@ -20,8 +20,7 @@ use crate::error::{Error, Result};
 
 /// An index from keys to their rows in a table.
 ///
-/// Strings and sparse integers are in a hash map, dense integers in an array. Null keys are not
-/// indexed.
+/// Strings and sparse integers are in a hash map, dense integers in an array. Null keys are not indexed.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -70,7 +69,7 @@ pub fn comparable(values: &DataType, keys: &DataType) -> Result<()> {
         (a, b) if a == b && a > 0 => Ok(()),
         _ if values.is_null() && kind(keys) > 0 => Ok(()),
         (_, 0) => Err(Error::invalid(format!(
-            "keys must be integers, strings, dates or timestamps, not {keys}"
+            "the keys have the type {keys}; give integers, strings, dates or timestamps"
         ))),
         _ => Err(Error::invalid(format!(
             "values of type {values} cannot be looked up among keys of type {keys}; cast one of them"
@@ -350,7 +349,7 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
                 .as_list::<i32>()
                 .clone()
         }
-        t => return Err(Error::type_of("cuts", "lists of numbers, or structs of them", t)),
+        t => return Err(Error::type_of("cuts", "lists of numbers, or structs of numbers", t)),
     };
     for row in (0..lists.len()).filter(|r| lists.is_valid(*r)) {
         let cuts = lists.value(row);

@@ -13,8 +13,7 @@ use super::reshape::flatten_all;
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::Result;
 
-/// Counts the leaves of every list of axis `axis`, or of every row, that are one of `values`, as
-/// `Int64`.
+/// Counts the leaves of every list of axis `axis`, or of every row, that are one of `values`, as `Int64`.
 ///
 /// Equality is as in [`isin`]; null leaves equal no value. A null list gives null.
 ///

@@ -41,11 +41,10 @@ struct ElementRun {
 
 /// Pads or truncates every list to a given length.
 ///
-/// `sizes` has one entry per axis after the rows: a number for all rows, or one per row that
-/// applies to all of its lists; a missing or null size leaves the lists of that axis unchanged. New
-/// leaves have the fill value; new lists are empty, or have the size given for their axis. Null
-/// lists stay null. Leaves may have any type; the result is ragged even if all lists have the same
-/// length.
+/// `sizes` has one entry per axis after the rows: a number for all rows, or one per row that applies to all
+/// of its lists; a missing or null size leaves the lists of that axis unchanged. New leaves have the fill
+/// value; new lists are empty, or have the size given for their axis. Null lists stay null. Leaves may have
+/// any type; the result is ragged even if all lists have the same length.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -6,8 +6,7 @@ use crate::error::{Error, Result};
 
 /// An integer argument, for all rows or one per row.
 ///
-/// `None`, or a null in the array, means that the argument is missing, such as an open end of a
-/// slice.
+/// `None`, or a null in the array, means that the argument is missing, such as an open end of a slice.
 ///
 /// ```
 /// # use serrate_core as serrate;

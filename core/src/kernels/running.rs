@@ -109,8 +109,7 @@ fn native_type(leaf: &DataType) -> Option<DataType> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, the leaves do not support the operation, or an integer
-/// overflows.
+/// When the array has no such axis, the leaves do not support the operation, or an integer overflows.
 pub fn running(array: &RaggedArray, how: Running, axis: i64) -> Result<RaggedArray> {
     let out = how.output_type(array.leaf_type())?;
     let leaves = match array.leaf_type() {
@@ -311,12 +310,10 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
     }
 }
 
-/// Shifts leaves by `n` elements along axis `axis`: each leaf becomes the leaf `n` elements before
-/// it, or after it for a negative `n`. Leaves without a source become `fill`, a flat array of one
-/// value, or null.
+/// Shifts leaves by `n` elements along axis `axis`: each leaf becomes the leaf `n` elements before it, or
+/// after it for a negative `n`. Leaves without a source become `fill`, a flat array of one value, or null.
 ///
-/// Along an outer axis, elements are shifted; leaves that the source element lacks become `fill`,
-/// too.
+/// Along an outer axis, elements are shifted; leaves that the source element lacks become `fill`, too.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -389,8 +386,7 @@ fn shift_lists(
     Ok((with_nulls(&moved, nulls)?, same_list))
 }
 
-/// Sets the bits of the leaves whose source, `distance` leaves before (after if `back`), is in the same
-/// list.
+/// Sets the bits of the leaves whose source, `distance` leaves before (after if `back`), is in the same list.
 fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> BooleanBuffer {
     let mut bits = MutableBuffer::from_len_zeroed(len.div_ceil(8));
     bits.as_slice_mut().fill(u8::MAX);

@@ -1,5 +1,4 @@
-//! Writes to every list at the indices of another list, the inverse of
-//! [`take`](fn@super::take::take).
+//! Writes to every list at the indices of another list, the inverse of [`take`](fn@super::take::take).
 
 use std::sync::Arc;
 
@@ -202,9 +201,8 @@ impl ScatterWrite<'_> {
 /// Elements that are themselves lists are null unless written to.
 ///
 /// # Errors
-/// Same as [`scatter`]; also when the fill is not one value that the type of the leaves can
-/// represent, or the result exceeds
-/// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
+/// Same as [`scatter`]; also when the fill is not one value that the type of the leaves can represent, or the
+/// result exceeds [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn scatter_new(
     indices: &RaggedArray,
     values: &RaggedArray,
@@ -240,8 +238,7 @@ pub fn scatter_new(
     scatter(&into, indices, values, duplicates)
 }
 
-/// Returns the layout and validity of lists with the given sizes, in place of the innermost lists of
-/// indices.
+/// Returns the layout and validity of lists with the given sizes, in place of the innermost lists of indices.
 pub(super) fn new_lists(
     what: &'static str,
     indices: &RaggedArray,
@@ -249,7 +246,9 @@ pub(super) fn new_lists(
 ) -> Result<(Layout, Option<NullBuffer>)> {
     let axis = indices.axes().len();
     if axis == 0 {
-        return Err(Error::invalid(format!("{what}: the indices must be lists, not a flat array")));
+        return Err(Error::invalid(format!(
+            "{what}: the indices have no lists; nest them in one list per target list"
+        )));
     }
     let level = indices.axis(axis)?;
     let mut sizes = sizes.of_elements(what, indices, axis - 1)?;

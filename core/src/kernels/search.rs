@@ -32,11 +32,10 @@ pub enum SearchSide {
 /// to the length of the list, like NumPy's `searchsorted`. [`searchsorted_lists`] searches for
 /// several needles per list.
 ///
-/// `needles` is one value for all rows or one per row. Numbers of different types compare by value
-/// (an integer with a float as floats), times of different units exactly; a string needle is parsed
-/// as a time if the lists hold times. NaN sorts after all numbers, null elements after NaN; a null
-/// row or a null needle gives null. For an unsorted list the result is an unspecified index within
-/// it.
+/// `needles` is one value for all rows or one per row. Numbers of different types compare by value (an
+/// integer with a float as floats), times of different units exactly; a string needle is parsed as a time if
+/// the lists hold times. NaN sorts after all numbers, null elements after NaN; a null row or a null needle
+/// gives null. For an unsorted list the result is an unspecified index within it.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -69,8 +69,7 @@ pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(take(leaves, &positions, None)?)
 }
 
-/// Returns the indices within each innermost list in sorted order, as `Int64`; the lists are
-/// shared.
+/// Returns the indices within each innermost list in sorted order, as `Int64`; the lists are shared.
 ///
 /// ```
 /// # use serrate_core as serrate;

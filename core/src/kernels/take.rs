@@ -22,9 +22,8 @@ use crate::index::resolve_position;
 ///
 /// `indices` has integer leaves; its innermost level is the axis to select from: one level selects elements
 /// of axis 1 with everything below them, two levels select elements of axis 2, and so on. Its outer lists
-/// have the lengths of the outer lists of the array. Indices count from 0, negative indices from the end,
-/// and may repeat. A null index gives a null element; a list that is null in either array gives a null
-/// list.
+/// have the lengths of the outer lists of the array. Indices count from 0, negative indices from the end, and
+/// may repeat. A null index gives a null element; a list that is null in either array gives a null list.
 ///
 /// The result has the lists of the indices, shared if no list of the array is null.
 ///
@@ -45,9 +44,8 @@ use crate::index::resolve_position;
 /// ```
 ///
 /// # Errors
-/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
-/// size), the indices are not integers, have no levels or more levels than the array, or outer
-/// lists differ in length.
+/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size), the
+/// indices are not integers, have no levels or more levels than the array, or outer lists differ in length.
 pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     take_elements("take", array, indices)
 }

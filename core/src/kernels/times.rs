@@ -1,8 +1,7 @@
 //! Exact comparison and conversion of instants, durations and intervals in different units.
 //!
-//! A cast to the finer of two units fails for the year 2999 in nanoseconds, and a cast to the
-//! coarser unit drops digits. Values are therefore compared as `i128`, which represents all of
-//! them.
+//! A cast to the finer of two units fails for the year 2999 in nanoseconds, and a cast to the coarser unit
+//! drops digits. Values are therefore compared as `i128`, which represents all of them.
 
 use std::sync::Arc;
 

@@ -133,11 +133,10 @@ impl<'a> Operand<'a> {
 /// lists, are shared. A list that is null in either operand is null. A null leaf gives null (except where
 /// `AND` and `OR` have a result regardless).
 ///
-/// If two lists differ in length and one has a single element, this element, with everything below
-/// it, is repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to
-/// `[[11, 12, 13], [24, 35]]`. Each pair of lists is treated separately, so a row gives the same
-/// result in any batch; if all lists of an axis have one element, this is NumPy's broadcasting of
-/// an axis of size 1.
+/// If two lists differ in length and one has a single element, this element, with everything below it, is
+/// repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to `[[11, 12, 13], [24,
+/// 35]]`. Each pair of lists is treated separately, so a row gives the same result in any batch; if all lists
+/// of an axis have one element, this is NumPy's broadcasting of an axis of size 1.
 ///
 /// Types: a literal number takes the type of the leaves if its value fits, otherwise both widen;
 /// two arrays always widen, as in NumPy (see [`Types`]). Floats follow IEEE 754 in arithmetic.

@@ -24,9 +24,8 @@ pub enum OperandType<'a> {
 /// * Two arrays: both widen to a type that holds both, as NumPy promotes arrays (`uint8` and `int8`
 ///   to `int16`, `uint64` and `int64` to `float64`, `int32` and `float32` to `float64`). `uint64`
 ///   and `int64` compare exactly.
-/// * A literal integer takes the type of the leaves if its value fits (any float type holds it);
-///   otherwise both widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1
-///   gives `int16`.
+/// * A literal integer takes the type of the leaves if its value fits (any float type holds it); otherwise
+///   both widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1 gives `int16`.
 /// * A literal float takes the type of float leaves unless it would become infinite. With integer
 ///   leaves both become `float64`; a comparison with a whole number below 2^53 stays in integers,
 ///   which gives the same result.

@@ -32,7 +32,7 @@ pub(super) fn comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
 pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array, u32)> {
     if u32::try_from(values.len()).is_err() {
         return Err(Error::invalid(format!(
-            "the {} values exceed 2^32 - 1, the maximum of a ranking; process fewer rows at a time",
+            "{} values to rank are more than the maximum of 2^32 - 1; process fewer rows at a time",
             values.len()
         )));
     }

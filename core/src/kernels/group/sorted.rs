@@ -21,7 +21,7 @@ impl<'a> SortedKeys<'a> {
     pub(super) fn from_keys(given: &'a RaggedArray) -> Result<Self> {
         let Some(level) = given.axes().last() else {
             return Err(Error::invalid(
-                "grouping expects keys in lists, but the keys have none; nest them in lists first",
+                "the keys to group by have no lists; nest them in lists first",
             ));
         };
         let (layout, keys) = (level.layout(), comparable_keys(given.leaves())?);

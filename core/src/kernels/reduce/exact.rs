@@ -121,8 +121,7 @@ impl Exact {
         target.result_in(level, Arc::new(Int64Array::from(out)))
     }
 
-    /// Converts the sums to numbers of type `Float64`, `Int64` or `UInt64`, without the level of
-    /// words.
+    /// Converts the sums to numbers of type `Float64`, `Int64` or `UInt64`, without the level of words.
     ///
     /// # Errors
     /// When an integer sum does not fit 64 bits.

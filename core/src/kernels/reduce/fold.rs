@@ -1,9 +1,8 @@
 //! Folds: the accumulator of a reduction, and how to add a value to it.
 //!
-//! A [`Fold`] is independent of lists: [`segments`](super::segments) applies it to contiguous
-//! lists, [`outer`](super::outer) to stacked lists. Both keep several accumulators (lanes) to
-//! shorten the dependency chain, and both replace nulls with [`NEUTRAL`](Fold::NEUTRAL), so that a
-//! null costs no branch.
+//! A [`Fold`] is independent of lists: [`segments`](super::segments) applies it to contiguous lists,
+//! [`outer`](super::outer) to stacked lists. Both keep several accumulators (lanes) to shorten the dependency
+//! chain, and both replace nulls with [`NEUTRAL`](Fold::NEUTRAL), so that a null costs no branch.
 
 use std::marker::PhantomData;
 
@@ -201,8 +200,7 @@ macro_rules! ordered_floats {
 
             #[inline(always)]
             fn best<W: MinOrMax>(value: Self, current: Self) -> Self {
-                // Written like the x86 `min` and `max` instructions, which return the second operand for
-                // NaN.
+                // Written like the x86 `min` and `max` instructions, which return the second operand for NaN.
                 let better = if W::MAX { value > current } else { value < current };
                 let best = if better { value } else { current };
                 if value.is_nan() { value } else { best }

@@ -137,8 +137,7 @@ impl Reduction {
         }
     }
 
-    /// Returns the type of the result for leaves of type `leaf` (see the table in the
-    /// [module](self)).
+    /// Returns the type of the result for leaves of type `leaf` (see the table in the [module](self)).
     ///
     /// # Errors
     /// When leaves of this type do not support the reduction.

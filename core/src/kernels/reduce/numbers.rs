@@ -143,9 +143,8 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
     })
 }
 
-/// Converts leaves to a type that can be summed: booleans to 0 and 1, untyped nulls to Int64,
-/// durations to integers, half floats to Float32. Integers are widened to 64 bits if their sum
-/// might otherwise overflow.
+/// Converts leaves to a type that can be summed: booleans to 0 and 1, untyped nulls to Int64, durations to
+/// integers, half floats to Float32. Integers are widened to 64 bits if their sum might otherwise overflow.
 pub(super) fn to_summable(leaves: &ArrayRef) -> Result<ArrayRef> {
     let t = leaves.data_type();
     let many = leaves.len() > 1 << 31;

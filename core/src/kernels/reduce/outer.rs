@@ -38,8 +38,7 @@ pub(in crate::kernels) struct StackedLists {
     slots: Layout,
 }
 
-/// Returns the levels of the result of a reduction along an outer axis, and the slots of the
-/// leaves.
+/// Returns the levels of the result of a reduction along an outer axis, and the slots of the leaves.
 pub(super) fn stack_lists(
     array: &RaggedArray,
     axis: usize,
@@ -308,8 +307,7 @@ impl StackedLists {
         Ok((gathered.order, gathered.lists.layout().clone()))
     }
 
-    /// Returns, for every leaf, the index of the leaf of the same slot `n` elements before it along the
-    /// axis.
+    /// Returns, for every leaf, the index of the leaf of the same slot `n` elements before it along the axis.
     pub(in crate::kernels) fn shift_leaves(&self, n: i64) -> Result<Vec<Option<u64>>> {
         let Gathered { order, along, lists } = self.gather_stacked()?;
         let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);

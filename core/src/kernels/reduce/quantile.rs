@@ -14,9 +14,8 @@ use super::{ReduceTarget, ReduceTask, Reduction};
 use crate::array::{ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Returns the `q` quantile along axis `axis`, or over all leaves of each row: the value that a fraction
-/// `q` of the values does not exceed, interpolated linearly between its two neighbors, as in NumPy's
-/// `quantile`.
+/// Returns the `q` quantile along axis `axis`, or over all leaves of each row: the value that a fraction `q`
+/// of the values does not exceed, interpolated linearly between its two neighbors, as in NumPy's `quantile`.
 ///
 /// The result has the shape and type of a [`mean`](super::mean). Null leaves do not count, NaN
 /// propagates, and an empty input gives null. `q = 0.5` is the median.

@@ -52,8 +52,7 @@ macro_rules! register_bits {
     }};
 }
 
-/// Folds each of eight registers of doubles down to one value: adjacent lanes first, then 128-bit
-/// quarters.
+/// Folds each of eight registers of doubles down to one value: adjacent lanes first, then 128-bit quarters.
 ///
 /// ```text
 /// p[0] = a0 a1 a2 a3 ..    unpacklo/unpackhi, combine    pairs[0] = a01 b01 a23 b23 ..

@@ -1,8 +1,7 @@
 //! Folds of contiguous leaves: one accumulator per list.
 //!
-//! A list is folded in chunks of at most [`STRIDE`] leaves. Lanes past the end of the list are
-//! masked to the neutral value, so that each chunk takes the same time and the loop has no branch
-//! on lengths:
+//! A list is folded in chunks of at most [`STRIDE`] leaves. Lanes past the end of the list are masked to the
+//! neutral value, so that each chunk takes the same time and the loop has no branch on lengths:
 //!
 //! ```text
 //! offsets   0         5     8                    list 0 = a b c d e, list 1 = f g h
@@ -138,8 +137,7 @@ struct FoldedChunk<P> {
     upto: usize,
 }
 
-/// Number of lists finished together, so that single lanes are extracted outside the loop over
-/// leaves.
+/// Number of lists finished together, so that single lanes are extracted outside the loop over leaves.
 const BATCH: usize = 8 * LANES;
 
 /// Folds lists chunk by chunk.
@@ -430,9 +428,8 @@ pub(super) fn push_masked<F: Fold>(
     chunk: &[F::In; LANES],
     bits: u64,
 ) -> [F::Acc; LANES] {
-    // The bits are as wide as most values, so that the lane comparison has the same width. All
-    // comparisons precede the selects and compare with the bit itself, so that both compile to
-    // vector instructions.
+    // The bits are as wide as most values, so that the lane comparison has the same width. All comparisons
+    // precede the selects and compare with the bit itself, so that both compile to vector instructions.
     #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
     let there = [

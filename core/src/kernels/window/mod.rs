@@ -5,8 +5,7 @@
 //! elements with a null time are in no window.
 //!
 //! [`window`] returns the elements of each window as a list, for any reduction along the innermost axis.
-//! [`window_reduce`] reduces windows without building these lists; its work does not grow with their
-//! length.
+//! [`window_reduce`] reduces windows without building these lists; its work does not grow with their length.
 
 mod extremes;
 mod fold;
@@ -181,7 +180,7 @@ pub fn window_reduce(
 pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> Result<RaggedArray> {
     let Some(level) = array.axes().last() else {
         return Err(Error::invalid(
-            "rolling windows expect an array with lists, but the array has none; nest the values in lists first",
+            "the array of a rolling window has no lists; nest its values in lists first",
         ));
     };
     let layout = level.layout();
@@ -218,7 +217,7 @@ pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> R
 pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
     let Some((level, outer)) = array.axes().split_last() else {
         return Err(Error::invalid(
-            "n-grams expect an array with lists, but the array has none; nest the values in lists first",
+            "the array to split into n-grams has no lists; nest its values in lists first",
         ));
     };
     if n == 0 {

@@ -14,8 +14,7 @@ pub struct Real {
 impl Real {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
-    /// Returns `whole * 2^exponent`. If lower bits are cut off (`more`), `whole` must have at least
-    /// 63 bits.
+    /// Returns `whole * 2^exponent`. If lower bits are cut off (`more`), `whole` must have at least 63 bits.
     fn new(negative: bool, whole: u128, exponent: i64, more: bool) -> Self {
         if whole == 0 {
             return Self::ZERO;
@@ -137,8 +136,7 @@ impl Whole {
         self.limbs.is_empty()
     }
 
-    /// Returns `a b - c d` exactly. The exponents of the two products must differ by a multiple of
-    /// 64.
+    /// Returns `a b - c d` exactly. The exponents of the two products must differ by a multiple of 64.
     pub fn determinant([a, b]: [&Self; 2], [c, d]: [&Self; 2]) -> Self {
         let products = [(a, b, false), (c, d, true)];
         let products = products.map(|(a, b, minus)| Product { a, b, minus });

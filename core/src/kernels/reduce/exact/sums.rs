@@ -1,10 +1,9 @@
 //! [`ExactSums`]: sums of many groups that are exact until they are read.
 //!
-//! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal,
-//! 2^-1074, for floats and 2^-2148 for products of floats. All groups share one range of limbs: the
-//! limbs of all numbers so far, and one above, which leaves room for 2^63 numbers. The limbs of a
-//! group are adjacent, so adding a number touches one location in memory; most columns need two to
-//! four limbs.
+//! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal, 2^-1074,
+//! for floats and 2^-2148 for products of floats. All groups share one range of limbs: the limbs of all
+//! numbers so far, and one above, which leaves room for 2^63 numbers. The limbs of a group are adjacent, so
+//! adding a number touches one location in memory; most columns need two to four limbs.
 
 use std::collections::HashMap;
 
