@@ -68,7 +68,6 @@ pub(super) fn share_lists(
     Ok((shared(left, a)?, shared(right, b)?))
 }
 
-/// Removes the elements of the lists of axis `axis` that are null in `keep`.
 fn empty_null_lists(array: RaggedArray, axis: usize, keep: &NullBuffer) -> Result<RaggedArray> {
     let level = array.axis(axis)?;
     let layout = level.layout();

@@ -52,8 +52,8 @@ impl FromStr for Closure {
 /// Returns, for every row, the start and end of the elements of `times` (sorted ascending) between
 /// `low` and `high`, as arguments for [`slice`](fn@slice) along axis 1 of any number of arrays.
 ///
-/// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the
-/// range open on that side. They compare with the elements like the needles of [`searchsorted`].
+/// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the range
+/// open on that side. The bounds compare with the elements like the needles of [`searchsorted`].
 ///
 /// # Errors
 /// Same as [`searchsorted`]; also when `times` does not have one level of lists.

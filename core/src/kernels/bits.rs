@@ -113,13 +113,12 @@ impl Rank {
         self.before.get_or_init(|| count_before_words(self.words()))
     }
 
-    /// Returns the number of set bits before bit `at`, which is at most the length of the bitmap.
     pub(crate) fn count_before(&self, at: usize) -> usize {
         rank_at(self.words(), self.before(), at)
     }
 
-    /// Returns the number of set bits before each of `positions`. Like the offsets of a sliced list array,
-    /// positions count from the first position.
+    /// Returns the number of set bits before each of `positions`, which are relative to the first position,
+    /// like the offsets of a sliced list array.
     pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
         fn rank_each<O: OffsetSizeTrait>(
@@ -260,7 +259,6 @@ impl Validity for AllValid {
     }
 }
 
-/// A set bit means valid.
 impl Validity for BitWords<'_> {
     const ALL: bool = false;
 
@@ -355,7 +353,6 @@ pub(crate) fn has_avx2() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Whether the CPU supports AVX-512 with masked lanes (F, VL, DQ and BW).
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx512() -> bool {
@@ -484,7 +481,6 @@ mod tests {
                 for at in 0..len + 80 {
                     assert_eq!(words.at(at), expected(at), "{start} {len} {at}");
                 }
-                // All indices except the last few can be read without bounds checks.
                 assert!(words.reach() + 80 >= len && words.reach() <= len);
                 for at in 0..words.reach() {
                     // SAFETY: `at` is less than the reach.

@@ -14,8 +14,8 @@ use arrow::util::display::array_value_to_string;
 
 use crate::error::{Error, Result};
 
-/// Type in which instants, dates and durations of any unit compare: seconds with nine fractional
-/// digits. Also for intervals without months, with days of 24 hours.
+/// Type in which instants, dates, durations, and intervals without months (with days of 24 hours) compare:
+/// seconds with nine fractional digits.
 pub const EXACT_SECONDS: DataType = DataType::Decimal128(38, 9);
 
 /// Type in which intervals compare: nanoseconds, with months of 30 days of 24 hours, as in DuckDB.
@@ -24,7 +24,7 @@ pub const INTERVAL_NANOSECONDS: DataType = DataType::Decimal128(38, 0);
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
-/// Returns whether [`exact_seconds`] converts values of a type: instants and lengths of time.
+/// Returns whether [`exact_seconds`] converts values of a type: instants, dates, durations and intervals.
 pub fn is_instant_or_span(t: &DataType) -> bool {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_) | Interval(_))

@@ -217,7 +217,6 @@ fn collect_words<T: Comparable + ArrowNativeType, const LESS: bool>(
     out
 }
 
-/// Returns one bit per pair, the first pair lowest.
 #[inline(always)]
 fn collect_word<T: Comparable + ArrowNativeType, const LESS: bool>(
     a: &[T; WORD],

@@ -37,7 +37,8 @@ pub enum Op {
     Mul,
     /// `/`: truncated for integers, as in SQL; division by an integer zero is an error.
     Div,
-    /// `%`: the sign of the left operand, as in SQL; an integer zero is an error.
+    /// `%`: the remainder with the sign of the left operand, as in SQL; an integer zero on the right is an
+    /// error.
     Rem,
     /// `**`: numbers only. Integers give an integer; a negative power of an integer is an error.
     Pow,
@@ -134,9 +135,9 @@ impl<'a> Operand<'a> {
 /// `AND` and `OR` have a result regardless).
 ///
 /// If two lists differ in length and one has a single element, this element, with everything below it, is
-/// repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to `[[11, 12, 13], [24,
-/// 35]]`. Each pair of lists is treated separately, so a row gives the same result in any batch; if all lists
-/// of an axis have one element, this is NumPy's broadcasting of an axis of size 1.
+/// repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to
+/// `[[11, 12, 13], [24, 35]]`. Each pair of lists is treated separately, so a row gives the same result in
+/// any batch; if all lists of an axis have one element, this is NumPy's broadcasting of an axis of size 1.
 ///
 /// Types: a literal number takes the type of the leaves if its value fits, otherwise both widen;
 /// two arrays always widen, as in NumPy (see [`Types`]). Floats follow IEEE 754 in arithmetic.

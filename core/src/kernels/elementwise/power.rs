@@ -13,7 +13,6 @@ use half::f16;
 use super::{SideValues, with_hint};
 use crate::error::{Error, Result};
 
-/// Computes `left ** right` for two operands of the same type.
 pub(super) fn raise_to_power(
     left: &SideValues,
     right: &SideValues,

@@ -83,8 +83,8 @@ impl Exact {
         RaggedArray::try_new(array.len(), axes, Arc::new(Int64Array::from(words)))
     }
 
-    /// Stacks the lists of axis 1 and adds the sums at the same index. The innermost lists, which are the
-    /// words of the sums, are kept.
+    /// Stacks the elements of every list of axis 1 and adds the sums at the same index. The innermost lists,
+    /// which are the words of the sums, are kept.
     pub fn lay_over(self, sums: &RaggedArray) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(

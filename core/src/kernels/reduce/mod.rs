@@ -428,7 +428,6 @@ pub(in crate::kernels) enum AxisGroups {
     Stacked(outer::StackedLists),
 }
 
-/// Groups the leaves of an array along axis `axis`.
 pub(in crate::kernels) fn group_along_axis(array: &RaggedArray, axis: i64) -> Result<AxisGroups> {
     Ok(match ReduceTarget::new(array, Reduction::Size, Some(axis))?.task.groups {
         LeafGroups::Lists(level) => AxisGroups::Lists(level.layout().clone()),

@@ -78,7 +78,6 @@ macro_rules! fold_doubles {
     }};
 }
 
-/// Returns a mask of the lowest `values` bits, at most 64.
 #[inline(always)]
 fn mask_lowest(values: usize) -> u64 {
     if values < BLOCK { (1 << values) - 1 } else { u64::MAX }

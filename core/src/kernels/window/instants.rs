@@ -130,13 +130,12 @@ impl Bounds {
         })
     }
 
-    /// Whether the times of every list are in ascending order.
     pub(super) fn are_sorted(times: &ArrayRef, lists: &Layout) -> Result<bool> {
         let times = Instants::new(times, times.data_type().is_floating())?;
         Ok((0..lists.lists()).all(|i| lists.range(i).map(|t| times.get(t)).is_sorted()))
     }
 
-    /// Returns whether an element, given by its index, lies before the window `at`.
+    /// Returns a predicate on element indices: whether the element lies before the window `at`.
     pub(super) fn precedes_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
         let end = self.low.as_ref().map(|end| end.from.get_shifted(at, end.shift));
         let closed = matches!(self.closure, Closure::Both | Closure::Left);
@@ -147,7 +146,7 @@ impl Bounds {
         }
     }
 
-    /// Returns whether an element, given by its index, lies in the window `at` or before it.
+    /// Returns a predicate on element indices: whether the element lies in the window `at` or before it.
     pub(super) fn reaches_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
         let end = self.high.as_ref().map(|end| end.from.get_shifted(at, end.shift));
         let closed = matches!(self.closure, Closure::Both | Closure::Right);
