@@ -1,5 +1,3 @@
-//! Vectorized exponential function.
-
 use super::bits::{for_avx2, return_avx512};
 
 /// Replaces each value by `e` to its power, within one unit in the last place of [`f64::exp`];

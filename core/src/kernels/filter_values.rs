@@ -31,7 +31,6 @@ pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<A
     dispatch_width(values, &words, count_ones(&words))
 }
 
-/// Filters like [`filter_values`], with an existing [`Rank`] of `keep`.
 pub(super) fn filter_values_by_rank(
     values: &ArrayRef,
     keep: &BooleanBuffer,

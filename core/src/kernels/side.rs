@@ -1,5 +1,3 @@
-//! [`Side`]: the side of padding.
-
 use crate::error::{Error, Result};
 
 /// Side on which lists are padded, at every level.

@@ -21,9 +21,8 @@ use crate::limit::check_size;
 pub(crate) struct Pair {
     /// An array with the lists of the result; callers replace its leaves.
     pub(crate) shape: RaggedArray,
-    /// Leaves of the left operand, one per leaf of the result.
+    /// Leaves of each operand, one per leaf of the result.
     pub(crate) left: ArrayRef,
-    /// Leaves of the right operand, one per leaf of the result.
     pub(crate) right: ArrayRef,
 }
 

@@ -1,5 +1,3 @@
-//! Types of operands and results.
-
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};

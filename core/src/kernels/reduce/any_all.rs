@@ -1,5 +1,3 @@
-//! Reductions to booleans: `any` and `all`.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Scalar};

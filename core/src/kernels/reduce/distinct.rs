@@ -1,5 +1,3 @@
-//! Number of distinct values.
-
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! The most frequent value.
-
 use std::cmp::Ordering;
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! Medians and other quantiles.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Float64Array};

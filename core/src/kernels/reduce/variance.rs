@@ -1,5 +1,3 @@
-//! Variance and standard deviation.
-
 use std::ops::Range;
 use std::sync::Arc;
 
