@@ -236,7 +236,7 @@ fn find_nonzero_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u3
     &found[..next]
 }
 
-/// Returns the bits of `bits` at the set bits of `keep`, which has `count` of them.
+/// Returns the bits of `bits` at the positions of the set bits of `keep`, which has `count` set bits.
 fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuffer {
     let bits = Rank::new(bits);
     let bits = bits.bits();

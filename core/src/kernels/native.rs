@@ -28,7 +28,8 @@ pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<Arr
     }
     let data = values.to_data();
     let width = values.data_type().primitive_width();
-    // `ArrayDataBuilder::build` would count the nulls again, which takes as long as summing the values.
+    // Builds the array directly, because `ArrayDataBuilder::build` would count the nulls, which takes as
+    // long as a sum.
     macro_rules! view {
         ($t:ty) => {{
             let numbers = ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len());

@@ -111,7 +111,7 @@ pub fn scatter(
             }
         }
     }
-    // For each element, the index of its source in `into` followed by `values`.
+    // For each element, the index of its source in the concatenation of `into` and `values`.
     let elements = to.layout().children();
     let mut order: Vec<u64> = (0..elements as u64).collect();
     write.for_each(|target_index, value| order[target_index] = (elements + value) as u64)?;

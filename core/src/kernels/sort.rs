@@ -343,8 +343,8 @@ fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option
     }))
 }
 
-/// Returns an integer per leaf that compares like the leaf, with NaN greatest; `None` for types that can
-/// only be compared.
+/// Returns an integer per leaf that compares like the leaf, with NaN greatest; `None` for types without
+/// such integers.
 pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     fn order_typed<T: ArrowPrimitiveType<Native: Sortable>>(values: &ArrayRef) -> Vec<u64> {
         values.as_primitive::<T>().values().iter().map(|v| v.key().into()).collect()

@@ -9,7 +9,7 @@ pub(super) struct Blocks<'a, F: Fold, T: Validity> {
     pub(super) token: Avx512,
     flat: &'a [F::In],
     validity: T,
-    /// Below this index, a full block and its validity bits can be read.
+    /// Exclusive upper bound of the indices from which a full block and its validity bits can be read.
     whole: usize,
 }
 

@@ -115,7 +115,7 @@ fn number_strings(values: &ArrayRef) -> Result<ArrayRef> {
     let strings = match values.data_type() {
         DataType::LargeUtf8 => values.clone(),
         t if super::super::text::is_text(t) => cast(values, &DataType::LargeUtf8)?,
-        // Values of other types get their rank.
+        // For values of other types, the integer is their rank.
         _ => {
             let order = arrow::compute::rank(values, None)?;
             let order = order.into_iter().enumerate();

@@ -20,7 +20,7 @@ pub(super) trait Fold: Sized {
     const START: Self::Acc;
     /// Value that leaves every accumulator unchanged.
     const NEUTRAL: Self::In;
-    /// Whether several lanes pay off, because an accumulator fits a SIMD lane.
+    /// Whether the fold uses several lanes, which pays off if an accumulator fits a SIMD lane.
     const VECTORIZED: bool;
 
     fn push(acc: Self::Acc, value: Self::In) -> Self::Acc;

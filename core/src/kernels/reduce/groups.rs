@@ -28,7 +28,7 @@ impl LeafGroups {
         }
     }
 
-    /// Returns the accumulator of every group over its valid leaves.
+    /// Folds the valid leaves of every group to one accumulator.
     pub(super) fn fold<F: Fold>(
         &self,
         flat: &[F::In],

@@ -26,8 +26,8 @@ use crate::error::Result;
 use crate::kernels::bits::{Rank, for_avx2};
 use crate::with_offsets;
 
-/// Lists of the innermost axis, and the slots of the result that their leaves belong to. The leaves
-/// of a slot keep their order.
+/// Lists of the innermost axis, and the slot (element of the result) that each of their leaves belongs to.
+/// The leaves of a slot keep their order.
 pub(in crate::kernels) struct StackedLists {
     /// The reduced axis and all axes below it; the last one has the lists of leaves.
     levels: Vec<ListAxis>,
@@ -246,7 +246,7 @@ impl StackedLists {
             }
             return counts;
         }
-        // Count a list only at its last slot; a reverse running sum adds it to the slots before.
+        // Counts each list at its last slot only; the reverse running sum below adds it to the earlier slots.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
@@ -274,7 +274,7 @@ impl StackedLists {
         counts
     }
 
-    /// Returns the leaves ordered by slot, and the lists that the slots form.
+    /// Returns the leaves ordered by slot, with one list of leaves per slot.
     pub(super) fn gather_stacked(&self) -> Result<Gathered> {
         let counts = self.counts(None);
         let offsets = Offsets::from_lengths(counts.iter().copied())?;
@@ -301,7 +301,7 @@ impl StackedLists {
 }
 
 impl StackedLists {
-    /// Returns the order of the leaves by slot, and the lists that the slots form.
+    /// Returns the indices of the leaves ordered by slot, and one list of leaves per slot.
     pub(in crate::kernels) fn order_by_slot(&self) -> Result<(UInt64Array, Layout)> {
         let gathered = self.gather_stacked()?;
         Ok((gathered.order, gathered.lists.layout().clone()))

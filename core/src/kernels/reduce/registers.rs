@@ -159,8 +159,8 @@ macro_rules! sums {
 sums!(f32, load_8_singles, load_masked_8_singles);
 sums!(f64, load_8_doubles, _mm512_maskz_loadu_pd);
 
-/// Converts the values whose bit is set, out of eight; the other lanes are 0. The mask belongs to
-/// the conversion, which reads memory itself; a masked load would be a separate instruction.
+/// Converts the values whose bit is set, out of eight; the other lanes are 0. Masks the conversion, which
+/// reads memory itself, because a masked load would be a separate instruction.
 #[inline(always)]
 unsafe fn load_8_singles(mask: u8, values: *const f32) -> __m512d {
     // SAFETY: the caller passes 8 readable values on a CPU with AVX-512.
@@ -179,7 +179,7 @@ unsafe fn load_8_doubles(mask: u8, values: *const f64) -> __m512d {
     unsafe { _mm512_maskz_mov_pd(mask, _mm512_loadu_pd(values)) }
 }
 
-/// Value counts per lane as `u8`; flushed after 255 lists.
+/// Number of valid values per lane as a `u8`, which callers read after at most 255 lists.
 #[derive(Clone, Copy)]
 pub(super) struct LaneCounts(__m512i);
 

@@ -14,8 +14,8 @@ use crate::kernels::sort::order_keys;
 /// Returns the index of the smallest or largest leaf of each window, the first of several; a NaN if there
 /// is one.
 ///
-/// A queue in order of value has the leaves that may be the extreme of a later window. Each leaf enters the
-/// queue only once while windows move forward.
+/// A queue keeps, in order of value, the leaves that may be the extreme of a later window. Each leaf enters
+/// the queue only once while windows move forward.
 pub(super) fn find_extremes(
     windows: &Windows,
     leaves: &ArrayRef,

@@ -32,7 +32,7 @@ impl Terms {
         }
     }
 
-    /// Maximum number of significant bits of a number.
+    /// Maximum number of significant bits of a term.
     fn bits(self) -> usize {
         match self {
             Self::Floats => 53,
