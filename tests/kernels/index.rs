@@ -289,8 +289,11 @@ fn errors_of_indices_say_where() {
         ("99999999999999999999", "position 0: 99999999999999999999 does not fit a 64-bit integer"),
         ("0:1.5", "position 2: expected an integer"),
         ("[0, 1]", "index 1 is out of range for axis 1 of size 1 in row 1"),
-        (":, [True, False]", "a mask of 2 values is given for a list of 3 on axis 2 in row 0"),
-        ("0, [0]", "one after the other"),
+        (
+            ":, [True, False]",
+            "the mask has 2 values, but the list has 3 elements on axis 2 in row 0",
+        ),
+        ("0, [0]", "index in two steps"),
     ] {
         assert!(message(text).contains(expected), "{text}: {}", message(text));
     }
@@ -345,13 +348,19 @@ fn arguments_that_do_not_fit_are_refused() {
     );
     let coords = [9.into(), 9.into()];
     let text = StringArray::new_scalar("x");
-    says(at(&a, &coords, Some(&text)).unwrap_err(), "default is not a value of Int32");
+    says(at(&a, &coords, Some(&text)).unwrap_err(), "default cannot be converted exactly to Int32");
     let narrow = a.with_leaves(Arc::new(Int16Array::from_iter_values(0..7))).unwrap();
     let big = Int32Array::new_scalar(70_000);
-    says(at(&narrow, &coords, Some(&big)).unwrap_err(), "default is not a value of Int16");
+    says(
+        at(&narrow, &coords, Some(&big)).unwrap_err(),
+        "default cannot be converted exactly to Int16",
+    );
     for half in [0.5, f64::NAN, 1e300] {
         let half = Float64Array::new_scalar(half);
-        says(at(&narrow, &coords, Some(&half)).unwrap_err(), "default is not a value of Int16");
+        says(
+            at(&narrow, &coords, Some(&half)).unwrap_err(),
+            "default cannot be converted exactly to Int16",
+        );
     }
     let halves = Float64Array::from(vec![5.0, 5.5]);
     says(at(&narrow, &coords, Some(&halves)).unwrap_err(), "Int16: 5.5");

@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 
 /// Returns both arrays with the same list lengths on the first `levels` levels.
 ///
-/// A list that is null on one side loses its elements on the other; validity is unchanged on both
-/// sides. Without null lists, copies nothing.
+/// A list that is null in one array loses its elements in the other; neither array gets new nulls. Without
+/// null lists, copies nothing.
 ///
 /// # Errors
 /// When two valid lists differ in length; the message has axis, list, row and both lengths.
@@ -46,8 +46,7 @@ pub fn aligned(
     Ok((left, right))
 }
 
-/// Returns both arrays with the same lists on the first `levels` levels; a list that is null in one
-/// is null in both.
+/// Like [`aligned`], but a list that is null in one array is null in both results.
 pub(super) fn share_lists(
     left: &RaggedArray,
     right: &RaggedArray,
@@ -69,7 +68,6 @@ pub(super) fn share_lists(
     Ok((shared(left, a)?, shared(right, b)?))
 }
 
-/// Removes the elements of the lists of axis `axis` that are null in `keep`.
 fn empty_null_lists(array: RaggedArray, axis: usize, keep: &NullBuffer) -> Result<RaggedArray> {
     let level = array.axis(axis)?;
     let layout = level.layout();

@@ -4,11 +4,11 @@ use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 
 use crate::array::memory::huge_pages;
 
-/// Size in bytes from which the allocator maps fresh memory for every result (the largest threshold
-/// of glibc). Such a loop over leaves spends half its time on page faults, 4 KiB at a time.
+/// Size in bytes from which glibc maps fresh memory for every allocation (its largest `mmap` threshold).
+/// Loops that fill such memory spend half their time on faults of 4 KiB pages.
 const MAPPED: usize = 32 << 20;
 
-/// Returns an empty vector with capacity `n`, in huge pages if it is large and they are supported.
+/// Returns an empty vector with capacity `n`, in huge pages if it is large and the system supports them.
 pub(super) fn allocate_values<T>(n: usize) -> Vec<T> {
     let mut room = Vec::with_capacity(n);
     if n.saturating_mul(size_of::<T>()) >= MAPPED {

@@ -1,5 +1,4 @@
-//! [`Count`]: an integer argument for all elements of an axis, or one per element; checks of
-//! arguments.
+//! [`Count`]: an integer argument for all elements of an axis, or one per element; checks of arguments.
 
 use std::sync::Arc;
 
@@ -11,19 +10,20 @@ use super::elementwise::{Pair, pair_arrays};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// Converts values to another type exactly: 0.5 is not an integer and 300 not a byte. Floats are
-/// rounded to the nearest (0.1 as a float32). `what` describes the values in the error.
+/// Converts values to another type, or returns an error if that changes a value (0.5 to an integer, 300 to
+/// a byte). Only floats are rounded (0.1 to float32). `what` names the values in the error.
 pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     if values.data_type() == to {
         return Ok(values.clone());
     }
-    let refuse = |why: String| Error::invalid(format!("{what} is not a value of {to}{why}"));
+    let refuse =
+        |why: String| Error::invalid(format!("{what} cannot be converted exactly to {to}{why}"));
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let cast = |from: &ArrayRef, to| {
         cast_with_options(from, to, &options).map_err(|e| refuse(format!(": {e}")))
     };
     let made = cast(values, to)?;
-    // Different strings can denote the same value, so strings are not compared.
+    // Strings are not compared, because different strings can denote the same value.
     if values.data_type().is_numeric() && !to.is_floating() {
         let back = cast(&made, values.data_type())?;
         if *back != **values {
@@ -37,22 +37,21 @@ pub(super) fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Resu
     Ok(made)
 }
 
-/// An integer for all elements of an axis, or an array of integers for its lists.
+/// An integer argument for all elements of an axis, or one per element.
 ///
-/// The array may have fewer levels of lists than the axis; a value per row, or per outer element,
-/// then applies to everything below it.
+/// The array may have fewer levels of lists than the axis; its values then apply to all elements below a
+/// row or an outer element.
 #[derive(Clone, Copy, Debug)]
 pub enum Count<'a> {
     /// One integer for every element.
     All(usize),
-    /// One integer per element, or per element of an outer axis. The callers check nulls and signs.
+    /// One integer per element, or per element of an outer axis.
     Each(&'a RaggedArray),
 }
 
 impl Count<'_> {
-    /// Returns the integer for every element of axis `axis` of `array`; `None` if it is null.
-    /// Returns an error for negative integers, other types, too many levels, and lists of other
-    /// lengths.
+    /// Returns the integer of every element of axis `axis` of `array`; `None` if it is null. Returns an
+    /// error for negative integers, other types, more levels than the axis, and lists of other lengths.
     pub(crate) fn of_elements(
         &self,
         what: &str,
@@ -67,7 +66,7 @@ impl Count<'_> {
         let numbers = cast_arg_integers(what, given.leaves())?;
         if given.axes().len() > axis {
             return Err(Error::invalid(format!(
-                "{what}: the counts have {} level(s) of lists for axis {axis}; give counts with at most {axis}",
+                "{what}: the counts have {} level(s) of lists for axis {axis}; give counts with at most {axis} level(s)",
                 given.axes().len()
             )));
         }
@@ -76,10 +75,10 @@ impl Count<'_> {
         let Pair { left, right, .. } =
             pair_arrays(&indexed, &given.with_leaves(Arc::new(numbers))?)?;
         let (ids, numbers) = (left.as_primitive::<UInt64Type>(), right.as_primitive::<Int64Type>());
-        // Several counts for a list of one element would require repeating the element.
+        // An id occurs twice if pairing repeated the only element of a list for several counts.
         if ids.values().windows(2).any(|w| w[0] == w[1]) {
             return Err(Error::invalid(format!(
-                "{what}: a list of one element has several counts on axis {axis}; the lists of counts must have the same lengths"
+                "{what}: a list of one element has several counts on axis {axis}; give one count per element"
             )));
         }
         let mut out = vec![None; elements];

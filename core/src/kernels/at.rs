@@ -1,4 +1,4 @@
-//! Leaves by coordinates.
+//! Access to leaves by their coordinates.
 
 use arrow::array::{Array, ArrayRef, Datum, Scalar, UInt64Array, make_array};
 use arrow::compute::kernels::zip::zip;
@@ -31,10 +31,9 @@ use crate::index::resolve_position;
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
-/// When the number of coordinates differs from the number of axes of lists, values per row do not
-/// match the number of rows, or the type of the leaves cannot represent the default, such as 0.5
-/// for integers.
-/// integers.
+/// # Errors
+/// When the number of coordinates differs from the number of axes of lists, values per row do not match the
+/// number of rows, or the type of the leaves cannot represent the default, such as 0.5 for integers.
 pub fn at(array: &RaggedArray, coords: &[RowArg], default: Option<&dyn Datum>) -> Result<ArrayRef> {
     let rows = array.len();
     if coords.len() != array.axes().len() {
@@ -69,7 +68,7 @@ fn replace_null(values: &ArrayRef, default: &dyn Datum, rows: usize) -> Result<A
     let (given, one) = default.get();
     if !one && given.len() != rows {
         return Err(Error::invalid(format!(
-            "default: {} values are given for {rows} rows; give one value, or one per row",
+            "the default has {} values for {rows} rows; give one value, or one per row",
             given.len()
         )));
     }

@@ -52,8 +52,8 @@ impl FromStr for Closure {
 /// Returns, for every row, the start and end of the elements of `times` (sorted ascending) between
 /// `low` and `high`, as arguments for [`slice`](fn@slice) along axis 1 of any number of arrays.
 ///
-/// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the
-/// range open on that side. They compare with the elements like the needles of [`searchsorted`].
+/// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the range
+/// open on that side. The bounds compare with the elements like the needles of [`searchsorted`].
 ///
 /// # Errors
 /// Same as [`searchsorted`]; also when `times` does not have one level of lists.
@@ -110,7 +110,7 @@ pub fn between(
 ) -> Result<RaggedArray> {
     if array.axes().is_empty() || times.axes().is_empty() {
         return Err(Error::invalid(
-            "between takes an array of lists, and times in lists of the same rows",
+            "between expects an array with lists and a list of times per row, but the array or the times have no lists",
         ));
     }
     let (array, times) = aligned(array, times, 1)?;

@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 use arrow::array::OffsetSizeTrait;
 use arrow::buffer::{BooleanBuffer, MutableBuffer, ScalarBuffer};
 
-/// Evaluates an expression in a function compiled for AVX2 if the CPU supports it, otherwise in
-/// place. The expression calls `#[inline(always)]` functions, which are compiled once for each
-/// case.
+/// Evaluates an expression in a function compiled for AVX2 if the CPU supports it, otherwise in the
+/// surrounding function. The expression calls `#[inline(always)]` functions, which are compiled for both
+/// cases.
 ///
-/// `fn[generics](arguments) -> result = expression` names what the expression uses; `::[..]` after
-/// the generics gives those that the arguments do not determine. After `else` stands the expression
-/// for other CPUs if it differs.
+/// The syntax is `fn[generics](arguments) -> result = expression`; the expression can use only these
+/// generics and arguments. `::[..]` after the generics is the turbofish of the call, for generics that the
+/// arguments do not determine. `else` gives a different expression for CPUs without AVX2.
 macro_rules! for_avx2 {
     (
         fn[$($g:tt)*]$(::[$($c:tt)*])?($($a:ident: $t:ty),* $(,)?) $(-> $r:ty)? = $body:expr
@@ -40,9 +40,9 @@ macro_rules! for_avx2 {
 }
 pub(crate) use for_avx2;
 
-/// Returns from the surrounding function with the value of an expression in a function compiled for
-/// AVX-512, if a condition holds and the CPU has it. The expression may use the token. Otherwise,
-/// the code after it runs. The signature is written as for [`for_avx2`].
+/// Evaluates an expression in a function compiled for AVX-512 and returns its value from the surrounding
+/// function, if `$condition` holds and the CPU supports AVX-512; otherwise does nothing. The expression can
+/// use `$token`, an [`Avx512`]. The signature has the syntax of [`for_avx2`].
 macro_rules! return_avx512 {
     (
         if $condition:expr, $token:ident:
@@ -66,15 +66,15 @@ macro_rules! return_avx512 {
 }
 pub(crate) use return_avx512;
 
-/// A bitmap with the number of set bits before each of its words.
+/// A bitmap with the number of set bits before each of its 64-bit words.
 #[derive(Debug)]
 pub(crate) struct Rank {
     bits: BooleanBuffer,
     /// Copy of the last bytes of the bitmap, padded with zeros.
     last: [u8; LAST],
-    /// Words and counts are computed on first use.
+    /// The bitmap as words, computed on first use.
     words: OnceLock<ScalarBuffer<u64>>,
-    /// One entry more than words, so that the end is a valid index.
+    /// Number of set bits before each word, then the total, so that the end of the bitmap is a valid index.
     before: OnceLock<Vec<usize>>,
 }
 
@@ -91,7 +91,7 @@ impl Rank {
         Self { bits: bits.clone(), last, words: OnceLock::new(), before: OnceLock::new() }
     }
 
-    /// Returns unaligned access to words, without copying the bitmap.
+    /// Returns a view that reads 64 bits from any bit offset, without copying the bitmap.
     pub(crate) fn bits(&self) -> BitWords<'_> {
         let bytes = map_bytes(&self.bits);
         BitWords {
@@ -113,13 +113,12 @@ impl Rank {
         self.before.get_or_init(|| count_before_words(self.words()))
     }
 
-    /// Returns the number of set bits before bit `at`, which is at most the length.
     pub(crate) fn count_before(&self, at: usize) -> usize {
         rank_at(self.words(), self.before(), at)
     }
 
-    /// Returns, for each of `positions`, the number of set bits before it. Positions are relative
-    /// to the first position.
+    /// Returns the number of set bits before each of `positions`, which are relative to the first position,
+    /// like the offsets of a sliced list array.
     pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
         fn rank_each<O: OffsetSizeTrait>(
@@ -130,7 +129,7 @@ impl Rank {
             let base = positions.first().map_or(0, |first| first.as_usize());
             let mut out = vec![O::default(); positions.len()];
             for i in 0..out.len().min(positions.len()) {
-                // A rank is at most the position, so it fits the type.
+                // The count is at most the position, so it fits `O`.
                 out[i] = O::usize_as(rank_at(words, before, positions[i].as_usize() - base));
             }
             out
@@ -155,19 +154,19 @@ fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
     before[word] + bits.count_ones() as usize
 }
 
-/// Bytes that an unaligned word of bits may span.
+/// Maximum number of bytes that 64 adjacent bits extend over.
 const SPAN: usize = size_of::<u64>() + 1;
 
-/// Size of the padded tail; any word that includes bits of the last byte can be read from it.
+/// Size of [`Rank::last`], from which 64 bits are read if they include the last byte of the bitmap.
 const LAST: usize = 2 * SPAN;
 
-/// Unaligned access to the words of a bitmap.
+/// A bitmap from which 64 bits can be read at any bit offset.
 #[derive(Clone, Copy)]
 pub(crate) struct BitWords<'a> {
     /// All bytes of the bitmap except the last, which may contain bits past the end.
     bytes: &'a [u8],
     last: &'a [u8; LAST],
-    /// Offset in bits of the bitmap within its first byte.
+    /// Bit offset of the bitmap within its first byte.
     shift: usize,
 }
 
@@ -189,8 +188,8 @@ impl BitWords<'_> {
         let (Some(word), Some(next)) = (span.first_chunk(), span.last_chunk()) else {
             return 0;
         };
-        // Eight bytes lack up to seven high bits; a read one byte further has them. (Funnel shifts
-        // across two words take longer.)
+        // The shifted `word` lacks up to seven high bits, which `next`, read one byte later, provides.
+        // Combining two aligned words by funnel shifts takes longer.
         u64::from_le_bytes(*word) >> bit | u64::from_le_bytes(*next) >> bit << 8
     }
 }
@@ -220,14 +219,15 @@ impl BitWords<'_> {
     }
 }
 
-/// Validity of the leaves. Not an `Option`, so that each case compiles to its own loop.
+/// Validity of leaves: [`AllValid`] or a bitmap. A trait, not an `Option`, so that each case compiles to
+/// its own loop.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) trait Validity: Copy {
     const ALL: bool;
 
     /// Returns the validity bits of the values `at..end`, at most 64.
     fn load_valid(self, at: usize, end: usize) -> u64;
-    /// Positions below this may be passed to [`load_valid_within`](Self::load_valid_within).
+    /// Returns the exclusive upper bound of `at` in [`load_valid_within`](Self::load_valid_within).
     fn reach(self) -> usize;
     /// Like [`load_valid`](Self::load_valid), without bounds checks.
     ///
@@ -259,7 +259,6 @@ impl Validity for AllValid {
     }
 }
 
-/// Values are valid where a bit is set.
 impl Validity for BitWords<'_> {
     const ALL: bool = false;
 
@@ -280,8 +279,8 @@ impl Validity for BitWords<'_> {
     }
 }
 
-/// Returns the aligned words of a bitmap, the first bit lowest and bits past the end 0. Shares the
-/// buffer if the bitmap starts and ends at a word.
+/// Returns a bitmap as 64-bit words, the first bit lowest and bits past the end 0. Shares the buffer if the
+/// bitmap starts at an aligned word and all later bits of its last word are 0.
 pub(crate) fn align_words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
     collect_words(&Rank::new(bits))
 }
@@ -339,9 +338,10 @@ fn count_before_words(words: &[u64]) -> Vec<usize> {
     for_avx2!(fn[](words: &[u64]) -> Vec<usize> = count(words))
 }
 
-/// Whether the CPU supports AVX2 and the bit instructions of the same generation.
+/// Whether the CPU supports AVX2, BMI1, BMI2, LZCNT and POPCNT.
 ///
-/// The default x86-64 target has 128-bit registers, so loops over leaves are compiled twice.
+/// The default x86-64 target has only 128-bit registers, so loops over leaves are compiled a second time
+/// for these features.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx2() -> bool {
@@ -353,7 +353,6 @@ pub(crate) fn has_avx2() -> bool {
         && is_x86_feature_detected!("popcnt")
 }
 
-/// Whether the CPU supports AVX-512 with masked lanes (F, VL, DQ and BW).
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx512() -> bool {
@@ -371,14 +370,14 @@ pub(crate) fn has_vbmi2() -> bool {
     has_avx512() && is_x86_feature_detected!("avx512vbmi2")
 }
 
-/// Proof token: can only be obtained in functions compiled for AVX2, and on CPUs that have it.
+/// Proof that the CPU supports AVX2, because only functions compiled for AVX2 can create it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Avx2(());
 
 #[cfg(target_arch = "x86_64")]
 impl Avx2 {
-    /// Returns a token within [`for_avx2`].
+    /// Creates the token; code inside [`for_avx2`] can call this without `unsafe`.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     pub(crate) fn new() -> Self {
@@ -405,7 +404,7 @@ impl Avx2 {
         unsafe { pack_bytes_avx2(bytes) }
     }
 
-    /// Returns bit masks of the words that are `wanted` after a shift to the right, and of those
+    /// Returns two bit masks: the words that equal `wanted` after a right shift by `SHIFT`, and the words
     /// that are 0.
     #[inline(always)]
     pub(crate) fn find_words<const SHIFT: i32>(self, words: &[u64; 8], wanted: u64) -> (u32, u32) {
@@ -450,7 +449,7 @@ fn find_words_avx2<const SHIFT: i32>(words: &[u64; 8], wanted: u64) -> (u32, u32
     (same | more_same << 4, empty | more_empty << 4)
 }
 
-/// Proof token: can only be obtained on CPUs with AVX-512 F/VL/DQ/BW.
+/// Proof that the CPU supports AVX-512 F, VL, DQ and BW.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) struct Avx512(());
@@ -482,7 +481,6 @@ mod tests {
                 for at in 0..len + 80 {
                     assert_eq!(words.at(at), expected(at), "{start} {len} {at}");
                 }
-                // All indices except the last few can be read without bounds checks.
                 assert!(words.reach() + 80 >= len && words.reach() <= len);
                 for at in 0..words.reach() {
                     // SAFETY: `at` is less than the reach.
@@ -530,7 +528,7 @@ mod tests {
             assert_eq!(align_words(&part)[..], expected, "{start} {len}");
             let shared = start % 64 == 0 && len % 64 == 0;
             let at = align_words(&part).as_ptr().cast::<u8>();
-            // A bitmap that ends with a word is shared like a whole bitmap.
+            // The slice shares the buffer if no set bits follow in its last word.
             assert_eq!(at == whole.values()[start / 8..].as_ptr(), shared || len == 127);
         }
         assert_eq!(rank.bits().at(285), 0);

@@ -11,7 +11,7 @@ use super::levels::leaf_lists;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// The elements below an outer element that get its value.
+/// Selects the elements of each list that get the value of the outer element in [`broadcast`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Spread {
     /// All elements.

@@ -1,4 +1,4 @@
-//! AVX-512 compression: moves the values of set bits together.
+//! AVX-512 compress instructions: pack the values whose mask bit is set.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
@@ -12,7 +12,7 @@ use std::arch::x86_64::{
 pub(super) const WORD: usize = 64;
 
 pub(super) trait Compress: Copy + Default {
-    /// Writes the values whose bit is set to `to`, packed, followed by unspecified values.
+    /// Packs the values whose bit in `bits` is set, and stores them at `to`, followed by unspecified values.
     ///
     /// # Safety
     /// `to` must have capacity for [`WORD`] values. The CPU must support AVX-512 F/VL/DQ/BW, and

@@ -8,8 +8,7 @@ use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 use crate::table::join_layouts;
 
-/// Concatenates the rows of arrays. An axis that is uniform with the same size in all arrays stays
-/// uniform.
+/// Concatenates the rows of arrays. An axis that is uniform with the same size in all arrays stays uniform.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -45,7 +44,7 @@ pub fn concat(arrays: &[&RaggedArray]) -> Result<RaggedArray> {
         if array.leaf_type() != first.leaf_type() {
             return Err(Error::type_of(
                 "concatenated arrays",
-                format!("{} as in the first (cast one of them)", first.leaf_type()),
+                format!("{}, the type of the first array (cast one of them)", first.leaf_type()),
                 array.leaf_type(),
             ));
         }

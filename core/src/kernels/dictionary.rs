@@ -1,4 +1,4 @@
-//! Predicates on dictionaries: evaluated once per value, then looked up by key.
+//! Predicates on dictionaries, evaluated once per value and looked up by key.
 
 use arrow::array::{AnyDictionaryArray, Array, ArrayRef, AsArray, BooleanArray};
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
@@ -13,11 +13,10 @@ use crate::error::{Error, Result};
 
 /// Evaluates a predicate on every element of a flat array.
 ///
-/// The predicate is called once. For a dictionary (with keys of any integer type) it receives all
-/// values, used or not, and each element takes the result of its key, so the cost of the predicate
-/// does not depend on the number of elements. A dictionary with more values than elements is
-/// decoded instead, so that no more values than elements are tested. Other arrays are passed
-/// unchanged.
+/// The predicate is called once. For a dictionary (with keys of any integer type) it receives all values,
+/// used or not, and each element takes the result of its key, so the cost of the predicate does not depend on
+/// the number of elements. A dictionary with more values than elements is decoded instead, so that no more
+/// values than elements are tested. Other arrays are passed unchanged.
 ///
 /// An element is null if its key, its value or the predicate's result for the value is null.
 ///
@@ -93,15 +92,15 @@ pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<Boolean
     })
 }
 
-/// Reinterprets keys as unsigned integers of the same width. A negative key, which only a null may
-/// have, becomes larger than any table.
+/// Reinterprets keys as unsigned integers of the same width. Only a null slot may have a negative key,
+/// which becomes larger than any table.
 fn to_unsigned<T: ArrowPrimitiveType, U: UnsignedKey>(keys: &dyn Array) -> ScalarBuffer<U> {
     let keys = keys.as_primitive::<T>().values();
     ScalarBuffer::new(keys.inner().clone(), 0, keys.len())
 }
 
 trait UnsignedKey: arrow::datatypes::ArrowNativeType {
-    /// Number of possible keys, if a table of all of them is small.
+    /// Number of possible keys; `None` if a table of all of them would be large.
     const ALL: Option<usize>;
 
     fn distance_from(self, other: Self) -> Self;
@@ -137,7 +136,8 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
         return BooleanBuffer::new_unset(keys.len());
     }
     let first = table.set_indices().next().unwrap_or(0);
-    // The values form a run, like a prefix in a sorted dictionary: compare keys without lookups.
+    // If the set bits form a run, as for a prefix in a sorted dictionary, keys are compared with its ends
+    // instead of looked up.
     let run = table.slice(first, set.min(table.len() - first)).count_set_bits() == set;
     if let (true, Some(from), Some(last)) =
         (run, K::from_position(first), K::from_position(set - 1))
@@ -153,7 +153,7 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
     collect_bits(keys, |key| bytes.get(key.as_usize()).copied().unwrap_or(0))
 }
 
-/// Collects one bit per element from a test that returns 0 or 1.
+/// Returns a bitmap of the results of `test`, which returns 0 or 1 for each key.
 #[inline]
 fn collect_bits<K: Copy>(keys: &[K], test: impl Fn(K) -> u8) -> BooleanBuffer {
     let (chunks, rest) = keys.as_chunks::<64>();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     fn every_key_type<T: ArrowDictionaryKeyType>(of: impl Fn(usize) -> T::Native) {
-        // One has a null value and unused values; the sets of values form runs or not.
+        // The values that start with b form a run in some dictionaries; one has a null and an unused value.
         let dictionaries: [&[Option<&str>]; 5] = [
             &[Some("a"), Some("b1"), Some("b2"), Some("c")],
             &[Some("b1"), Some("a"), Some("b2"), None, Some("c")],

@@ -1,5 +1,3 @@
-//! Vectorized exponential function.
-
 use super::bits::{for_avx2, return_avx512};
 
 /// Replaces each value by `e` to its power, within one unit in the last place of [`f64::exp`];
@@ -45,7 +43,8 @@ fn exp_one(x: f64) -> f64 {
     sum = sum * r + 1.0 / 6.0;
     sum = sum * r + 0.5;
     sum = sum * r * r + r + 1.0;
-    // In two steps, because the power of 2 may overflow or underflow although the result does not.
+    // Scale in two steps, because 2 to the power of `twos` may overflow or underflow although the result
+    // does not.
     let half = (twos * 0.5 + ROUND) - ROUND;
     let found = sum * power_of_two(half) * power_of_two(twos - half);
     if x.is_nan() { x } else { found }

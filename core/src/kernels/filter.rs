@@ -1,4 +1,4 @@
-//! Filters: the elements that a mask selects.
+//! Filtering of arrays by masks.
 
 use arrow::array::{AsArray, BooleanArray, OffsetSizeTrait};
 use arrow::buffer::{BooleanBuffer, OffsetBuffer};
@@ -36,16 +36,17 @@ use crate::error::{Error, Result};
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
-/// When the mask is not boolean, has no levels or more levels than the array, or a valid list of it
-/// differs in length from the valid list of the array.
+/// # Errors
+/// When the mask is not boolean, has no levels or more levels than the array, or a list that is valid in
+/// both has another length in the mask.
 pub fn filter(array: &RaggedArray, mask: &RaggedArray) -> Result<RaggedArray> {
     let axis = masked_axis(array, mask)?;
     let (array, mask) = aligned(array, mask, axis)?;
     filter_elements(array, true_bits(mask.leaves().as_boolean()), axis)
 }
 
-/// Returns the leaves for which `mask` is true in one list per row, like NumPy's `compress`:
-/// [`filter`], then [`flatten_all`], without the lists in between.
+/// Returns the leaves for which `mask` is true in one list per row, like NumPy's `compress`. Equals
+/// [`filter`] followed by [`flatten_all`], without building the lists in between.
 ///
 /// A null row stays null; null lists and values inside a row are treated as in [`filter`]. Leaves
 /// are shared if no mask value is false.
@@ -108,7 +109,7 @@ fn filter_elements(array: RaggedArray, keep: BooleanBuffer, axis: usize) -> Resu
     with_axis(&array, array.len(), axis, level, below)
 }
 
-/// Returns the lengths of the lists after keeping only elements whose bits are set, as offsets.
+/// Returns the offsets of the lists after their elements are filtered by the bits of `rank`.
 pub(super) fn count_kept(layout: &Layout, rank: &Rank) -> Result<Offsets> {
     Ok(match layout {
         Layout::Ragged(Offsets::I32(o)) => Offsets::from(rank_offsets(o, rank)),
@@ -120,7 +121,6 @@ pub(super) fn count_kept(layout: &Layout, rank: &Rank) -> Result<Offsets> {
     })
 }
 
-/// Replaces each offset with the number of set bits before it.
 fn rank_offsets<O: OffsetSizeTrait>(offsets: &OffsetBuffer<O>, rank: &Rank) -> OffsetBuffer<O> {
     OffsetBuffer::new(rank.count_before_each(offsets).into())
 }

@@ -19,9 +19,10 @@ use crate::error::Result;
 
 /// Returns the values whose bit is set.
 ///
-/// Values of fixed width are processed in words of 64, by the number of set bits: a word without
-/// set bits or with all bits set at once; a word with few bits one by one; other words without a
-/// branch, storing every value at the next output index and advancing only past kept values.
+/// Values of fixed width are filtered 64 at a time, by words of the mask. A word without set bits is
+/// skipped, and a word of set bits is copied whole. For a word with few set bits, values are copied one by
+/// one. Other words are copied without branches: every value is stored at the next output index, which
+/// advances only past kept values.
 pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
     if !is_fixed_width(values) {
         return filter_with_arrow(values, keep);
@@ -30,7 +31,6 @@ pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<A
     dispatch_width(values, &words, count_ones(&words))
 }
 
-/// Filters like [`filter_values`], with an existing rank index.
 pub(super) fn filter_values_by_rank(
     values: &ArrayRef,
     keep: &BooleanBuffer,
@@ -114,7 +114,7 @@ fn dispatch_compress<V: Compress>(flat: &[V], keep: &[u64], count: usize) -> Vec
     compress_words(flat, keep, count)
 }
 
-/// Compresses one register of values per step.
+/// Filters with AVX-512 compress instructions, 64 values at a time.
 ///
 /// # Safety
 /// The CPU must support compression of values of this width (see [`Compress::compress`]).
@@ -166,7 +166,7 @@ const FEW_MOVED: u32 = 6;
 /// Number of mask words scanned for set bits before values are read.
 const BLOCK: usize = 256;
 
-/// Prefetch distance in words. With a sparse mask, the hardware cannot predict the reads.
+/// Prefetch distance in nonzero mask words. The hardware cannot predict the reads of a sparse mask.
 const AHEAD: usize = 16;
 
 /// Prefetches the first kept value [`AHEAD`] nonzero words after word `i`, if the mask is sparse.
@@ -228,7 +228,7 @@ fn compress_words<V: Copy + Default>(flat: &[V], keep: &[u64], count: usize) -> 
 fn find_nonzero_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u32] {
     let (mut next, mut at) = (0, 0u32);
     for word in words {
-        // `next` is at most the number of words.
+        // `next` is less than [`BLOCK`]; the modulo avoids a bounds check.
         found[next % BLOCK] = at;
         next += usize::from(*word != 0);
         at += 1;
@@ -236,7 +236,7 @@ fn find_nonzero_words<'a>(words: &[u64], found: &'a mut [u32; BLOCK]) -> &'a [u3
     &found[..next]
 }
 
-/// Compresses `bits` by the mask `keep`, which has `count` set bits.
+/// Returns the bits of `bits` at the positions of the set bits of `keep`, which has `count` set bits.
 fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuffer {
     let bits = Rank::new(bits);
     let bits = bits.bits();
@@ -299,7 +299,7 @@ unsafe fn compress_bitmap<const WIDE: bool>(
             word |= found << filled;
             if filled + n >= 64 {
                 out.push(word.to_le());
-                // The bits that did not fit; none if the word was empty.
+                // The bits of `found` that did not fit; none if `word` was empty.
                 word = if filled == 0 { 0 } else { found >> (64 - filled) };
                 filled = filled + n - 64;
             } else {
@@ -318,7 +318,6 @@ mod tests {
     #[test]
     fn every_mixture_of_words() {
         let bit = |i: usize, of: usize| match (i / 64 + of) % 5 {
-            // Sparse at the end.
             _ if i > 20_000 => i % 1000 < 2,
             0 => false,
             1 => true,

@@ -8,7 +8,7 @@ use super::bits::for_avx2;
 
 pub(super) const WORD: usize = 64;
 
-/// A predicate on values. (A closure may not be inlined in functions compiled for wider registers.)
+/// A predicate on values; a trait, because a closure may not be inlined in functions compiled for AVX2.
 pub(super) trait Predicate<T>: Copy {
     fn holds(self, value: T) -> bool;
 }
@@ -63,12 +63,11 @@ fn collect_word<T: Copy, Q: Predicate<T>>(
     pack.pack_flags(&flags)
 }
 
-/// A way to pack bytes that are 0 or 1 into bits, the first byte lowest.
+/// Packs bytes that are 0 or 1 into bits, the first byte lowest.
 pub(super) trait PackFlags: Copy {
     fn pack_flags(self, flags: &[u8; WORD]) -> u64;
 }
 
-/// Packs on any CPU.
 #[derive(Clone, Copy)]
 pub(super) struct PortablePack;
 

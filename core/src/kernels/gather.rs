@@ -1,4 +1,4 @@
-//! Gathering elements of an axis with everything below them.
+//! Gathers elements of an axis with all levels below them.
 //!
 //! The elements of axis `k` are the rows of [`RaggedArray::inner`]`(k)`, so these functions work on
 //! rows; `with_axis` puts the result back below the outer levels.
@@ -89,7 +89,7 @@ pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray>
     let Some(axis) = array.axes().first() else {
         return RaggedArray::try_new(rows.len(), Vec::new(), take(array.leaves(), rows, None)?);
     };
-    // Every index was checked to be in range.
+    // All indices have been checked, so the conversion cannot fail.
     let at = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
     let layout = axis.layout();
     let nulls = rows.nulls().is_some() || axis.nulls().is_some();
@@ -143,8 +143,8 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
     gather_ranges(array, merge_ranges(ranges.map(|(start, end)| start..end)))
 }
 
-/// Builds an array from the levels of `outer` above axis `axis`, then `level` as axis `axis`, with
-/// the elements `below`.
+/// Builds an array from the levels of `outer` above axis `axis`, `level` as axis `axis`, and the elements
+/// `below`.
 pub(crate) fn with_axis(
     outer: &RaggedArray,
     rows: usize,
@@ -176,7 +176,7 @@ pub(crate) fn row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usiz
     array.axes()[..axis - 1].iter().rev().fold(list, |at, level| level.layout().list_of(at))
 }
 
-/// Gathers the rows in `ranges`. The caller has checked their bounds and merged adjacent ones.
+/// Gathers the rows in `ranges`, which must be within the array and not adjacent.
 pub(super) fn gather_ranges(
     array: &RaggedArray,
     mut ranges: Vec<Range<usize>>,

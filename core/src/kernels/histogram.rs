@@ -13,7 +13,7 @@ use super::sort::{Order, argsort, make_equality};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Exclusive maximum of unsigned integers that are counted in an array.
+/// Exclusive upper bound of the `UInt32` values that [`Histogram`] counts in an array.
 const TABLE_LIMIT: u32 = 1 << 20;
 
 /// Counts of values, accumulated over any number of arrays.
@@ -41,7 +41,7 @@ const TABLE_LIMIT: u32 = 1 << 20;
 pub struct Histogram {
     /// Type of the values; for dictionaries, the type of their values.
     values: DataType,
-    /// Counts indexed by the bit pattern of small integers.
+    /// Counts of small integers, indexed by their bits.
     table: Vec<u64>,
     /// Other values and their counts; a value may occur in several parts.
     parts: Vec<(ArrayRef, UInt64Array)>,
@@ -72,7 +72,7 @@ impl Histogram {
     /// Counts the values of an array, such as the leaves of a [`RaggedArray`].
     ///
     /// # Errors
-    /// When they have another type.
+    /// When the values have another type than the histogram.
     pub fn add(&mut self, values: &ArrayRef) -> Result<()> {
         if let Some(dictionary) = values.as_any_dictionary_opt() {
             let keys: ArrayRef = dictionary.keys().slice(0, values.len());
@@ -166,8 +166,7 @@ impl Histogram {
         merge_counts(&self.values, &parts)
     }
 
-    /// Returns the `n` most frequent values, in descending order of their counts; ties are ordered
-    /// by value.
+    /// Returns the `n` most frequent values, in descending order of their counts; ties are ordered by value.
     ///
     /// # Errors
     /// Same as [`counts`](Self::counts).
@@ -217,7 +216,7 @@ impl Histogram {
     fn push_part(&mut self, values: ArrayRef, counts: UInt64Array) -> Result<()> {
         self.part_values += values.len();
         self.parts.push((values, counts));
-        // Merge the parts before they hold many more values than distinct ones.
+        // Merging bounds the memory if the same values occur in many parts.
         if self.parts.len() > 1 && self.part_values > 1 << 16 {
             let (values, counts) = merge_counts(&self.values, &self.parts)?;
             if values.len() * 2 <= self.part_values || self.parts.len() > 64 {
@@ -251,7 +250,8 @@ pub fn value_counts(values: &ArrayRef) -> Result<(ArrayRef, UInt64Array)> {
     counts.counts()
 }
 
-/// Counts in two alternating tables, so that runs of a value do not wait for one counter.
+/// Counts values in two alternating tables, so that a repeated value does not wait for the update of one
+/// counter.
 fn count_in_table<T>(table: &mut Vec<u64>, size: usize, values: &ArrayRef)
 where
     T: ArrowPrimitiveType<Native: TryInto<usize>>,
@@ -293,7 +293,7 @@ where
     }
 }
 
-/// Merges all parts: distinct values in ascending order with the sums of their counts.
+/// Returns the distinct values of all parts in ascending order, and the sums of their counts.
 fn merge_counts(
     t: &DataType,
     parts: &[(ArrayRef, UInt64Array)],

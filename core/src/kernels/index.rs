@@ -13,14 +13,12 @@ use crate::error::{Error, Result};
 use crate::index::{Index, Span, positions_of, resolve_position};
 use crate::with_offsets;
 
-/// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative
-/// axes count from the innermost), with Python's rules: negative bounds count from the end,
-/// out-of-range bounds are clamped, a negative step runs backwards, and a missing bound is the end
-/// of the list.
+/// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative axes count
+/// from the innermost), with Python's rules: negative bounds count from the end, out-of-range bounds are
+/// clamped, a negative step runs backwards, and a missing bound is the end of the list.
 ///
-/// Each argument is one number for all rows or one per row. Null lists stay null. The result shares
-/// all buffers if every list stays whole; with a step of 1, whole ranges are copied instead of
-/// single elements.
+/// Each argument is one number for all rows or one per row. Null lists stay null. The result shares all
+/// buffers if every list stays whole; with a step of 1, whole ranges are copied instead of single elements.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -37,8 +35,7 @@ use crate::with_offsets;
 /// ```
 ///
 /// # Errors
-/// When there is no such axis, a step is 0, or the length of a per-row argument differs from the
-/// rows.
+/// When there is no such axis, a step is 0, or a per-row argument does not have one value per row.
 pub fn slice(
     array: &RaggedArray,
     axis: i64,
@@ -108,7 +105,7 @@ pub fn slice(
     with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
 }
 
-/// A slice bound in every list, counted from its start or back from its end.
+/// A bound of a slice for lists of any size, counted from the start or the end of the list.
 #[derive(Clone, Copy)]
 enum Bound {
     FromStart(usize),
@@ -116,7 +113,6 @@ enum Bound {
 }
 
 impl Bound {
-    /// Applies Python's rule: negative numbers count from the end.
     fn new(at: i64) -> Self {
         let n = usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX);
         if at < 0 { Self::FromEnd(n) } else { Self::FromStart(n) }
@@ -161,7 +157,7 @@ fn slice_by_bounds(
             let first = start.clamp_to(to - from);
             let kept = stop.clamp_to(to - from).saturating_sub(first);
             total += kept;
-            // At most as many elements as before, so the type fits.
+            // A slice has at most as many elements as its list, so the offset fits `O`.
             ends.push(O::usize_as(total));
             if kept > 0 {
                 if pending.end != from + first {
@@ -190,8 +186,7 @@ fn slice_by_bounds(
     with_axis(array, array.len(), axis, level, below)
 }
 
-/// Returns the first `n` elements of every list of axis `axis`; for a negative `n`, all but the
-/// last `-n`.
+/// Returns the first `n` elements of every list of axis `axis`; for a negative `n`, all but the last `-n`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -213,8 +208,7 @@ pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, n, &RowArg::NONE)
 }
 
-/// Returns the last `n` elements of every list of axis `axis`; for a negative `n`, all but the
-/// first `-n`.
+/// Returns the last `n` elements of every list of axis `axis`; for a negative `n`, all but the first `-n`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -242,8 +236,7 @@ pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
     slice(array, axis, &start, &RowArg::NONE, &RowArg::NONE)
 }
 
-/// Returns the element at `index` of every list of axis `axis` and drops the axis. A null list
-/// gives null.
+/// Returns the element at `index` of every list of axis `axis` and drops the axis. A null list gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -287,9 +280,8 @@ pub fn pick(array: &RaggedArray, axis: i64, index: i64) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// Takes the elements at the indices `positions` of every list of axis `axis`, in that order.
-/// Indices may repeat, and negative indices count from the end. All lists get the same length. A
-/// null list stays null.
+/// Takes the elements at the indices `positions` of every list of axis `axis`, in that order. Indices may
+/// repeat, and negative indices count from the end. All lists get the same length. A null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -350,7 +342,7 @@ fn take_positions(
         let range = layout.range(list);
         if let Some(length) = length.filter(|n| *n != range.len()) {
             return Err(Error::invalid(format!(
-                "a mask of {length} values is given for a list of {} on axis {axis} in row {}; the mask must be as long as its lists",
+                "the mask has {length} values, but the list has {} elements on axis {axis} in row {}; give one mask value per element",
                 range.len(),
                 row(list)
             )));
@@ -406,10 +398,9 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, array.leaves().clone())
 }
 
-/// Indexes axis 1 by the first item, the next axis by the next item and so on, like NumPy's `x[:,
-/// ...]`. An integer selects one element of every list and drops the axis, a slice keeps the axis,
-/// an array or mask selects elements, `None` adds an axis of size 1. Axes without an item stay
-/// whole.
+/// Indexes axis 1 by the first item, the next axis by the next item and so on, like NumPy's `x[:, ...]`. An
+/// integer selects one element of every list and drops the axis, a slice keeps the axis, an array or mask
+/// selects elements, `None` adds an axis of size 1. Axes without an item stay whole.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -428,6 +419,7 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
+/// # Errors
 /// When there are more items than axes, an integer is out of range for a valid list, or an array or
 /// mask is combined with another one or with an integer, which NumPy would pair element by element
 /// (apply them one after the other). Axes in messages are the axes of `array`.
@@ -439,11 +431,11 @@ pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let integers = items.iter().filter(|i| matches!(i, Index::At(_))).count();
     if arrays > 0 && arrays + integers > 1 {
         return Err(Error::invalid(
-            "an index array or mask is combined with another one or with an integer, which NumPy would pair element by element; apply them one after the other",
+            "the index combines an array or mask with another array, mask or integer, which NumPy would pair element by element; index in two steps",
         ));
     }
     let mut out = array.clone();
-    // Axis of `array` for the item, and the corresponding axis of `out`.
+    // The axis of `array` that the item indexes, and the corresponding axis of `out`.
     let (mut axis, mut now) = (1usize, 1usize);
     for item in &items {
         let at = i64::try_from(now).unwrap_or(i64::MAX);

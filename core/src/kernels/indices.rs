@@ -62,8 +62,7 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
     with_axis(mask, mask.len(), axis, level, below)
 }
 
-/// Returns lists of `sizes` booleans that are true at the indices in the innermost lists of
-/// `indices`.
+/// Returns lists of `sizes` booleans that are true at the indices in the innermost lists of `indices`.
 ///
 /// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
 /// the indices, or fewer levels). Indices count from 0, negative indices from the end, and may
@@ -84,6 +83,7 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
+/// # Errors
 /// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
 /// size), indices or sizes are not integers, or the result exceeds
 /// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).

@@ -24,17 +24,16 @@ macro_rules! among_primitives {
     };
 }
 
-/// Exclusive maximum of unsigned integers that are looked up in a bitmap.
+/// Unsigned integers are looked up in a bitmap only if all values are below this limit.
 const BITMAP_LIMIT: u32 = 1 << 20;
 
 /// Returns whether each leaf is one of the given values, a flat array (`IN` of SQL). The result
 /// shares the lists of the array.
 ///
-/// A null leaf gives null, and so does a leaf that is not found if the values contain a null, as in
-/// SQL. The values are converted to the type of the leaves. Numbers and times that this type cannot
-/// represent (1.5 or 300 for `uint8` leaves) match nothing; integers and floats compare as floats,
-/// as with `=`; strings are parsed. NaN matches NaN, and 0.0 matches -0.0. Dictionaries are
-/// searched once per value.
+/// A null leaf gives null, and so does a leaf that is not found if the values contain a null, as in SQL. The
+/// values are converted to the type of the leaves. Numbers and times that this type cannot represent (1.5 or
+/// 300 for `uint8` leaves) match nothing; integers and floats compare as floats, as with `=`; strings are
+/// parsed. NaN matches NaN, and 0.0 matches -0.0. Dictionaries are searched once per value.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -71,13 +70,13 @@ pub fn isin(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
 /// Checks that values of one type can be searched for among leaves of another.
 ///
 /// # Errors
-/// When they cannot; the message names both types.
+/// When the types cannot be compared; the message names both.
 pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     let (leaf, value) = (value_type(leaves), value_type(values));
     let number = |t: &DataType| t.is_numeric() && !t.is_decimal();
     let time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
-    // Intervals would compare by their fields, although 1 day equals 24 hours.
+    // Intervals are excluded, because they compare by their fields, although 1 day equals 24 hours.
     let scalar =
         !leaf.is_nested() && !matches!(leaf, DataType::RunEndEncoded(..) | DataType::Interval(_));
     let fits = leaf.is_null()
@@ -92,14 +91,14 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
         true => Ok(()),
         false => Err(Error::type_of(
             format!("the search for {value} among {leaf}"),
-            "values of the type of the leaves; cast one of them",
+            "values of the same type (cast one of them)",
             value,
         )),
     }
 }
 
-/// Whether integer leaves are compared with floats so large that several integers convert to the
-/// same float; all of them match, as with `=`.
+/// Whether integer leaves are searched for floats of 2^53 or more. Several integers convert to the same
+/// such float, and all of them match, as with `=`.
 fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
     if !matches!(leaf, DataType::Int64 | DataType::UInt64)
         || !value_type(values.data_type()).is_floating()
@@ -126,7 +125,7 @@ fn value_type(t: &DataType) -> &DataType {
 /// The values to search for, in the type of the leaves and without nulls.
 struct SearchSet {
     values: ArrayRef,
-    /// Whether the values had a null, which makes the result of a leaf that is not found null.
+    /// Whether the values contained a null; the result of a leaf that is not found is then null.
     unknown: bool,
 }
 
@@ -140,7 +139,7 @@ impl SearchSet {
         let given = values.data_type().clone();
         let to = if is_text(leaf) { &DataType::Utf8 } else { leaf };
         if given.is_null() {
-            // The values are empty or only nulls, so there is nothing to search for in any type.
+            // An array of type `Null` has no value left to search for.
             values = new_empty_array(to);
         } else if is_span(&given) && is_span(to) && given != *to {
             let converted = exactly_in(&values, to)?;
@@ -163,11 +162,10 @@ impl SearchSet {
         Ok(Self { values, unknown })
     }
 
-    /// Returns whether each leaf is in the set, for a non-dictionary array.
     fn find_each(&self, leaves: &ArrayRef) -> Result<BooleanArray> {
         let (values, t) = (&self.values, leaves.data_type());
         let bits = match t {
-            // A dictionary of dictionaries.
+            // Reached for a dictionary whose values are a dictionary.
             DataType::Dictionary(..) => return over_values(leaves, |l| self.find_each(l)),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
                 let set: HashSet<&str> = values.as_string::<i32>().iter().flatten().collect();
@@ -201,7 +199,8 @@ impl SearchSet {
     }
 }
 
-/// Builds a bitmap of small integers; `None` if it does not pay off for this number of leaves.
+/// Builds a bitmap with a set bit for each value; `None` if the largest value is too large for this number
+/// of leaves.
 fn build_bitmap(values: &ArrayRef, leaves: usize) -> Result<Option<BooleanBuffer>> {
     let values = cast(values, &DataType::UInt32)?;
     let values = values.as_primitive::<UInt32Type>().values();
@@ -214,7 +213,7 @@ fn build_bitmap(values: &ArrayRef, leaves: usize) -> Result<Option<BooleanBuffer
     Ok(Some(BooleanBuffer::from(bits)))
 }
 
-/// Searches each primitive value in the sorted set.
+/// Sorts the values and searches them for each leaf.
 fn find_in_sorted<T: ArrowPrimitiveType>(leaves: &ArrayRef, values: &ArrayRef) -> BooleanBuffer {
     // Adding zero turns -0.0 into 0.0 and changes nothing else.
     let one_zero = |v: T::Native| v.add_wrapping(T::Native::ZERO);
@@ -239,7 +238,7 @@ fn find_in_sorted<T: ArrowPrimitiveType>(leaves: &ArrayRef, values: &ArrayRef) -
     }
 }
 
-/// Compares types without a faster search, one pass per value.
+/// Compares the leaves with one value after the other, for types without a faster search.
 fn compare_each_value(leaves: &ArrayRef, values: &ArrayRef) -> Result<BooleanBuffer> {
     let mut found = BooleanBuffer::new_unset(leaves.len());
     for i in 0..values.len() {
@@ -304,7 +303,7 @@ mod tests {
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 8])), [YES, NO, NO]);
         assert_eq!(found(tokens(), Int64Array::from(vec![7, 1 << 20])), [YES, NO, YES]);
         assert_eq!(found(tokens(), Int64Array::from(vec![-1])), [NO, NO, NO]);
-        // Few leaves, and values for which a bitmap does not pay off.
+        // The values are too large for a bitmap to pay off with one leaf.
         for t in [DataType::UInt8, DataType::UInt16, DataType::UInt32] {
             let leaves = cast(&UInt8Array::from(vec![200]), &t).unwrap();
             let values = Int64Array::from(vec![200, 255, 60_000, 1 << 19]);

@@ -1,4 +1,4 @@
-//! Several levels of lists as one level.
+//! Merges several levels of lists into one.
 
 use arrow::array::OffsetSizeTrait;
 use arrow::buffer::OffsetBuffer;
@@ -8,7 +8,7 @@ use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::Result;
 use crate::with_offsets;
 
-/// Returns the lists of leaves of the rows, with all levels merged; `None` for a flat array.
+/// Returns one list of leaves per row by merging all levels of lists; `None` for a flat array.
 pub fn leaf_lists(array: &RaggedArray) -> Result<Option<ListAxis>> {
     let mut levels = array.axes().iter();
     let Some(first) = levels.next() else { return Ok(None) };
@@ -28,7 +28,7 @@ pub(super) fn merge_levels(outer: &ListAxis, inner: &ListAxis) -> Result<ListAxi
     ListAxis::try_new(layout, outer.nulls().cloned())
 }
 
-/// Composes offsets; the result has the width of the inner offsets.
+/// Returns the offsets of the outer lists in the elements of the inner lists, 64-bit if either input is.
 fn compose_offsets(outer: &Layout, inner: &Offsets) -> Result<Layout> {
     fn compose_offsets<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Offsets {
         let base = inner[0];

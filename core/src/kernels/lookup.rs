@@ -1,4 +1,4 @@
-//! Lookups in a table: by key, and by the bin of a number among the cuts of its key.
+//! Lookups in a table by key, and bins of numbers by the cuts (bin edges) of their keys.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,8 +20,7 @@ use crate::error::{Error, Result};
 
 /// An index from keys to their rows in a table.
 ///
-/// Strings and sparse integers are in a hash map, dense integers in an array. Null keys are not
-/// indexed.
+/// Strings and sparse integers are in a hash map, dense integers in an array. Null keys are not indexed.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -52,13 +51,13 @@ enum KeyIndex {
     Sparse(HashMap<i64, u32, Seeded>),
 }
 
-/// Row of a missing key; tables have fewer rows.
+/// Marks a key that is missing in [`KeyIndex::Dense`]; tables have fewer rows.
 const ABSENT: u32 = u32::MAX;
 
 /// Checks that values of one type can be looked up among keys of another.
 ///
 /// # Errors
-/// When they cannot; the message names both types.
+/// When the types cannot be compared.
 pub fn comparable(values: &DataType, keys: &DataType) -> Result<()> {
     let kind = |t: &DataType| match value_type(t) {
         t if is_text(t) => 1,
@@ -70,10 +69,10 @@ pub fn comparable(values: &DataType, keys: &DataType) -> Result<()> {
         (a, b) if a == b && a > 0 => Ok(()),
         _ if values.is_null() && kind(keys) > 0 => Ok(()),
         (_, 0) => Err(Error::invalid(format!(
-            "keys must be integers, strings, dates or timestamps, not {keys}"
+            "the keys have the type {keys}; give integers, strings, dates or timestamps"
         ))),
         _ => Err(Error::invalid(format!(
-            "values of type {values} cannot be looked up among keys of type {keys}"
+            "values of type {values} cannot be looked up among keys of type {keys}; cast one of them"
         ))),
     }
 }
@@ -95,7 +94,7 @@ impl Lookup {
         let rows = u32::try_from(keys.len()).unwrap_or(ABSENT);
         if rows == ABSENT {
             return Err(Error::invalid(
-                "the table has more than 2^32 - 2 keys, the maximum of a lookup",
+                "the table has more than 2^32 - 2 keys, the maximum of a lookup; remove keys that are not looked up",
             ));
         }
         let data_type = value_type(keys.data_type()).clone();
@@ -120,7 +119,9 @@ impl Lookup {
         let whole = cast(keys, &data_type)?;
         let numbers = to_key_integers(&whole, &data_type)?;
         if numbers.null_count() > whole.null_count() {
-            return Err(Error::invalid("a key does not fit a signed 64-bit integer"));
+            return Err(Error::invalid(
+                "a key of the table does not fit a signed 64-bit integer; cast keys and values to strings",
+            ));
         }
         let (mut least, mut most) = (i64::MAX, i64::MIN);
         for number in numbers.iter().flatten() {
@@ -159,7 +160,7 @@ impl Lookup {
         &self.data_type
     }
 
-    /// Returns the row of each value's key; null for a null value and for a missing key.
+    /// Returns the row of each value among the keys; null if the value is null or not a key.
     ///
     /// A dictionary with at most as many values as elements is looked up once per value.
     ///
@@ -197,12 +198,13 @@ impl Lookup {
     }
 }
 
-/// Converts to integers, with dates and times in the unit of `of`; null if a value exceeds 64 bits.
+/// Converts values to integers, dates and times in the unit of the key type `of`; null if a value does not
+/// fit.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {
         true => Arc::clone(values),
-        // A time between two units of the keys equals no key.
+        // A time that the unit of the keys cannot represent equals no key.
         false if compare_exactly(values.data_type(), of) => {
             let there = cast_with_options(values, of, &options)?;
             let other = cmp::neq(&exact_seconds(&there)?, &exact_seconds(values)?)?;
@@ -214,8 +216,8 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     Ok(wide.as_primitive::<Int64Type>().clone())
 }
 
-/// Looks up every leaf in a table: takes `values` at the row of its key. Null if the key is null or
-/// missing. The result shares the lists of the array.
+/// Returns for every leaf the element of `values` at the row of its key; null if the leaf is null or not a
+/// key. The result shares the lists of the array.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -242,9 +244,9 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
     array.with_leaves(take(values, &rows, None)?)
 }
 
-/// Returns the bin of every number among the cuts of its code: the number of cuts that are not
-/// greater than it, from 0 to the number of cuts (`numpy.digitize`). Null if the number is null or
-/// NaN, the code is null or not a key, or its cuts are null.
+/// Returns the bin of every value: the number of cuts of its code that are not greater than the value
+/// (`numpy.digitize`). Null if the value is null or NaN, the code is null or not a key, or the cuts of the
+/// code are null.
 ///
 /// `codes` has the lists of `values`, or only their outer levels; a code then applies to all values
 /// below its element. `cuts` has one ascending list per key.
@@ -313,8 +315,8 @@ pub fn bins(
     values.with_leaves(Arc::new(out.finish()))
 }
 
-/// Converts the cuts of a table to the form that [`bins`] takes, from lists of numbers or from
-/// structs whose fields are the numbers in order (`values/quantiles` of MEDS metadata).
+/// Converts the cuts of a table to the argument of [`bins`]. Accepts lists of numbers, and structs with one
+/// number per field in ascending order (`values/quantiles` of MEDS metadata).
 ///
 /// # Errors
 /// For cuts that do not ascend or contain null or NaN, and for other types.
@@ -347,7 +349,7 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
                 .as_list::<i32>()
                 .clone()
         }
-        t => return Err(Error::type_of("cuts", "lists of numbers, or structs of them", t)),
+        t => return Err(Error::type_of("cuts", "lists of numbers, or structs of numbers", t)),
     };
     for row in (0..lists.len()).filter(|r| lists.is_valid(*r)) {
         let cuts = lists.value(row);
@@ -355,7 +357,7 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
         let wrong = cuts.null_count() > 0 || cuts.values().iter().any(|c| c.is_nan());
         if wrong || !cuts.values().is_sorted() {
             return Err(Error::invalid(format!(
-                "the cuts of row {row} do not ascend ({:?}); sort them",
+                "the cuts of row {row} do not ascend or contain NULL or NaN ({:?}); sort them and remove NULL and NaN",
                 cuts.values()
             )));
         }
@@ -398,7 +400,7 @@ mod tests {
             places(Arc::clone(&keys), Arc::new(dictionary.clone())),
             [Some(2), None, None, Some(2)]
         );
-        // More values than elements.
+        // The dictionary has more values than elements.
         assert_eq!(places(keys, Arc::new(dictionary.slice(0, 1))), [Some(2)]);
     }
 

@@ -7,7 +7,7 @@
 pub mod at;
 pub mod between;
 pub mod broadcast;
-// SQL uses its functions from outside of this crate.
+// The feature `sql` re-exports functions of this module through `serrate_core::internal`.
 #[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
 pub(crate) mod canonical;
 mod compress;

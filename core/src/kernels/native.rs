@@ -1,4 +1,5 @@
-//! Typed dispatch over values: reinterpretation as an integer type of the same width.
+//! Dispatch on the leaf type; types that are stored as integers, such as timestamps, share the code of
+//! these integers.
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use arrow::datatypes::DataType;
 
 use crate::error::Result;
 
-/// Returns the integer type with the same width and order as `t`, if there is one.
+/// Returns the type `Int32` or `Int64` that represents values of `t` in the same order; `None` for other
+/// types.
 pub(super) fn native_int(t: &DataType) -> Option<DataType> {
     use DataType::{
         Date32, Date64, Decimal32, Decimal64, Duration, Int32, Int64, Time32, Time64, Timestamp,
@@ -26,7 +28,8 @@ pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<Arr
     }
     let data = values.to_data();
     let width = values.data_type().primitive_width();
-    // A build from parts counts the nulls again, which takes as long as a sum.
+    // Builds the array directly, because `ArrayDataBuilder::build` would count the nulls, which takes as
+    // long as a sum.
     macro_rules! view {
         ($t:ty) => {{
             let numbers = ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len());
@@ -43,7 +46,8 @@ pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<Arr
     Ok(make_array(data.into_builder().data_type(to.clone()).build()?))
 }
 
-/// Evaluates `$typed` with the leaves in their native type, or `$other` for types without one.
+/// Evaluates `$typed` with `$values` of the primitive type `$t`, or `$other` for types without one. Dates,
+/// times and decimals are reinterpreted as integers; booleans and `Float16` are cast.
 macro_rules! dispatch_native {
     ($leaves:expr, $values:ident, $t:ident => $typed:expr, $other:expr) => {{
         macro_rules! run {

@@ -1,8 +1,8 @@
 //! Softmax, log-softmax and normalization along an axis.
 //!
-//! Missing values are skipped: null leaves stay null and are excluded, and lists of different
-//! lengths are stacked along an outer axis. The result shares the lists of the array. Floats keep
-//! their type and are computed in 64 bits; integers become Float64.
+//! Null leaves stay null and are skipped. Along an outer axis, lists of different lengths are stacked
+//! without padding. The result shares the lists of the array. Floats keep their type and are computed in 64
+//! bits; integers become Float64.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::shape::list_axis;
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Returns the type of the result.
+/// Returns the type of the result for leaves of type `leaf`; `what` names the function in the error.
 ///
 /// # Errors
 /// When the leaves are not numbers.
@@ -35,8 +35,8 @@ pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
 ///
 /// Along the innermost axis each list is a group. Along an outer axis the elements of each list are
 /// themselves lists; they are stacked, and values at the same index form a group, as in
-/// [`reduce`](super::reduce::reduce). The largest value is subtracted first, so nothing overflows;
-/// a NaN, or a group with only negative infinities, gives NaN (as in PyTorch).
+/// [`reduce`](super::reduce::reduce). The largest value is subtracted first, so nothing overflows. A group
+/// with a NaN, or with only negative infinities, gives NaN (as in PyTorch).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -117,7 +117,7 @@ pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<RaggedArray> {
     if p.is_nan() || p < 0.0 {
         return Err(Error::invalid(format!(
-            "normalize: the order of the norm is {p}; it must be 0 or more"
+            "normalize: the order of the norm is {p}; give 0 or more"
         )));
     }
     apply_to_groups("normalize", array, axis, |values| {
@@ -144,7 +144,7 @@ fn compute_norm(values: &[f64], p: f64) -> f64 {
     values.iter().map(|v| v.abs().powf(p)).sum::<f64>().powf(p.recip())
 }
 
-/// Subtracts the largest value; NaN if any value is NaN.
+/// Subtracts the largest value from all values; all become NaN if one is NaN.
 fn subtract_largest(values: &mut [f64]) {
     let larger = |m: f64, v: f64| if v > m || v.is_nan() { v } else { m };
     // Eight lanes shorten the dependency chain. A NaN stays, because no value compares larger.
@@ -171,9 +171,9 @@ fn sum_lanes(values: &[f64]) -> f64 {
 }
 
 enum LeafGroups {
-    /// The lists of the innermost axis; their leaves are adjacent.
+    /// Every list of the innermost axis is a group; its leaves are adjacent.
     Lists(Layout),
-    /// Leaf indices ordered by group, and the end of each group.
+    /// Leaf indices ordered by group, and the end of each group in `order`.
     Slots { order: Vec<usize>, ends: Vec<usize> },
 }
 
@@ -183,7 +183,8 @@ impl LeafGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // The slot of each element of the current axis; several elements may share a slot.
+        // The slot of each element of the current level. Elements at the same index of lists in the same
+        // slot are stacked: they share a slot, and leaves with the same slot form a group.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);

@@ -13,8 +13,7 @@ use super::reshape::flatten_all;
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::Result;
 
-/// Counts the leaves of every list of axis `axis`, or of every row, that are one of `values`, as
-/// `Int64`.
+/// Counts the leaves of every list of axis `axis`, or of every row, that are one of `values`, as `Int64`.
 ///
 /// Equality is as in [`isin`]; null leaves equal no value. A null list gives null.
 ///
@@ -94,21 +93,21 @@ fn any_value_of_rows(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArr
     reduce(&isin(array, values)?, Reduction::Any, None)
 }
 
-/// A single integer to find among integers or keys, as its bits.
+/// The bits of the only integer, or the only dictionary key, to search for.
 struct Needle {
     bits: u64,
 }
 
 impl Needle {
-    /// Returns `None` unless there is exactly one value and the leaves are integers or a
-    /// dictionary.
+    /// Returns `None` unless `values` is one integer among integer leaves, or one value with exactly one
+    /// key in a dictionary of leaves.
     fn new(leaves: &ArrayRef, values: &ArrayRef) -> Result<Option<Self>> {
         let t = leaves.data_type();
         if values.len() != 1 || values.logical_null_count() > 0 {
             return Ok(None);
         }
         if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-            // The only key of the value, if exactly one key has it.
+            // Finds the key of the value, if exactly one key has it.
             let found = RaggedArray::try_new(
                 dictionary.values().len(),
                 Vec::new(),
@@ -124,7 +123,7 @@ impl Needle {
         if !t.is_integer() {
             return Ok(None);
         }
-        // Convert the value to the type of the leaves; null if the type cannot represent it.
+        // Null after the conversion if the type of the leaves cannot represent the value.
         let options = arrow::compute::CastOptions { safe: true, ..Default::default() };
         if !values.data_type().is_integer() {
             return Ok(None);
@@ -162,7 +161,7 @@ fn first_value_bits(values: &ArrayRef) -> Result<u64> {
     })
 }
 
-/// Number of leaves compared between two tests for a match.
+/// Number of leaves compared before a branch on a match.
 const STEP: usize = 128;
 
 fn search_lists<T>(leaves: &ArrayRef, bits: u64, lists: &Layout) -> BooleanBuffer
@@ -179,7 +178,7 @@ where
         let mut at = range.start;
         for step in flat[range].chunks(STEP) {
             if step.iter().fold(false, |found, v| found | (*v == wanted)) {
-                // Values at nulls do not count.
+                // The match may be the value of a null slot.
                 let valid = |i: usize| nulls.is_none_or(|n| n.is_valid(at + i));
                 if step.iter().enumerate().any(|(i, v)| *v == wanted && valid(i)) {
                     return true;

@@ -31,7 +31,7 @@ impl Default for PadOptions {
     }
 }
 
-/// Contiguous elements of one axis: elements of the input starting at `source`, or new elements.
+/// A run of elements on one axis of the result: input elements from index `source` on, or new elements.
 struct ElementRun {
     source: Option<usize>,
     len: usize,
@@ -41,11 +41,10 @@ struct ElementRun {
 
 /// Pads or truncates every list to a given length.
 ///
-/// `sizes` has one entry per axis after the rows: a number for all rows, or one per row that
-/// applies to all of its lists; a missing or null size leaves the lists of that axis unchanged. New
-/// leaves have the fill value; new lists are empty, or have the size given for their axis. Null
-/// lists stay null. Leaves may have any type; the result is ragged even if all lists have the same
-/// length.
+/// `sizes` has one entry per axis after the rows: a number for all rows, or one per row that applies to all
+/// of its lists; a missing or null size leaves the lists of that axis unchanged. New leaves have the fill
+/// value; new lists are empty, or have the size given for their axis. Null lists stay null. Leaves may have
+/// any type; the result is ragged even if all lists have the same length.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -97,7 +96,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             || "give smaller sizes, take fewer rows at a time, or raise the limit".into(),
         )
     };
-    // Bytes of the levels so far.
+    // Bytes of the offsets that were built for earlier levels.
     let mut made = 0u128;
     for (k, (level, size)) in array.axes().iter().zip(sizes).enumerate() {
         let lists = runs.iter().fold(0u128, |n, r| n.saturating_add(r.len as u128));
@@ -110,7 +109,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             Some(_) => count.total().saturating_mul(OFFSET as u128),
             None => estimate_leaf_bytes(array.leaves(), fill.as_ref(), &count),
         };
-        // One run per contiguous piece, and two more per list that is truncated or padded.
+        // Upper bound of the runs on the next level: each padded or truncated list adds at most two.
         let pieces = (runs.len() as u128).saturating_add(count.changed.saturating_mul(2));
         let working = lists
             .saturating_mul(size_of::<PaddedLength>() as u128)
@@ -131,7 +130,7 @@ struct PaddedLength {
 }
 
 impl PaddedLength {
-    /// Number of new elements; fits a usize because the total was checked.
+    /// Returns the number of new elements, which fits a `usize` because the total was checked.
     fn new_elements(self) -> usize {
         usize::try_from(self.new).unwrap_or(usize::MAX)
     }
@@ -142,8 +141,8 @@ const OFFSET: usize = 8;
 struct LevelTotals {
     kept: u128,
     new: u128,
-    /// Number of lists that were padded or truncated, so that their children and the children of
-    /// the next list are no longer contiguous.
+    /// Number of padded or truncated lists. The elements of such a list and the elements of the next list
+    /// are not contiguous in the result.
     changed: u128,
 }
 
@@ -163,7 +162,7 @@ impl LevelTotals {
     }
 }
 
-/// Estimates the bytes of padded leaves, assuming that the remaining strings have average length.
+/// Estimates the bytes of padded leaves, assuming that kept strings have the average length.
 fn estimate_leaf_bytes(leaves: &ArrayRef, fill: Option<&ArrayRef>, count: &LevelTotals) -> u128 {
     let total = count.total();
     let validity = if fill.is_none() || leaves.is_nullable() { total.div_ceil(8) } else { 0 };
@@ -198,7 +197,7 @@ fn compute_lengths(
             None => None,
             Some(n) => Some(u64::try_from(n).map_err(|_| {
                 Error::invalid(format!(
-                    "pad: size {n} of axis {axis} in row {} is negative",
+                    "pad: size {n} of axis {axis} in row {} is negative; give 0 or more, or NULL for lists that keep their length",
                     run.row
                 ))
             })?),
@@ -217,7 +216,7 @@ fn compute_lengths(
                 None => PaddedLength { kept: len, new: 0, cut: false },
                 Some(n) => match n.checked_sub(len as u64) {
                     Some(new) => PaddedLength { kept: len, new, cut: false },
-                    // Less than `len`, so it fits a usize.
+                    // `n` is less than `len`, so it fits a `usize`.
                     None if options.truncate => {
                         PaddedLength { kept: usize::try_from(n).unwrap_or(len), new: 0, cut: true }
                     }
@@ -289,7 +288,10 @@ fn list_child_runs(
 
 fn convert_fill(fill: &ArrayRef, array: &RaggedArray) -> Result<ArrayRef> {
     if fill.len() != 1 {
-        return Err(Error::invalid(format!("pad: the fill has {} values; give one", fill.len())));
+        return Err(Error::invalid(format!(
+            "pad: the fill has {} values; give exactly one",
+            fill.len()
+        )));
     }
     cast_exactly("pad: the fill value", fill, array.leaf_type())
 }

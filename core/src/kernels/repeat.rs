@@ -14,8 +14,8 @@ use crate::limit::check_size;
 /// Repeats every element of axis `axis` (1 or more, negative axes count from the innermost), with
 /// everything below it: NumPy's `repeat`, list by list.
 ///
-/// `counts` is one integer for all elements, or integers over the lists of the axis or of its outer
-/// levels (one per row, ...). A null count is 0. Null lists stay null.
+/// `counts` is one integer for all elements, or an array of integers with the lists of the axis or only its
+/// outer levels (such as one integer per row). A null count is 0. Null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;

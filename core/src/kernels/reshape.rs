@@ -34,7 +34,7 @@ pub fn flatten(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     let inner = list_axis(array, axis)?;
     if inner == 1 {
         return Err(Error::invalid(format!(
-            "axis {axis} is the outermost level of lists, so flattening it would merge rows; use unnest"
+            "axis {axis} is the outermost level of lists, so flattening it would merge rows; use unnest to get one row per element"
         )));
     }
     let mut axes = array.axes().to_vec();
@@ -147,9 +147,8 @@ pub fn unsqueeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis or `axis` is 0; when there are no sizes, two sizes of -1 or
-/// other negative sizes; when the elements of a list do not fit the sizes (the message names the
-/// list).
+/// When the array has no such axis or `axis` is 0; when there are no sizes, two sizes of -1 or other negative
+/// sizes; when the elements of a list do not fit the sizes (the message names the list).
 pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedArray> {
     let at = list_axis(array, axis)?;
     let level = array.axis(at)?;
@@ -157,7 +156,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     let refuse = |why: &str| Err(Error::invalid(format!("reshape to {sizes:?}: {why}")));
     let open = sizes.iter().position(|s| *s == -1);
     if sizes.is_empty() {
-        return refuse("there must be at least one size");
+        return refuse("give at least one size");
     }
     let mut fixed = 1usize;
     for (i, size) in sizes.iter().enumerate().filter(|(i, _)| Some(*i) != open) {
@@ -165,12 +164,15 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
             return refuse("only one size can be -1");
         }
         let Some(product) = usize::try_from(*size).ok().and_then(|s| fixed.checked_mul(s)) else {
-            return refuse(&format!("size {i} is {size}, which is out of range"));
+            return refuse(&format!(
+                "size {i} is {size}, which is negative or makes the product of the sizes exceed 64 bits"
+            ));
         };
         fixed = product;
     }
     let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
-    // The inferred size for a list of `n` elements; 1 if no size is inferred.
+    // Returns the inferred size for a list of `n` elements (1 if no size is inferred); `None` if the
+    // elements do not fit the sizes.
     let share = |n: usize| match open {
         None => (n == fixed).then_some(1),
         Some(_) if fixed == 0 => (n == 0).then_some(0),
@@ -181,7 +183,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
         let n = layout.length(list);
         if share(n).is_none() {
             return refuse(&format!(
-                "list {list} of axis {at} (row {}) has {n} element(s)",
+                "list {list} of axis {at} (row {}) has {n} element(s), which do not fill these sizes exactly",
                 row_of_list(array, at, list)
             ));
         }
@@ -201,7 +203,9 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
         let first = i == 0 && level.nulls().is_some();
         let next: Layout = match fixed_size {
             Some(size) if size.checked_mul(parents).is_none() => {
-                return refuse(&format!("size {i} is {size}, for {parents} lists"));
+                return refuse(&format!(
+                    "size {i} is {size} for {parents} lists, which exceeds 64 bits; give smaller sizes"
+                ));
             }
             Some(size) if !first => Layout::Uniform { size, lists: parents },
             Some(size) => lists_like(layout, (0..lists).map(|l| if valid(l) { size } else { 0 }))?,

@@ -6,8 +6,7 @@ use crate::error::{Error, Result};
 
 /// An integer argument, for all rows or one per row.
 ///
-/// `None`, or a null in the array, means that the argument is missing, such as an open end of a
-/// slice.
+/// `None`, or a null in the array, means that the argument is missing, such as an open end of a slice.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -41,7 +40,7 @@ impl RowArg {
         matches!(self, Self::All(_))
     }
 
-    /// Returns an error unless an argument per row has `rows` values.
+    /// Returns an error if the argument is given per row, but not for exactly `rows` rows.
     pub(crate) fn check_rows(&self, what: &str, rows: usize) -> Result<()> {
         match self {
             Self::Each(a) if a.len() != rows => Err(Error::invalid(format!(

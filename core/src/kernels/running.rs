@@ -1,9 +1,9 @@
 //! Running operations along an axis: running sums, differences, shifts, filled gaps.
 //!
-//! The result has one value per leaf and the lists of the input. Along the innermost axis, an
-//! operation runs over the leaves of each list. Along an outer axis (including axis 0), it runs
-//! over the leaves at the same index of the elements of that axis, as a reduction does; elements
-//! without a leaf at the index are skipped.
+//! The result has one value per leaf and the lists of the input. Along the innermost axis, an operation
+//! runs over the leaves of each list. Along an outer axis (including axis 0), it runs over the leaves with
+//! the same index in successive elements of this axis, like a reduction; elements without a leaf at the
+//! index are skipped.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Running {
     }
 }
 
-/// Returns the native type in which values compare; `None` if there is none.
+/// Returns the primitive type in which values of type `leaf` compare; `None` for other types.
 fn native_type(leaf: &DataType) -> Option<DataType> {
     Some(match leaf {
         DataType::Dictionary(_, values) => return native_type(values),
@@ -109,8 +109,7 @@ fn native_type(leaf: &DataType) -> Option<DataType> {
 /// ```
 ///
 /// # Errors
-/// When the array has no such axis, the leaves do not support the operation, or an integer
-/// overflows.
+/// When the array has no such axis, the leaves do not support the operation, or an integer overflows.
 pub fn running(array: &RaggedArray, how: Running, axis: i64) -> Result<RaggedArray> {
     let out = how.output_type(array.leaf_type())?;
     let leaves = match array.leaf_type() {
@@ -210,7 +209,7 @@ fn accumulate_lists(
         return scan_lists::<_, UInt64Type, _>(leaves, lists, start, step, |acc| acc)
             .map_err(overflow);
     }
-    // Signed integers, booleans and durations; overflow counts only at valid leaves.
+    // The other types are signed integers, booleans and durations.
     let leaves = match leaves.data_type() {
         DataType::Duration(_) => reinterpret_values(leaves, &DataType::Int64)?,
         DataType::Boolean => cast(&cast(leaves, &DataType::Int8)?, &DataType::Int64)?,
@@ -222,7 +221,8 @@ fn accumulate_lists(
     reinterpret_values(&found.map_err(overflow)?, out)
 }
 
-/// Scans list by list. The error is the first leaf of the list in which `step` failed.
+/// Accumulates the leaves of each list with `step`. The error is the first leaf of a list in which `step`
+/// fails.
 fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     leaves: &PrimitiveArray<T>,
     lists: &Layout,
@@ -234,7 +234,8 @@ fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     let nulls = leaves.nulls().filter(|n| n.null_count() > 0);
     let mut out: Vec<O::Native> = allocate_values(flat.len());
     let (mut from, mut failed) = (0, None);
-    // A local block, because pushes update the vector's length in memory and serialize the loop.
+    // Results go to a local block first, because pushes to the vector update its length in memory and
+    // serialize the loop.
     let mut block = [O::Native::default(); 256];
     each_length(lists, |n| {
         let mut acc = start;
@@ -309,12 +310,10 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
     }
 }
 
-/// Shifts leaves by `n` elements along axis `axis`: each leaf becomes the leaf `n` elements before
-/// it, or after it for a negative `n`. Leaves without a source become `fill`, a flat array of one
-/// value, or null.
+/// Shifts leaves by `n` elements along axis `axis`: each leaf becomes the leaf `n` elements before it, or
+/// after it for a negative `n`. Leaves without a source become `fill`, a flat array of one value, or null.
 ///
-/// Along an outer axis, elements are shifted; leaves that the source element lacks become `fill`,
-/// too.
+/// Along an outer axis, elements are shifted; leaves that the source element lacks become `fill`, too.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -342,7 +341,7 @@ pub fn shift(
     let fill = match fill {
         Some(fill) if fill.len() != 1 => {
             return Err(Error::invalid(format!(
-                "shift: the fill has {} values; give one",
+                "shift: the fill has {} values; give exactly one",
                 fill.len()
             )));
         }
@@ -371,7 +370,7 @@ pub fn shift(
     array.with_leaves(found)
 }
 
-/// Shifts all leaves as one list, then clears the leaves whose source is in another list.
+/// Shifts all leaves as one list, then sets leaves to null whose source is in another list.
 fn shift_lists(
     leaves: &ArrayRef,
     lists: &Layout,
@@ -387,7 +386,7 @@ fn shift_lists(
     Ok((with_nulls(&moved, nulls)?, same_list))
 }
 
-/// Marks the leaves whose source, `distance` before (after with `back`), is in the same list.
+/// Sets the bits of the leaves whose source, `distance` leaves before (after if `back`), is in the same list.
 fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> BooleanBuffer {
     let mut bits = MutableBuffer::from_len_zeroed(len.div_ceil(8));
     bits.as_slice_mut().fill(u8::MAX);
@@ -401,7 +400,7 @@ fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> Bo
     BooleanBuffer::new(bits.into(), 0, len)
 }
 
-/// Shifts all leaves by `far` elements; the ends become null or zero.
+/// Shifts all leaves by `far` elements across lists; leaves without a source become null or zero.
 fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     let len = leaves.len();
     macro_rules! by_width {
@@ -486,7 +485,8 @@ pub fn diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     array.with_leaves(found)
 }
 
-/// Subtracts shifted floats in one pass over all lists; `None` if a single pass is not enough.
+/// Subtracts shifted floats in one pass; `None` for other types, nulls, outer axes and distances of 0 or
+/// past the end.
 fn subtract_shifted(array: &RaggedArray, n: i64, axis: i64) -> Result<Option<ArrayRef>> {
     fn subtract_typed<T: ArrowPrimitiveType>(
         leaves: &ArrayRef,
@@ -616,7 +616,6 @@ fn fill_gaps(array: &RaggedArray, axis: i64, back: bool) -> Result<RaggedArray> 
     array.with_leaves(fill_lists(array.leaves(), &nulls, &lists, back)?)
 }
 
-/// Fills the nulls of every list, visiting only the gaps and the leaves next to them.
 fn fill_lists(
     leaves: &ArrayRef,
     nulls: &NullBuffer,
@@ -656,7 +655,8 @@ fn fill_lists(
     by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
 }
 
-/// Calls `each` with every run of nulls that has a source, and the source's index.
+/// Calls `each` with every run of nulls in a list and the index of the valid leaf that fills it. Skips runs
+/// without such a leaf.
 fn for_each_gap(
     nulls: &NullBuffer,
     lists: &Layout,
@@ -686,7 +686,7 @@ fn for_each_gap(
     }
 }
 
-/// Applies `work` to the leaves as contiguous lists along any axis.
+/// Applies `work` to lists of leaves along `axis`; for an outer axis, the leaves are reordered first.
 fn apply_in_lists(
     array: &RaggedArray,
     axis: i64,
@@ -697,7 +697,7 @@ fn apply_in_lists(
         AxisGroups::Stacked(stacked) => {
             let (order, lists) = stacked.order_by_slot()?;
             let found = work(&take(array.leaves(), &order, None)?, &lists)?;
-            // Restore the original order.
+            // Inverts the permutation, because `found` is in the order of `order`.
             let mut back = vec![0u64; order.len()];
             for (to, from) in order.values().iter().enumerate() {
                 back[usize::try_from(*from).unwrap_or(usize::MAX)] = to as u64;

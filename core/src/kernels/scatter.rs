@@ -1,5 +1,4 @@
-//! Writes to every list at the indices of another list, the inverse of
-//! [`take`](fn@super::take::take).
+//! Writes to every list at the indices of another list, the inverse of [`take`](fn@super::take::take).
 
 use std::sync::Arc;
 
@@ -22,24 +21,23 @@ use crate::error::{Error, Result};
 use crate::index::resolve_position;
 use crate::limit::check_size;
 
-/// Treatment of two values with the same target.
+/// Treatment of several values for the same element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Duplicates {
-    /// The last value, in the order of the indices, wins.
+    /// The last value, in the order of the indices, is written.
     #[default]
     Last,
-    /// Return an error that names the target.
+    /// Duplicate indices are an error that names the index.
     Refuse,
 }
 
 /// Replaces the elements of `into` at `indices` with `values`, list by list.
 ///
-/// `indices` has integer leaves, and its levels of lists end at the axis to write to. `values` has
-/// a value per index, in the same lists (values that are themselves lists have the levels of the
-/// elements of `into`). Outer lists are the same in all three. Indices count from 0, negative
-/// indices from the end. Null indices, lists that are null in indices or values, and null lists of
-/// `into` are skipped; the latter stay null. An outer list that is null in any of the three is
-/// null.
+/// `indices` has integer leaves; its innermost level is the axis to write to. `values` has a value per
+/// index, in the same lists (values that are themselves lists have the levels of the elements of `into`).
+/// Outer lists are the same in all three arrays. Indices count from 0, negative indices from the end. Null
+/// indices, lists that are null in indices or values, and null lists of `into` are skipped; the latter stay
+/// null. An outer list that is null in any of the three is null.
 ///
 /// The result shares the lists of `into`. Values are converted to the type of its leaves, which
 /// must be able to represent them.
@@ -80,7 +78,7 @@ pub fn scatter(
             into.axes().len()
         )));
     }
-    // Make outer lists that are null in one of the three null in all of them.
+    // An outer list that is null in one array becomes null in all three.
     let (axis, into, indices, _) = align_indices("scatter", into, indices)?;
     let (into, values) = aligned(&merge_outer_nulls(&into, &indices, axis)?, values, axis - 1)?;
     let into = merge_outer_nulls(&into, &values, axis)?;
@@ -113,7 +111,7 @@ pub fn scatter(
             }
         }
     }
-    // Source of each element: an element of `into` or, after all of these, one of `values`.
+    // For each element, the index of its source in the concatenation of `into` and `values`.
     let elements = to.layout().children();
     let mut order: Vec<u64> = (0..elements as u64).collect();
     write.for_each(|target_index, value| order[target_index] = (elements + value) as u64)?;
@@ -137,7 +135,7 @@ struct ScatterWrite<'a> {
 }
 
 impl ScatterWrite<'_> {
-    /// Calls `write` with the target and the source of every value, in order.
+    /// Calls `write` with the indices of the target and the source of every value, in order.
     fn for_each(&self, mut write: impl FnMut(usize, usize)) -> Result<()> {
         let (from, to) = (self.from.layout(), self.to.layout());
         let refuse = self.duplicates == Duplicates::Refuse;
@@ -167,7 +165,7 @@ impl ScatterWrite<'_> {
                 let target_index = target.start + target_index;
                 if refuse && std::mem::replace(&mut seen[target_index], true) {
                     return Err(Error::invalid(format!(
-                        "scatter: index {index} at position {position} of list {list} (row {}) occurs twice; make the indices distinct, or let the last one win",
+                        "scatter: index {index} at position {position} of list {list} (row {}) occurs twice; make the indices distinct, or keep the last value of duplicates",
                         self.row_of(list)
                     )));
                 }
@@ -203,9 +201,8 @@ impl ScatterWrite<'_> {
 /// Elements that are themselves lists are null unless written to.
 ///
 /// # Errors
-/// Same as [`scatter`]; also when the fill is not one value that the type of the leaves can
-/// represent, or the result exceeds
-/// [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
+/// Same as [`scatter`]; also when the fill is not one value that the type of the leaves can represent, or the
+/// result exceeds [`DenseOptions::DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn scatter_new(
     indices: &RaggedArray,
     values: &RaggedArray,
@@ -222,7 +219,7 @@ pub fn scatter_new(
         Some(fill) if inner.axes().is_empty() => {
             if fill.len() != 1 {
                 return Err(Error::invalid(format!(
-                    "scatter: the fill has {} values; give one",
+                    "scatter: the fill has {} values; give exactly one",
                     fill.len()
                 )));
             }
@@ -241,7 +238,7 @@ pub fn scatter_new(
     scatter(&into, indices, values, duplicates)
 }
 
-/// Returns lists of the given sizes to replace the innermost lists of indices, and their validity.
+/// Returns the layout and validity of lists with the given sizes, in place of the innermost lists of indices.
 pub(super) fn new_lists(
     what: &'static str,
     indices: &RaggedArray,
@@ -249,7 +246,9 @@ pub(super) fn new_lists(
 ) -> Result<(Layout, Option<NullBuffer>)> {
     let axis = indices.axes().len();
     if axis == 0 {
-        return Err(Error::invalid(format!("{what}: the indices must be lists, not a flat array")));
+        return Err(Error::invalid(format!(
+            "{what}: the indices have no lists; nest them in one list per target list"
+        )));
     }
     let level = indices.axis(axis)?;
     let mut sizes = sizes.of_elements(what, indices, axis - 1)?;

@@ -18,13 +18,13 @@ use super::times::{compare_exactly, exact_seconds};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
-/// The position to return among equal elements.
+/// The index to return if elements of the list equal the needle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SearchSide {
-    /// Before them: the number of elements less than the needle.
+    /// The index of the first equal element: the number of elements less than the needle.
     #[default]
     Left,
-    /// After them: the number of elements not greater than the needle.
+    /// The index after the last equal element: the number of elements not greater than the needle.
     Right,
 }
 
@@ -32,11 +32,10 @@ pub enum SearchSide {
 /// to the length of the list, like NumPy's `searchsorted`. [`searchsorted_lists`] searches for
 /// several needles per list.
 ///
-/// `needles` is one value for all rows or one per row. Numbers of different types compare by value
-/// (an integer with a float as floats), times of different units exactly; a string needle is parsed
-/// as a time if the lists hold times. NaN sorts after all numbers, null elements after NaN; a null
-/// row or a null needle gives null. For an unsorted list the result is an unspecified index within
-/// it.
+/// `needles` is one value for all rows or one per row. Numbers of different types compare by value (an
+/// integer with a float as floats), times of different units exactly; a string needle is parsed as a time if
+/// the lists hold times. NaN sorts after all numbers, null elements after NaN; a null row or a null needle
+/// gives null. For an unsorted list the result is an unspecified index within it.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -63,7 +62,7 @@ pub fn searchsorted(
 ) -> Result<Int64Array> {
     let [level] = array.axes() else {
         return Err(Error::invalid(format!(
-            "searchsorted takes an array with one level of lists, but the array has {}; pick or flatten the others first",
+            "searchsorted takes an array with one level of lists, but the array has {}; index or flatten the other levels first",
             array.axes().len()
         )));
     };
@@ -97,7 +96,7 @@ pub fn searchsorted(
 ///     let axis = Offsets::from_lengths(lengths)?.into();
 ///     RaggedArray::try_new(2, vec![axis], Arc::new(Int32Array::from(leaves)))
 /// };
-/// // [[10, 20, 30], [5]], and [[20, 35], [1, 5]] are looked for
+/// searches [[10, 20, 30], [5]] for [[20, 35], [1, 5]]
 /// let found = searchsorted_lists(
 ///     &lists([3, 1], vec![10, 20, 30, 5])?,
 ///     &lists([2, 2], vec![20, 35, 1, 5])?,
@@ -118,7 +117,7 @@ pub fn searchsorted_lists(
     let (levels, given) = (array.axes().len(), needles.axes().len());
     if levels == 0 || (given != levels && given + 1 != levels) {
         return Err(Error::invalid(format!(
-            "searchsorted: the needles have {given} level(s) of lists, but the array has {levels}; give needles with the same number or one less"
+            "searchsorted: the needles have {given} level(s) of lists, but the array has {levels}; give needles with the same number of levels, or one less"
         )));
     }
     let (array, needles) = aligned(array, needles, levels - 1)?;
@@ -164,7 +163,7 @@ fn find_positions(
     let (leaves, needles) = if leaf == needle {
         (leaves, needles)
     } else if compare_exactly(&leaf, &needle) {
-        // Neither value needs to be representable in the unit of the other.
+        // Seconds with nine fractional digits represent the times of both units.
         (exact_seconds(&leaves)?, exact_seconds(&needles)?)
     } else {
         let exact = cast(&needles, &leaf).map_err(|_| no_match())?;
@@ -175,7 +174,7 @@ fn find_positions(
         if text || *cast(&exact, &needle).map_err(|_| no_match())? == *needles {
             (leaves, exact)
         } else {
-            // The needle has a finer unit than the elements: compare in its unit.
+            // The needle has a finer unit than the leaves, so compare in the unit of the needle.
             (cast(&leaves, &needle).map_err(|_| no_match())?, needles)
         }
     };

@@ -12,7 +12,7 @@ pub(crate) fn mix_bits(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Multiplies, and combines both halves of the product by exclusive or.
+/// Multiplies to 128 bits and returns the exclusive or of both halves.
 #[inline(always)]
 pub(crate) fn fold_product(a: u64, b: u64) -> u64 {
     let wide = u128::from(a) * u128::from(b);
@@ -38,7 +38,8 @@ impl Seeded {
         let a = mix_bits(seed);
         let b = mix_bits(a);
         let c = mix_bits(b);
-        // Odd factors are invertible, and the top bit spreads every input over the upper half.
+        // Odd factors are invertible, and a set top bit carries every input into the upper half of the
+        // product.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
 }
@@ -111,7 +112,7 @@ mod tests {
     fn keys_made_to_meet_do_not() {
         const N: u64 = 1 << 14;
         let c = 0x9e37_79b9_7f4a_7c15u64;
-        // All of these collide if a fixed factor is used and the halves are folded.
+        // All these keys collide in a hash that multiplies by the known factor `c` and folds the halves.
         let h = |i: u64| i << 25;
         let crafted: Vec<u64> =
             (1..=N).map(|i| inverse(c).wrapping_mul(h(i) ^ (h(i) >> 32))).collect();

@@ -10,15 +10,15 @@ use crate::array::RaggedArray;
 use crate::array::nulls::true_bits;
 use crate::error::{Error, Result};
 
-/// Returns the common type of two sides for [`where_`] and [`fill_null`].
+/// Returns the common type of the two operands of [`where_`] and [`fill_null`].
 ///
-/// A literal takes the type of the other side if it fits; otherwise both widen, as in
+/// A literal takes the type of the other operand if it fits; otherwise both widen, as in
 /// [`binary`](super::elementwise::binary).
 ///
 /// # Errors
 /// When the types are incompatible.
 pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
-    // A choice between two values needs the common type of `minimum`.
+    // `minimum` also returns one of two operands, so its types apply here.
     Types::new(Op::Minimum, a, b).map(|types| types.output().clone()).map_err(|e| match e {
         Error::Type { expected, found, .. } => {
             Error::Type { what: "a choice of two values".into(), expected, found }
@@ -30,9 +30,8 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
 /// Returns the leaf of `yes` if the mask is true, otherwise the leaf of `no`; a null mask selects
 /// `no`, like CASE in SQL.
 ///
-/// Mask and sides are broadcast like the operands of [`binary`](super::elementwise::binary): same
-/// lists, outer levels only, lists of one element, or a scalar. A list that is null in any of them
-/// is null.
+/// Mask and operands are broadcast like the operands of [`binary`](super::elementwise::binary): same lists,
+/// outer levels only, lists of one element, or a scalar. A list that is null in any of them is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -57,7 +56,7 @@ pub fn where_(mask: &RaggedArray, yes: Operand<'_>, no: Operand<'_>) -> Result<R
         return Err(Error::type_of("the mask", DataType::Boolean.to_string(), mask.leaf_type()));
     }
     let to = common_type(yes.operand_type(), no.operand_type())?;
-    // Broadcast to the full lists first, then each side to these lists.
+    // `shape` gets the lists to which all arguments broadcast; each operand is then broadcast to these.
     let mut shape = mask.clone();
     for side in [yes, no] {
         if let Operand::Array(a) = side {

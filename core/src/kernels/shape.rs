@@ -17,12 +17,10 @@ fn to_i64(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// Returns the length of every list of axis `axis` (1 or more, negative axes count from the
-/// innermost): one `Int64` per row for axis 1, lists of lengths with `axis - 1` levels for deeper
-/// axes.
+/// Returns the length of every list of axis `axis` (1 or more, negative axes count from the innermost): one
+/// `Int64` per row for axis 1, lists of lengths with `axis - 1` levels for deeper axes.
 ///
-/// Null elements count; the length of a null list is null. The outer levels are shared with the
-/// input.
+/// Null elements count; the length of a null list is null. The outer levels are shared with the input.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -124,7 +122,7 @@ pub fn row_shapes(array: &RaggedArray) -> Result<RaggedArray> {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 pub fn row_max_shapes(array: &RaggedArray) -> Result<RaggedArray> {
-    // Per level, the length of the longest list of each row.
+    // For each level, the length of the longest list of each row.
     let mut columns: Vec<Vec<i64>> = Vec::new();
     let mut window: Vec<usize> = match array.axes().first() {
         Some(axis) => list_ends(axis.layout()),

@@ -1,8 +1,8 @@
 //! Order within lists: sorting, argsort, ranks, distinct values.
 //!
-//! Sorting is stable in both directions. 0.0 and -0.0 are equal, and all NaN are equal. NaN is
-//! greater than any number, as SQL does in this crate, so it sorts last in ascending and first in
-//! descending order. A separate option places nulls.
+//! Sorting is stable in both directions. 0.0 and -0.0 are equal, and all NaN are equal. NaN is greater than
+//! any number, as in the SQL of this crate, so it sorts last in ascending and first in descending order.
+//! [`Order::nulls_first`] places nulls.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -69,8 +69,7 @@ pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(take(leaves, &positions, None)?)
 }
 
-/// Returns the indices within each innermost list in sorted order, as `Int64`; the lists are
-/// shared.
+/// Returns the indices within each innermost list in sorted order, as `Int64`; the lists are shared.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -134,9 +133,8 @@ pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 
 /// Sorts the elements of every list by the values of `by`.
 ///
-/// `by` has the lists of the array, or only its outer levels: then whole elements of an outer axis
-/// are sorted (visits by their times). A list that is null on either side keeps its validity; a
-/// list that is null only in `by` loses its elements.
+/// `by` has the lists of the array, or only its outer levels; whole elements of an outer axis are then
+/// sorted (visits by their times). Null lists stay null; a list that is null only in `by` becomes empty.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -154,13 +152,13 @@ pub fn rank(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// When `by` is flat or has more levels than the array, two lists differ in length, or the values
-/// of `by` cannot be compared.
+/// When `by` is flat or has more levels than the array, two lists differ in length, or the values of `by`
+/// cannot be compared.
 pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<RaggedArray> {
     let axis = by.axes().len();
     if axis == 0 || axis > array.axes().len() {
         return Err(Error::invalid(format!(
-            "the array has {} level(s) of lists, but the array to sort by has {axis}; it needs at least one level, and no more than the sorted array",
+            "the array has {} level(s) of lists, but the sort keys have {axis}; the keys need at least one level, and no more than the array",
             array.axes().len()
         )));
     }
@@ -224,7 +222,7 @@ pub fn unique(array: &RaggedArray) -> Result<RaggedArray> {
 }
 
 fn innermost_level(array: &RaggedArray) -> Result<&ListAxis> {
-    let flat = || Error::invalid("sorting needs lists, but the array is flat");
+    let flat = || Error::invalid("the array to sort has no lists; nest its values in lists first");
     array.axes().last().ok_or_else(flat)
 }
 
@@ -240,8 +238,8 @@ fn to_position(position: u64) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }
 
-/// Values with an order-preserving unsigned key that can be converted back. NaN has the largest
-/// key; both zeros have the same key.
+/// A value that maps to an unsigned key of the same order and back. NaN has the largest key; both zeros
+/// have the same key.
 trait Sortable: Copy {
     type Key: Copy + Ord + Into<u64>;
 
@@ -309,7 +307,7 @@ macro_rules! floats {
 }
 floats!(f32 => u32, 1 << 31, f64 => u64, 1 << 63);
 
-/// Sorts values without nulls by their keys; `None` for types that support only comparison.
+/// Sorts values without nulls by their keys; `None` for types without keys.
 fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option<ArrayRef>> {
     fn sort_typed_values<T: ArrowPrimitiveType<Native: Sortable>>(
         values: &ArrayRef,
@@ -345,8 +343,8 @@ fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option
     }))
 }
 
-/// Returns unsigned integers in the order of the values, NaN last; `None` for types that only
-/// compare.
+/// Returns an integer per leaf that compares like the leaf, with NaN greatest; `None` for types without
+/// such integers.
 pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     fn order_typed<T: ArrowPrimitiveType<Native: Sortable>>(values: &ArrayRef) -> Vec<u64> {
         values.as_primitive::<T>().values().iter().map(|v| v.key().into()).collect()
@@ -354,7 +352,8 @@ pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     Ok(dispatch_native!(leaves, values, T => Some(order_typed::<T>(values)), None))
 }
 
-/// Unpacks dictionaries of floats: comparing dictionary keys would distinguish the zeros and NaN.
+/// Unpacks a dictionary of floats, because Arrow's comparison of dictionaries distinguishes the two zeros,
+/// and NaN by their bits.
 pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
     match leaves.data_type() {
         DataType::Dictionary(_, values) if values.is_floating() => Ok(Some(cast(leaves, values)?)),
@@ -362,7 +361,7 @@ pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayR
     }
 }
 
-/// Returns the leaf indices of every list in sorted order.
+/// Returns the indices of the leaves, sorted within every list.
 pub(super) fn argsort_leaves(
     leaves: &ArrayRef,
     lists: &Layout,
@@ -393,7 +392,7 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
     let flat = values.as_primitive::<T>().values();
     let key = |i: usize| -> u64 {
         let key = flat[i].key();
-        // `flip` inverts the bits of the narrow type, so that the key stays narrow.
+        // `flip` inverts only the bits of the narrow key; inverting the `u64` would set its high bits.
         (if order.descending { T::Native::flip(key) } else { key }).into()
     };
     if size_of::<T::Native>() > 4 {
@@ -405,7 +404,7 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
             out.extend(scratch.iter().map(|(_, i)| *i));
         });
     }
-    // Key and index in one number: the index breaks ties.
+    // Packs the key and the index within the list into one integer; the index keeps equal keys in order.
     let mut scratch: Vec<u64> = Vec::new();
     argsort_lists(nulls, lists, order, |valid, out| {
         let Some(first) = valid.first().copied() else { return };
@@ -448,7 +447,8 @@ fn make_leaf_comparator(leaves: &ArrayRef) -> Result<Compare> {
     Ok(make_comparator(leaves, leaves, SortOptions::default())?)
 }
 
-/// Sorts the valid indices of each list, and puts null indices before or after them.
+/// Sorts the indices of the valid leaves of each list with `sort`, and puts the indices of nulls before or
+/// after them.
 fn argsort_lists(
     nulls: Option<&NullBuffer>,
     lists: &Layout,
@@ -479,7 +479,6 @@ fn argsort_lists(
     UInt64Array::from(out)
 }
 
-/// Returns a function that compares two valid leaves for equality.
 pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize) -> bool>> {
     fn compare_keys<T: ArrowPrimitiveType<Native: Sortable>>(
         values: &ArrayRef,
@@ -499,10 +498,10 @@ pub(super) fn make_equality(leaves: &ArrayRef) -> Result<Box<dyn Fn(usize, usize
     }))
 }
 
-/// Returns whether the leaves of every innermost list are in order, with nulls only at the end that
-/// `order` requires; search in lists requires this.
+/// Returns whether the leaves of every innermost list are in order, with nulls only at the end that `order`
+/// requires; [`search`](super::search) requires such lists.
 ///
-/// One value per innermost list, null for a null list.
+/// The result has one value per innermost list, null for a null list.
 ///
 /// ```
 /// # use serrate_core as serrate;

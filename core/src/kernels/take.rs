@@ -20,11 +20,10 @@ use crate::index::resolve_position;
 /// Takes the elements of every list at the indices in the corresponding list of `indices`, in that
 /// order (NumPy's `take`, list by list).
 ///
-/// `indices` has integer leaves, and its levels of lists end at the axis to select from: one level
-/// selects elements of axis 1 with everything below them, two levels select elements of axis 2, and
-/// so on. Its outer lists have the lengths of the array's. Indices count from 0, negative indices
-/// from the end, and may repeat. A null index gives a null element; a list that is null on either
-/// side gives a null list.
+/// `indices` has integer leaves; its innermost level is the axis to select from: one level selects elements
+/// of axis 1 with everything below them, two levels select elements of axis 2, and so on. Its outer lists
+/// have the lengths of the outer lists of the array. Indices count from 0, negative indices from the end, and
+/// may repeat. A null index gives a null element; a list that is null in either array gives a null list.
 ///
 /// The result has the lists of the indices, shared if no list of the array is null.
 ///
@@ -45,14 +44,13 @@ use crate::index::resolve_position;
 /// ```
 ///
 /// # Errors
-/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and
-/// size), the indices are not integers, have no levels or more levels than the array, or outer
-/// lists differ in length.
+/// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size), the
+/// indices are not integers, have no levels or more levels than the array, or outer lists differ in length.
 pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
     take_elements("take", array, indices)
 }
 
-/// Takes the entries of every sample at its indices: [`take`] under its name for batches.
+/// Takes the entries of every sample of a batch at its indices. Same as [`take`], but errors name `gather`.
 ///
 /// # Errors
 /// Same as [`take`].
@@ -84,7 +82,8 @@ pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
 }
 
-/// Returns the axis that indices select from, both arrays aligned, and the indices as integers.
+/// Returns the axis that indices select from, both arrays with aligned outer lists, and the indices as
+/// integers.
 pub(super) fn align_indices(
     what: &'static str,
     array: &RaggedArray,
@@ -160,7 +159,7 @@ fn take_elements(
     with_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
 }
 
-/// Returns `a` with outer lists also null if they are null in `b`.
+/// Returns `a`, with outer lists set to null that are null in `b`.
 pub(super) fn merge_outer_nulls(
     a: &RaggedArray,
     b: &RaggedArray,

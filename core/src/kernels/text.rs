@@ -65,15 +65,15 @@ fn match_pattern(values: &ArrayRef, pattern: &str, flags: Option<&str>) -> Resul
         let why = extract_explanation(&e);
         match flags {
             Some(flags) => {
-                Error::invalid(format!("regular expression {pattern:?} ({flags}): {why}"))
+                Error::invalid(format!("regular expression {pattern:?} (flags {flags:?}): {why}"))
             }
             None => Error::invalid(format!("regular expression {pattern:?}: {why}")),
         }
     })
 }
 
-/// Extracts the explanation of a malformed regular expression from the debug output in Arrow's
-/// error: the lines between two rules. Returns other errors unchanged.
+/// Extracts the explanation of a malformed regular expression from Arrow's error: the lines between two
+/// lines of `~`. Returns other errors unchanged.
 fn extract_explanation(error: &str) -> String {
     let is_rule = |line: &str| line.len() > 8 && line.chars().all(|c| c == '~');
     let mut lines = error.lines().skip_while(|line| !is_rule(line)).skip(1).peekable();
@@ -120,7 +120,7 @@ pub fn test(array: &RaggedArray, test: TextTest<'_>) -> Result<RaggedArray> {
         return Err(Error::type_of("a string predicate", "strings", leaves.data_type()));
     }
     array.with_leaves(Arc::new(over_values(leaves, |values| match values.data_type() {
-        // A dictionary of dictionaries.
+        // Reached for a dictionary whose values are a dictionary.
         DataType::Dictionary(..) => over_values(values, |values| test.evaluate(values)),
         _ => test.evaluate(values),
     })?))

@@ -1,8 +1,7 @@
 //! Exact comparison and conversion of instants, durations and intervals in different units.
 //!
-//! A cast to the finer of two units fails for the year 2999 in nanoseconds, and a cast to the
-//! coarser unit drops digits. Values are therefore compared as `i128`, which represents all of
-//! them.
+//! A cast to the finer of two units fails for the year 2999 in nanoseconds, and a cast to the coarser unit
+//! drops digits. Values are therefore compared as `i128`, which represents all of them.
 
 use std::sync::Arc;
 
@@ -15,8 +14,8 @@ use arrow::util::display::array_value_to_string;
 
 use crate::error::{Error, Result};
 
-/// Type in which instants, dates and durations of any unit compare: seconds with nine fractional
-/// digits. Also for intervals without months, with days of 24 hours.
+/// Type in which instants, dates, durations, and intervals without months (with days of 24 hours) compare:
+/// seconds with nine fractional digits.
 pub const EXACT_SECONDS: DataType = DataType::Decimal128(38, 9);
 
 /// Type in which intervals compare: nanoseconds, with months of 30 days of 24 hours, as in DuckDB.
@@ -25,7 +24,7 @@ pub const INTERVAL_NANOSECONDS: DataType = DataType::Decimal128(38, 0);
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
-/// Returns whether [`exact_seconds`] converts values of a type: instants and lengths of time.
+/// Returns whether [`exact_seconds`] converts values of a type: instants, dates, durations and intervals.
 pub fn is_instant_or_span(t: &DataType) -> bool {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_) | Interval(_))
@@ -42,7 +41,7 @@ pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
 /// Converts intervals to [`INTERVAL_NANOSECONDS`].
 ///
 /// # Errors
-/// For types other than intervals.
+/// For types that are not times, durations or intervals.
 pub fn interval_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, Some(DAYS_PER_MONTH))?, &INTERVAL_NANOSECONDS)
 }
@@ -97,7 +96,7 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
         DataType::Duration(unit) if interval => Some(in_unit(values, to).and_then(|found| {
             found.ok_or_else(|| {
                 Error::invalid(format!(
-                    "the interval is not a whole number of {unit:?}s, the unit of the duration, or too long for it; cast the duration to another unit"
+                    "the interval is not a whole number of {unit:?}s, or too long for a duration in {unit:?}s; cast to a duration with another unit"
                 ))
             })
         })),
@@ -119,7 +118,7 @@ pub fn per_unit(unit: TimeUnit) -> i128 {
     }
 }
 
-/// Converts to nanoseconds; if `days_per_month` is `None`, months are an error.
+/// Converts values to nanoseconds; months are an error if `days_per_month` is `None`.
 fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<Decimal128Array> {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     let strict = CastOptions { safe: false, ..CastOptions::default() };

@@ -157,7 +157,7 @@ macro_rules! shorthand {
         $(#[$doc])*
         ///
         /// # Errors
-        #[doc = concat!("As [`unary`] with [`Unary::", stringify!($function), "`].")]
+        #[doc = concat!("Same as [`unary`] with [`Unary::", stringify!($function), "`].")]
         pub fn $name(array: &RaggedArray) -> Result<RaggedArray> {
             unary(Unary::$function, array)
         }
@@ -281,7 +281,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
 
 /// Rounds to a multiple of `10^digits`, halves to even.
 fn round_tens(value: i128, digits: u32) -> i128 {
-    // Half a unit of more than 38 digits exceeds every 64-bit value.
+    // If the unit overflows 128 bits, half of it exceeds every 64-bit value.
     let Some(unit) = 10i128.checked_pow(digits) else { return 0 };
     let (whole, rest) = (value.div_euclid(unit), value.rem_euclid(unit));
     let up = match (rest * 2).cmp(&unit) {
@@ -345,11 +345,11 @@ impl FromDouble for f64 {
     }
 }
 
-/// Rounds like `numpy.round`: scales, rounds, scales back.
+/// Rounds like `numpy.round`: scales, rounds and scales back.
 fn round_to(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals.saturating_abs());
     if scale.is_infinite() {
-        // No float has decimals that far right, and no value reaches half a unit that far left.
+        // No float has digits after 308 decimals, and no float reaches half of 10^309.
         let none = decimals < 0 && value.is_finite();
         return if none { 0f64.copysign(value) } else { value };
     }
@@ -358,6 +358,6 @@ fn round_to(value: f64, decimals: i32) -> f64 {
     } else {
         (value / scale).round_ties_even() * scale
     };
-    // The scaling overflowed: the value has no digits at that place.
+    // If the scaling overflows, the value is too large to have digits at that decimal.
     if out.is_finite() || !value.is_finite() { out } else { value }
 }

@@ -1,4 +1,4 @@
-//! Comparison of numbers and times of the same type, 64 at a time.
+//! Compares numbers and times of the same type, 64 values at a time.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::kernels::bits::for_avx2;
 use crate::kernels::flags::{PackFlags, PortablePack, WORD};
 use crate::kernels::native::{native_int, reinterpret_values};
 
-/// A value with an integer key in the same order.
+/// A value that maps to an integer key of the same order.
 trait Comparable: Copy + Default {
     type Key: Copy + Ord;
 
@@ -49,7 +49,7 @@ macro_rules! floats {
                 let bits = self.to_bits().cast_signed();
                 let below = (bits >> (<$key>::BITS - 1)) & <$key>::MAX;
                 let key = bits ^ below;
-                // -0.0 has the key just below the key of 0.0.
+                // -0.0 has the key -1 here, just below the key of 0.0.
                 let key = if key == -1 { 0 } else { key };
                 if self.is_nan() { <$key>::MAX } else { key }
             }
@@ -58,7 +58,7 @@ macro_rules! floats {
 }
 floats!(f32 => i32, f64 => i64);
 
-/// Compares sides of one numeric or time type; `None` for other types and a null scalar.
+/// Compares operands of the same numeric or time type; `None` for other types and a null scalar.
 pub(super) fn compare_sides(
     op: Op,
     left: &SideValues,
@@ -92,7 +92,7 @@ pub(super) fn compare_sides(
     })
 }
 
-/// Values of one side: an array, or a scalar repeated to a word.
+/// Values of one operand: an array, or a scalar repeated 64 times.
 #[derive(Clone, Copy)]
 enum WordOperand<'a, T> {
     Each(&'a [T]),
@@ -107,7 +107,7 @@ impl<'a, N: Comparable + ArrowNativeType> WordOperand<'a, N> {
         }
     }
 
-    /// Returns the word of values that starts at `at`; padding is unspecified.
+    /// Returns the [`WORD`] values from index `at` on; slots past the end are unspecified.
     #[inline(always)]
     fn padded_word(&self, at: usize) -> [N; WORD] {
         match self {
@@ -142,7 +142,7 @@ fn compare_typed<T: ArrowPrimitiveType<Native: Comparable>>(
         (None, None) => return None,
     };
     let (a, b) = (WordOperand::new::<T>(left), WordOperand::new::<T>(right));
-    // Equal and less, with swapped operands and negation, give all six comparisons.
+    // `==` and `<`, with swapped operands and negated results, give all six comparisons.
     let (less, swapped, not) = match op {
         Op::Eq => (false, false, false),
         Op::NotEq => (false, false, true),
@@ -217,7 +217,6 @@ fn collect_words<T: Comparable + ArrowNativeType, const LESS: bool>(
     out
 }
 
-/// Returns one bit per pair, the first pair lowest.
 #[inline(always)]
 fn collect_word<T: Comparable + ArrowNativeType, const LESS: bool>(
     a: &[T; WORD],
@@ -252,7 +251,7 @@ mod tests {
         (Op::GtEq, Ordering::is_ge),
     ];
 
-    /// Checks arrays and scalars on both sides, whole and sliced, against an order of pairs.
+    /// Checks all comparisons of arrays and scalars, whole and sliced, against `order`.
     fn check(a: &ArrayRef, b: &ArrayRef, order: impl Fn(usize, usize) -> Ordering) {
         for (start, len) in [(0, a.len()), (3, 70), (1, 64), (5, 0), (2, 63)] {
             let (a, b) = (a.slice(start, len), b.slice(start, len));

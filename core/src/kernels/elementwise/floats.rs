@@ -20,7 +20,7 @@ trait ArithmeticFloat:
 impl ArithmeticFloat for f32 {}
 impl ArithmeticFloat for f64 {}
 
-/// Calls `$call` with the closure of an operation; `None` for other operations.
+/// Calls `$call` with the closure of the operation if it is `+`, `-`, `*` or `/`; otherwise `None`.
 macro_rules! with_function {
     ($op:expr, $call:ident($($argument:expr),*)) => {
         match $op {
@@ -33,7 +33,7 @@ macro_rules! with_function {
     };
 }
 
-/// Computes `left op right` for two sides of the same type; `None` for cases that Arrow computes.
+/// Computes `left op right` for operands of the same type; `None` for cases that Arrow computes.
 pub(super) fn compute_floats(op: Op, left: &SideValues, right: &SideValues) -> Option<ArrayRef> {
     fn compute_typed<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
         op: Op,

@@ -37,7 +37,8 @@ pub enum Op {
     Mul,
     /// `/`: truncated for integers, as in SQL; division by an integer zero is an error.
     Div,
-    /// `%`: the sign of the left operand, as in SQL; an integer zero is an error.
+    /// `%`: the remainder with the sign of the left operand, as in SQL; an integer zero on the right is an
+    /// error.
     Rem,
     /// `**`: numbers only. Integers give an integer; a negative power of an integer is an error.
     Pow,
@@ -99,7 +100,7 @@ impl Op {
         matches!(self, Self::And | Self::Or | Self::Xor)
     }
 
-    /// Returns whether the operation computes a value.
+    /// Returns whether the operation is neither a comparison nor logical.
     pub fn is_arithmetic(self) -> bool {
         !self.is_comparison() && !self.is_logical()
     }
@@ -108,9 +109,9 @@ impl Op {
 /// One operand of a [`binary`] operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
-    /// An array with the same lists as the other side, or with only its outer levels (without
-    /// levels: one value per row); each value then applies to everything below its element. A list
-    /// of one element applies to a list of any length.
+    /// An array with the same lists as the other operand, or with only its outer levels (without levels:
+    /// one value per row); each value then applies to all leaves below its element. A list of one element
+    /// applies to a list of any length.
     Array(&'a RaggedArray),
     /// A scalar that applies to all leaves, such as a literal in a query: an array of length 1. A
     /// number takes the type of the leaves if it fits.
@@ -118,7 +119,7 @@ pub enum Operand<'a> {
 }
 
 impl<'a> Operand<'a> {
-    /// Returns the operand as known at planning time.
+    /// Returns the type of the operand, which is known at planning time.
     pub fn operand_type(&self) -> OperandType<'a> {
         match self {
             Self::Array(a) => OperandType::Leaves(a.leaf_type()),
@@ -129,15 +130,14 @@ impl<'a> Operand<'a> {
 
 /// Computes `left op right` for every leaf.
 ///
-/// The result has the lists of the operands; the axes of a single array, or of two arrays with the
-/// same lists, are shared. A list that is null on either side is null. A null leaf gives null
-/// (except where `AND` and `OR` have a result regardless).
+/// The result has the lists of the operands; the axes of a single array, or of two arrays with the same
+/// lists, are shared. A list that is null in either operand is null. A null leaf gives null (except where
+/// `AND` and `OR` have a result regardless).
 ///
-/// If two lists differ in length and one has a single element, this element, with everything below
-/// it, is repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to
-/// `[[11, 12, 13], [24, 35]]`. Each pair of lists is treated separately, so a row gives the same
-/// result in any batch; if all lists of an axis have one element, this is NumPy's broadcasting of
-/// an axis of size 1.
+/// If two lists differ in length and one has a single element, this element, with everything below it, is
+/// repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to
+/// `[[11, 12, 13], [24, 35]]`. Each pair of lists is treated separately, so a row gives the same result in
+/// any batch; if all lists of an axis have one element, this is NumPy's broadcasting of an axis of size 1.
 ///
 /// Types: a literal number takes the type of the leaves if its value fits, otherwise both widen;
 /// two arrays always widen, as in NumPy (see [`Types`]). Floats follow IEEE 754 in arithmetic.
@@ -158,6 +158,7 @@ impl<'a> Operand<'a> {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
+/// # Errors
 /// When two valid lists differ in length and neither has one element, the types are incompatible,
 /// on integer overflow, on division by an integer zero, and for negative powers of integers.
 pub fn binary(op: Op, left: Operand<'_>, right: Operand<'_>) -> Result<RaggedArray> {
@@ -246,7 +247,6 @@ impl SideValues {
         v
     }
 
-    /// Whether the values are floats, which have two zeros and many NaN.
     fn is_float(&self) -> bool {
         self.values().data_type().is_floating()
     }
@@ -315,7 +315,7 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
         (left, right)
     };
     if compares {
-        // A dictionary is compared once per value.
+        // Evaluates a comparison once per value of a dictionary.
         let through = |leaves: &ArrayRef, compare: &dyn Fn(&SideValues) -> Result<ArrayRef>| {
             let answers = over_values(leaves, |v| {
                 Ok(compare(&SideValues::Each(v.clone()))?.as_boolean().clone())

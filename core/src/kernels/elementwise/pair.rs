@@ -19,18 +19,17 @@ use crate::limit::check_size;
 
 #[derive(Debug)]
 pub(crate) struct Pair {
-    /// The lists of the result, with the leaves of one side.
+    /// An array with the lists of the result; callers replace its leaves.
     pub(crate) shape: RaggedArray,
-    /// Leaves of the left side, one per leaf of the result.
+    /// Leaves of each operand, one per leaf of the result.
     pub(crate) left: ArrayRef,
-    /// Leaves of the right side, one per leaf of the result.
     pub(crate) right: ArrayRef,
 }
 
-/// Broadcasts two arrays to common lists, and returns the leaves of each side for every leaf of the
-/// result. An array with fewer levels is broadcast over the deeper array. If two lists differ in
-/// length and one has a single element, the element is repeated. Each pair of lists is treated
-/// separately, so a row gives the same result in any batch.
+/// Broadcasts two arrays to common lists, and returns the leaves of both operands for every leaf of the
+/// result. An array with fewer levels is broadcast over the deeper array. If two lists differ in length and
+/// one has a single element, the element is repeated. Each pair of lists is treated separately, so a row
+/// gives the same result in any batch.
 ///
 /// Equal lists are shared, and their leaves are the leaves of the arrays. Returns an error if the
 /// numbers of rows differ, or two valid lists differ in length and neither has one element.
@@ -81,7 +80,8 @@ fn broadcast_pair(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Re
     Ok(Pair { shape, left: a, right: b })
 }
 
-/// A side while levels are combined: `at` maps each element of the result to an element of `array`.
+/// An operand during broadcasting. `at` maps each element of the current level of the result to an element
+/// of `array`; `None` is the identity.
 struct SideElements<'a> {
     array: &'a RaggedArray,
     at: Option<Vec<u64>>,
@@ -89,7 +89,7 @@ struct SideElements<'a> {
 
 impl SideElements<'_> {
     fn position(&self, element: usize) -> usize {
-        // The indices were `usize` before.
+        // All indices come from `usize`, so the conversion cannot fail.
         self.at.as_ref().map_or(element, |at| usize::try_from(at[element]).unwrap_or(usize::MAX))
     }
 
@@ -183,7 +183,7 @@ fn combine_level(
                 )));
             }
         };
-        // Lists of one element on different axes of both sides form all pairs.
+        // The result may be large: operands that repeat lists on different axes form all pairs.
         check_size("repeated lists of one element", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {
@@ -198,7 +198,7 @@ fn combine_level(
     a.set_positions(next_a, x.layout().children());
     b.set_positions(next_b, y.layout().children());
     let nulls = valid.contains(&false).then(|| NullBuffer::from(valid));
-    // A side shares its unchanged lists with the result.
+    // The result shares the lists of an operand that repeats none.
     let layout = match (&a.at, &b.at) {
         (None, _) if still.0 => x.layout().clone(),
         (_, None) if still.1 => y.layout().clone(),
@@ -207,7 +207,7 @@ fn combine_level(
     ListAxis::try_new(layout, nulls)
 }
 
-/// Adds a level that only one side has: elements of the other side apply to all elements of a list.
+/// Adds a level that only `deep` has: each element of `flat` is repeated for all elements of its list.
 fn add_level(
     len: usize,
     (deep, level): (&mut SideElements<'_>, &ListAxis),
@@ -282,7 +282,7 @@ pub(crate) fn each_length(lists: &Layout, mut each: impl FnMut(usize)) {
     match lists {
         Layout::Uniform { size, lists } => (0..*lists).for_each(|_| each(*size)),
         Layout::Ragged(Offsets::I32(o)) => {
-            // Offsets do not decrease.
+            // Offsets do not decrease, so the conversion cannot fail.
             o.windows(2).for_each(|w| each(usize::try_from(w[1] - w[0]).unwrap_or_default()));
         }
         Layout::Ragged(Offsets::I64(o)) => {

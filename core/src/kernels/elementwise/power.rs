@@ -13,7 +13,6 @@ use half::f16;
 use super::{SideValues, with_hint};
 use crate::error::{Error, Result};
 
-/// Computes `left ** right` for two operands of the same type.
 pub(super) fn raise_to_power(
     left: &SideValues,
     right: &SideValues,
@@ -49,7 +48,7 @@ pub(super) fn raise_to_power(
 fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result<T, ArrowError> {
     if power.is_lt(T::ZERO) {
         return Err(ArrowError::InvalidArgumentError(
-            "an integer to a negative power is not an integer; cast one side to float64".into(),
+            "an integer to a negative power is not an integer; cast the base or the power to float64".into(),
         ));
     }
     if base.is_zero() || base.is_eq(T::ONE) {

@@ -1,5 +1,3 @@
-//! Types of operands and results.
-
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};
@@ -24,9 +22,8 @@ pub enum OperandType<'a> {
 /// * Two arrays: both widen to a type that holds both, as NumPy promotes arrays (`uint8` and `int8`
 ///   to `int16`, `uint64` and `int64` to `float64`, `int32` and `float32` to `float64`). `uint64`
 ///   and `int64` compare exactly.
-/// * A literal integer takes the type of the leaves if its value fits (any float type holds it);
-///   otherwise both widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1
-///   gives `int16`.
+/// * A literal integer takes the type of the leaves if its value fits (any float type holds it); otherwise
+///   both widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1 gives `int16`.
 /// * A literal float takes the type of float leaves unless it would become infinite. With integer
 ///   leaves both become `float64`; a comparison with a whole number below 2^53 stays in integers,
 ///   which gives the same result.
@@ -68,7 +65,7 @@ impl Types {
         let incompatible = || {
             Error::type_of(
                 format!("{} of {a} and {b}", op.symbol()),
-                if op.is_logical() { "booleans" } else { "compatible types; cast one side" },
+                if op.is_logical() { "booleans" } else { "compatible types (cast one side)" },
                 if op.is_logical() && *a == DataType::Boolean { b } else { a },
             )
         };
@@ -84,7 +81,7 @@ impl Types {
             if op == Op::Pow && !numbers && !(a.is_null() || b.is_null()) {
                 return Err(incompatible());
             }
-            // Types other than numbers only have to be comparable.
+            // Minimum and maximum of types other than numbers only need comparable types.
             let op = if chooses && !numbers { Op::Lt } else { op };
             let (x, y) = match (left, right) {
                 (OperandType::Leaves(a), OperandType::Literal(v)) => {
@@ -97,7 +94,7 @@ impl Types {
                 _ => combine_types(op, a, b).ok_or_else(incompatible)?,
             };
             match (&x, chooses) {
-                // The type of the comparison cannot represent a result.
+                // Times compare as decimals, so the result needs a type of its own.
                 (t, true) if is_time(value_type(a)) && t.is_decimal() => {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
@@ -140,14 +137,13 @@ impl<'a> OperandType<'a> {
             Self::Leaves(t) => Ok(t),
             Self::Literal(v) if v.len() == 1 => Ok(v.data_type()),
             Self::Literal(v) => Err(Error::invalid(format!(
-                "a scalar operand has {} values; it must have one",
+                "a scalar operand has {} values; give exactly one",
                 v.len()
             ))),
         }
     }
 }
 
-/// Returns the value type of dictionaries, and other types unchanged.
 fn value_type(t: &DataType) -> &DataType {
     match t {
         DataType::Dictionary(_, values) => values,
@@ -224,7 +220,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     }
     if op.is_comparison() {
         match (a, b) {
-            // Dates outside the range of nanosecond timestamps remain comparable.
+            // Dates may exceed the range of nanosecond timestamps, so they compare as exact seconds.
             (Timestamp(Nanosecond, None), Date32 | Date64)
             | (Date32 | Date64, Timestamp(Nanosecond, None)) => return both(EXACT_SECONDS),
             (Timestamp(..), Date32 | Date64) => return both(a.clone()),
@@ -252,7 +248,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     both(common)
 }
 
-/// Whether times in two zones compare without conversion; a time without a zone is in UTC.
+/// Whether times in two zones compare without conversion; a time without a zone counts as UTC.
 fn share_clock(a: Option<&str>, b: Option<&str>) -> bool {
     let utc = |zone: Option<&str>| zone.is_none_or(|z| matches!(z, "UTC" | "+00:00" | "Z"));
     a.is_some() == b.is_some() || (utc(a) && utc(b))
@@ -283,7 +279,7 @@ fn combine_with_literal(
         let options = CastOptions { safe: false, ..CastOptions::default() };
         match (cast_with_options(literal, values, &options), values) {
             (Ok(_), _) => return both(values.clone()),
-            // Years outside the range of nanosecond timestamps remain comparable.
+            // The literal may exceed the range of nanosecond timestamps, so it compares as exact seconds.
             (Err(_), DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
                 let wide = DataType::Timestamp(TimeUnit::Microsecond, None);
                 cast_with_options(literal, &wide, &options)?;
@@ -293,7 +289,7 @@ fn combine_with_literal(
         }
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
-        // A dictionary compares by its values, without being decoded.
+        // Arrow compares a dictionary by its values, without decoding it.
         return Ok(Some((leaf.clone(), values.clone())));
     }
     if is_time(values) && is_time(given) && op.is_comparison() && values != given {

@@ -1,4 +1,4 @@
-//! Integers that compare as the keys do.
+//! Integers that compare like the keys.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::sort::{Order, argsort_leaves, make_equality};
 
-/// Returns values that order as the keys do and are fast to compare: the keys themselves, or
-/// integers in place of dictionaries and structs. Null stays null.
+/// Returns values that compare like the keys, but faster: integers for structs and small dictionaries,
+/// otherwise the keys, decoded from large dictionaries. Null stays null.
 pub(super) fn comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     match keys.data_type() {
         DataType::Struct(_) => Ok(Arc::new(number_structs(keys.as_struct())?)),
@@ -27,12 +27,12 @@ pub(super) fn comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// Returns the rank of every value among the different values, from 0, and their number. Null stays
-/// null.
+/// Returns the rank of every value among the distinct values, from 0, and the number of distinct values.
+/// Null stays null.
 pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array, u32)> {
     if u32::try_from(values.len()).is_err() {
         return Err(Error::invalid(format!(
-            "{} keys at once; group fewer rows at a time",
+            "{} values to rank are more than the maximum of 2^32 - 1; process fewer rows at a time",
             values.len()
         )));
     }
@@ -55,11 +55,11 @@ pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array,
     Ok((UInt32Array::try_new(ranks.into(), nulls)?, found))
 }
 
-/// Numbers structs in the order of their fields, the first field first. A null field is greater
-/// than any value.
+/// Returns an integer for each struct. The integers compare like the structs, field by field; a null field
+/// is greater than any value.
 fn number_structs(structs: &StructArray) -> Result<UInt64Array> {
     let mut numbers = vec![0u64; structs.len()];
-    // Numbers are below this.
+    // Exclusive upper bound of `numbers`.
     let mut limit = 1u64;
     for field in structs.columns() {
         let (ranks, different) = rank_values(&comparable_keys(field)?)?;

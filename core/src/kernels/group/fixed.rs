@@ -1,4 +1,4 @@
-//! Groups of given keys.
+//! Grouping by given keys.
 
 use arrow::array::{Array, AsArray, UInt64Array};
 use arrow::buffer::NullBuffer;
@@ -13,14 +13,13 @@ use crate::kernels::gather::take_rows;
 use crate::kernels::search::{SearchSide, searchsorted_lists};
 use crate::limit::check_size;
 
-/// Returns the elements of every list whose keys equal those of `wanted`: one list per wanted key,
-/// in the order of `wanted`, empty where no element has the key. Elements with other keys are
-/// dropped.
+/// Groups the elements of every list by the keys in `wanted`: one list per wanted key, in the order of
+/// `wanted`, empty if no element has the key. Elements with other keys are dropped.
 ///
-/// `wanted` has a list for every list of the keys, or fewer levels: one list for all lists below
-/// it. Keys compare with wanted keys as needles do in
-/// [`searchsorted`](crate::kernels::search::searchsorted); null finds null keys. A list that is
-/// null in any of the three is null.
+/// `wanted` has a list for every list of keys, or fewer levels; a list then applies to all lists of keys
+/// below it. Wanted keys compare with the keys like the needles of
+/// [`searchsorted`](crate::kernels::search::searchsorted), and null finds null keys. A list that is null in
+/// any of the three arrays is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -41,8 +40,8 @@ use crate::limit::check_size;
 /// ```
 ///
 /// # Errors
-/// Same as [`group`](super::group), when the wanted keys have more levels than the keys or other
-/// lists on the levels above, and when they do not compare with the keys.
+/// Same as [`group`](super::group); also when the wanted keys have more levels than the keys, have other
+/// lists on the levels above, or cannot be compared with the keys.
 pub fn group_on(
     array: &RaggedArray,
     keys: &RaggedArray,
@@ -52,7 +51,7 @@ pub fn group_on(
     let given = wanted.axes().len();
     if given == 0 || given > axis {
         return Err(Error::invalid(format!(
-            "the wanted keys have {given} level(s) of lists and the keys {axis}; give at least one and no more than the keys have"
+            "the wanted keys have {given} level(s) of lists and the keys {axis}; give wanted keys with at least one level, and no more than the keys have"
         )));
     }
     let (_, keys) = share_lists(array, keys, axis)?;
@@ -88,7 +87,7 @@ pub fn group_on(
         let (groups, needles) = (groups.range(list), list_of_keys.layout().range(list));
         lengths.push(needles.len());
         for needle in needles {
-            // The null key is the last one.
+            // Null sorts last, so a null key is in the last group.
             let last_null = || {
                 let last = groups.clone().next_back()?;
                 found_nulls.as_ref().is_some_and(|n| n.is_null(last)).then_some(last)
@@ -120,7 +119,7 @@ pub fn group_on(
     stack_levels(&array, axis, groups, members, below)
 }
 
-/// Gives every list of keys the list of wanted keys above it.
+/// Repeats each list of wanted keys for all lists of keys below it.
 fn spread_lists(wanted: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     let (given, axis) = (wanted.axes().len(), keys.axes().len());
     if given == axis {

@@ -1,4 +1,4 @@
-//! Grouping within lists: the elements of each list by the values of a sibling list.
+//! Groups the elements of each list by the keys in a sibling list.
 //!
 //! A group is a list of its own, so that any reduction along the innermost axis aggregates the
 //! groups. Keys are in ascending order. A null key is a key of its own, the last one, as in SQL's
@@ -19,9 +19,9 @@ use sorted::SortedKeys;
 
 pub use fixed::group_on;
 
-/// Returns the different keys of every innermost list in ascending order, null last.
+/// Returns the distinct keys of every innermost list in ascending order, null last.
 ///
-/// The zero of floats is 0.0, and NaN has one form. A null list stays null.
+/// Float keys are canonical: 0.0 for both zeros, and one NaN. A null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -47,8 +47,8 @@ pub fn group_keys(keys: &RaggedArray) -> Result<RaggedArray> {
 /// Returns the elements of every list in groups of equal keys: one list per key of [`group_keys`],
 /// in that order.
 ///
-/// `keys` has the lists of the array, or only its outer levels: then whole elements of an outer
-/// axis are grouped (visits by their month). A list that is null on either side is null.
+/// `keys` has the lists of the array, or only its outer levels; whole elements of an outer axis are then
+/// grouped (visits by their month). A list that is null in either array is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -83,19 +83,19 @@ pub fn group(array: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     stack_levels(&array, axis, groups, members, below)
 }
 
-/// Returns the axis of the array whose elements the keys describe.
+/// Returns the axis of the array whose elements are grouped: the innermost axis of the keys.
 fn check_levels(array: &RaggedArray, keys: &RaggedArray) -> Result<usize> {
     let (levels, axis) = (array.axes().len(), keys.axes().len());
     if axis == 0 || axis > levels {
         return Err(Error::invalid(format!(
-            "grouping an array with {levels} level(s) of lists by keys with {axis}; the keys need at least one and no more than the array"
+            "the array has {levels} level(s) of lists, but the keys to group by have {axis}; the keys need at least one level, and no more than the array"
         )));
     }
     Ok(axis)
 }
 
-/// Combines the levels of `outer` above axis `axis`, the levels of groups and of their members, and
-/// the members.
+/// Builds an array from the levels of `outer` above axis `axis`, the levels `groups` and `members`, and the
+/// elements `below`.
 fn stack_levels(
     outer: &RaggedArray,
     axis: usize,

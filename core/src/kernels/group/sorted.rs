@@ -1,4 +1,4 @@
-//! The keys of lists in order.
+//! Keys, sorted within each list.
 
 use arrow::array::{Array, UInt64Array};
 use arrow::compute::take;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::kernels::canonical::canonical_floats;
 use crate::kernels::sort::{Order, argsort_leaves, make_equality};
 
-/// The leaves of every list of keys, sorted by key and cut where the key changes.
+/// The leaves of every list of keys, sorted and divided into groups of equal keys.
 pub(super) struct SortedKeys<'a> {
     given: &'a RaggedArray,
     order: UInt64Array,
@@ -20,7 +20,9 @@ pub(super) struct SortedKeys<'a> {
 impl<'a> SortedKeys<'a> {
     pub(super) fn from_keys(given: &'a RaggedArray) -> Result<Self> {
         let Some(level) = given.axes().last() else {
-            return Err(Error::invalid("grouping needs lists of keys, but the keys are flat"));
+            return Err(Error::invalid(
+                "the keys to group by have no lists; nest them in lists first",
+            ));
         };
         let (layout, keys) = (level.layout(), comparable_keys(given.leaves())?);
         let order = argsort_leaves(&keys, layout, Order::ASCENDING)?;
@@ -52,7 +54,7 @@ impl<'a> SortedKeys<'a> {
         Ok(Self { given, order, counts, sizes })
     }
 
-    /// Positions of the leaves, list by list and group by group.
+    /// Returns the indices of the leaves, ordered by list and group.
     pub(super) fn leaf_order(&self) -> &UInt64Array {
         &self.order
     }
@@ -62,12 +64,10 @@ impl<'a> SortedKeys<'a> {
         &self.counts
     }
 
-    /// Returns the number of leaves of each group.
     pub(super) fn group_sizes(&self) -> &[usize] {
         &self.sizes
     }
 
-    /// Returns the key of each group.
     pub(super) fn keys(&self) -> Result<RaggedArray> {
         let mut start = 0;
         let firsts = self.sizes.iter().map(|size| {

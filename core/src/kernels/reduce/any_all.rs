@@ -1,5 +1,3 @@
-//! Reductions to booleans: `any` and `all`.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Scalar};
@@ -64,7 +62,7 @@ fn to_booleans(leaves: &ArrayRef) -> Result<BooleanArray> {
     let zeros = cmp::eq(leaves, &Scalar::new(zero.clone()))?;
     let mut zeros = zeros;
     if leaves.data_type().is_floating() {
-        // The comparison kernel distinguishes the two zeros of floats.
+        // Arrow's comparison distinguishes the two zeros of floats.
         let minus = arrow::compute::kernels::numeric::neg(&zero)?;
         zeros = arrow::compute::or(&zeros, &cmp::eq(leaves, &Scalar::new(minus))?)?;
     }

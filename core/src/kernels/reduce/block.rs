@@ -4,7 +4,7 @@
 //! register is masked by the validity bits of its values: a list of any length is folded without an
 //! inner loop, whose end would be mispredicted.
 
-// Other targets only use the names.
+// Targets other than x86-64 use only the names.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 
 use super::fold::Fold;
@@ -34,7 +34,7 @@ pub(super) trait Block<F: Fold>: Copy {
     fn to_lanes(self) -> [F::Acc; BLOCK];
 }
 
-/// Placeholder for folds without a block and for other targets.
+/// Placeholder for folds and targets without an implementation of [`Block`].
 #[derive(Clone, Copy)]
 pub(super) struct Absent;
 

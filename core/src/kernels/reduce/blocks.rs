@@ -1,4 +1,4 @@
-//! Leaves of lists, read 64 at a time into AVX-512 registers.
+//! Reads the leaves of lists into AVX-512 registers, 64 at a time.
 
 use super::block::{BLOCK, Block};
 use super::fold::Fold;
@@ -9,7 +9,7 @@ pub(super) struct Blocks<'a, F: Fold, T: Validity> {
     pub(super) token: Avx512,
     flat: &'a [F::In],
     validity: T,
-    /// Below this index, a full block and its validity bits can be read.
+    /// Exclusive upper bound of the indices from which a full block and its validity bits can be read.
     whole: usize,
 }
 
@@ -20,8 +20,8 @@ impl<'a, F: Fold, T: Validity> Blocks<'a, F, T> {
         Self { token, flat, validity, whole }
     }
 
-    /// Returns the accumulators and validity bits of the leaves `at..end`, at most one block. Calls
-    /// no function: a call, even a rare one, spills all registers of the surrounding loop.
+    /// Returns the accumulators and validity bits of the leaves `at..end`, at most one block. Contains no
+    /// function call, because even a rare call spills all registers of the surrounding loop.
     #[inline(always)]
     pub(super) fn fold_block(&self, at: usize, end: usize) -> (F::Block, u64) {
         prefetch_block::<F::In, BLOCK>(self.flat, at);

@@ -1,5 +1,3 @@
-//! Number of distinct values.
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -92,7 +90,7 @@ fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists
         scratch.sort_unstable_by(|a, b| a.compare(*b));
         let nan = |v: T::Native| v.partial_cmp(&v).is_none();
         let differ = |w: &[T::Native]| w[0].is_ne(w[1]) && !(nan(w[0]) && nan(w[1]));
-        // NaN with different signs sort to both ends.
+        // NaN with different signs sort to both ends of `scratch`.
         let ends = match (scratch.first(), scratch.last()) {
             (Some(a), Some(b)) => nan(*a) && nan(*b) && scratch.iter().any(|v| !nan(*v)),
             _ => false,
@@ -103,10 +101,10 @@ fn count_by_sorting<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists
     })
 }
 
-/// Numbers strings and dictionary entries; equal values get equal numbers.
+/// Returns an integer for each string or dictionary entry; equal values get equal integers.
 fn number_values(leaves: &ArrayRef) -> Result<ArrayRef> {
     if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-        // Dictionary values may repeat or be null.
+        // Keys cannot be counted directly, because dictionary values may repeat or be null.
         let values = number_strings(dictionary.values())?;
         return Ok(arrow::compute::take(&values, dictionary.keys(), None)?);
     }
@@ -117,7 +115,7 @@ fn number_strings(values: &ArrayRef) -> Result<ArrayRef> {
     let strings = match values.data_type() {
         DataType::LargeUtf8 => values.clone(),
         t if super::super::text::is_text(t) => cast(values, &DataType::LargeUtf8)?,
-        // Dictionaries of other types are numbered by the rank of their values.
+        // For values of other types, the integer is their rank.
         _ => {
             let order = arrow::compute::rank(values, None)?;
             let order = order.into_iter().enumerate();
@@ -138,7 +136,6 @@ fn number_strings(values: &ArrayRef) -> Result<ArrayRef> {
     ))
 }
 
-/// Counts values of types that support only comparison.
 fn count_by_comparison(lists: &GroupLists) -> Result<Vec<i64>> {
     let leaves = &lists.leaves;
     let compare = make_comparator(leaves, leaves, SortOptions::default())?;
@@ -153,7 +150,6 @@ fn count_by_comparison(lists: &GroupLists) -> Result<Vec<i64>> {
     }))
 }
 
-/// The valid leaves of a list.
 pub(super) struct ValidLeaves<'a> {
     pub(super) valid: Option<&'a Rank>,
     pub(super) list: std::ops::Range<usize>,

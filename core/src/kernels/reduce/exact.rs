@@ -27,14 +27,14 @@ pub use sums::{ExactSums, Terms};
 pub enum Exact {
     /// 64-bit floats.
     Float,
-    /// 64-bit integers, booleans, durations.
+    /// Signed integers, booleans and durations, added as 64-bit integers.
     Signed,
-    /// Unsigned 64-bit integers.
+    /// Unsigned integers, added as 64-bit integers.
     Unsigned,
 }
 
 impl Exact {
-    /// Returns how values of a type are added.
+    /// Returns the kind of sums for leaves of type `leaf`.
     pub fn of(leaf: &DataType) -> Self {
         match leaf {
             t if t.is_floating() => Self::Float,
@@ -58,7 +58,7 @@ impl Exact {
         sums
     }
 
-    /// Converts every leaf to a sum, as one more level of words. A null leaf is 0.
+    /// Converts every leaf to a sum of one word, in one more level of lists. A null leaf becomes 0.
     pub fn begin(self, array: &RaggedArray) -> Result<RaggedArray> {
         let leaves = array.leaves();
         let words: Vec<i64> = match self {
@@ -83,7 +83,8 @@ impl Exact {
         RaggedArray::try_new(array.len(), axes, Arc::new(Int64Array::from(words)))
     }
 
-    /// Adds stacked sums along axis 1; the innermost lists, which are the words of a sum, remain.
+    /// Stacks the elements of every list of axis 1 and adds the sums at the same index. The innermost lists,
+    /// which are the words of the sums, are kept.
     pub fn lay_over(self, sums: &RaggedArray) -> Result<RaggedArray> {
         let Some((words, outer)) = sums.axes().split_last() else {
             return Err(Error::invalid(
@@ -120,8 +121,7 @@ impl Exact {
         target.result_in(level, Arc::new(Int64Array::from(out)))
     }
 
-    /// Converts the sums to numbers of type `Float64`, `Int64` or `UInt64`, without the level of
-    /// words.
+    /// Converts the sums to numbers of type `Float64`, `Int64` or `UInt64`, without the level of words.
     ///
     /// # Errors
     /// When an integer sum does not fit 64 bits.

@@ -1,9 +1,8 @@
 //! Folds: the accumulator of a reduction, and how to add a value to it.
 //!
-//! A [`Fold`] is independent of lists: [`segments`](super::segments) applies it to contiguous
-//! lists, [`outer`](super::outer) to stacked lists. Both keep several accumulators (lanes) to
-//! shorten the dependency chain, and both replace nulls with [`NEUTRAL`](Fold::NEUTRAL), so that a
-//! null costs no branch.
+//! A [`Fold`] is independent of lists: [`segments`](super::segments) applies it to contiguous lists,
+//! [`outer`](super::outer) to stacked lists. Both keep several accumulators (lanes) to shorten the dependency
+//! chain, and both replace nulls with [`NEUTRAL`](Fold::NEUTRAL), so that a null costs no branch.
 
 use std::marker::PhantomData;
 
@@ -21,7 +20,7 @@ pub(super) trait Fold: Sized {
     const START: Self::Acc;
     /// Value that leaves every accumulator unchanged.
     const NEUTRAL: Self::In;
-    /// Whether several lanes pay off, because an accumulator fits a SIMD lane.
+    /// Whether the fold uses several lanes, which pays off if an accumulator fits a SIMD lane.
     const VECTORIZED: bool;
 
     fn push(acc: Self::Acc, value: Self::In) -> Self::Acc;
@@ -56,8 +55,8 @@ macro_rules! number {
     )*};
 }
 
-// 2^31 values of 32 bits fit 64 bits; longer inputs are widened to 64 bits first. Overflowing 128
-// bits takes 2^64 values of 64 bits.
+// A 64-bit sum holds 2^31 values of 32 bits; longer inputs are widened to 64 bits first. A 128-bit sum
+// holds 2^63 values of 64 bits.
 number!(
     i8 => i64, 0, true, Absent; i16 => i64, 0, true, Absent; i32 => i64, 0, true, Absent;
     u8 => u64, 0, true, Absent; u16 => u64, 0, true, Absent; u32 => u64, 0, true, Absent;
@@ -162,9 +161,9 @@ pub(super) trait Ordered: Copy + Default {
     const GREATEST: Self;
     type Extremes<W: MinOrMax>: Block<Extreme<Self, W>>;
 
-    /// Returns the smaller or larger value, as `W` says; NaN if either is NaN.
+    /// Returns the smaller or larger value, depending on `W`; NaN if either is NaN.
     fn best<W: MinOrMax>(value: Self, current: Self) -> Self;
-    /// Replaces either zero with 0.0, because which zero wins depends on the evaluation order.
+    /// Replaces both zeros with 0.0, because the order of evaluation decides which zero is the extreme.
     fn one_zero(self) -> Self;
 }
 
@@ -201,7 +200,7 @@ macro_rules! ordered_floats {
 
             #[inline(always)]
             fn best<W: MinOrMax>(value: Self, current: Self) -> Self {
-                // The x86 `min` and `max` instructions also return the second operand for NaN.
+                // Written like the x86 `min` and `max` instructions, which return the second operand for NaN.
                 let better = if W::MAX { value > current } else { value < current };
                 let best = if better { value } else { current };
                 if value.is_nan() { value } else { best }

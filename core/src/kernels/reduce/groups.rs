@@ -1,4 +1,4 @@
-//! Grouping of leaves into results.
+//! Groups of leaves, each of which is reduced to one result.
 
 use arrow::array::{Array, ArrayRef, OffsetSizeTrait, UInt64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -14,9 +14,9 @@ use crate::kernels::flags::{Predicate, collect_flags};
 use crate::with_offsets;
 
 pub(super) enum LeafGroups {
-    /// Leaves of each list of the innermost axis.
+    /// Each list of the innermost axis is a group.
     Lists(ListAxis),
-    /// Leaves at the same index of stacked lists.
+    /// The leaves at the same index of stacked lists are a group.
     Stacked(StackedLists),
 }
 
@@ -28,7 +28,7 @@ impl LeafGroups {
         }
     }
 
-    /// Returns the accumulator of every group over its valid leaves.
+    /// Folds the valid leaves of every group to one accumulator.
     pub(super) fn fold<F: Fold>(
         &self,
         flat: &[F::In],
@@ -92,7 +92,7 @@ impl LeafGroups {
         }
     }
 
-    /// Returns the validity of the results if groups for which `found` is false are null, too.
+    /// Returns the validity of the results; groups for which `found` is false are null, too.
     pub(super) fn nulls_where(&self, found: impl Fn(usize) -> bool) -> Option<NullBuffer> {
         let found = NullBuffer::new(BooleanBuffer::collect_bool(self.len(), found));
         let found = if found.null_count() > 0 { Some(found) } else { None };

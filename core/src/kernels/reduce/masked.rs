@@ -63,7 +63,7 @@ pub fn reduce_where(
         keep = repeat_values(&flags, below.layout())?.as_boolean().values().clone();
     }
     if how == Reduction::Size {
-        // Nulls that the mask selects count, too.
+        // The size includes nulls that the mask selects.
         let ones = array.with_leaves(Arc::new(BooleanArray::new(keep, None)))?;
         return reduce(&ones, Reduction::Sum, axis);
     }

@@ -1,7 +1,7 @@
 //! Reductions of many values to one: along an axis, over whole rows, or across rows.
 //!
-//! Null leaves, and all values below null lists, do not count. A null list gives null. Each
-//! [`Reduction`] documents its result for an empty input and its treatment of NaN.
+//! Null leaves, and all values below null lists, are ignored. A null list gives null. Each [`Reduction`]
+//! documents its result for an empty input and its treatment of NaN.
 //!
 //! | reduction | leaves | result | of an empty input |
 //! |---|---|---|---|
@@ -27,7 +27,7 @@ mod block;
 #[cfg(target_arch = "x86_64")]
 mod blocks;
 mod distinct;
-// Only the SQL aggregates accumulate sums across batches.
+// Without the feature `sql`, nothing accumulates sums across batches.
 #[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports, unreachable_pub))]
 pub(crate) mod exact;
 mod fold;
@@ -96,8 +96,8 @@ pub enum Reduction {
     },
     /// Middle value, or the mean of the two middle values; null for an empty input. NaN propagates.
     Median,
-    /// Index of the smallest value along the axis (null elements are counted) or among all leaves
-    /// of a row. Ties give the first; a NaN wins over all numbers. Null for an empty input.
+    /// Index of the smallest value along the axis (null elements are counted) or among all leaves of a row.
+    /// The first of several; the first NaN if there is one. Null for an empty input.
     ArgMin,
     /// Index of the largest value; otherwise like [`ArgMin`](Self::ArgMin).
     ArgMax,
@@ -107,8 +107,8 @@ pub enum Reduction {
     Last,
     /// Number of distinct valid values. All NaN count as one value, and so do both zeros.
     Nunique,
-    /// Most frequent value; the smallest of several, null for an empty input. All NaN are one
-    /// value, which is greater than any number, and so are both zeros.
+    /// Most frequent value; the smallest of several, null for an empty input. All NaN count as one value
+    /// that is greater than any number, and both zeros as one value.
     Mode,
 }
 
@@ -137,8 +137,7 @@ impl Reduction {
         }
     }
 
-    /// Returns the type of the result for leaves of type `leaf` (see the table in the
-    /// [module](self)).
+    /// Returns the type of the result for leaves of type `leaf` (see the table in the [module](self)).
     ///
     /// # Errors
     /// When leaves of this type do not support the reduction.
@@ -262,7 +261,7 @@ pub fn total(array: &RaggedArray, how: Reduction) -> Result<RaggedArray> {
 
 macro_rules! shortcuts {
     ($($name:ident: $how:ident, $is:literal;)*) => {$(
-        #[doc = concat!("[`reduce`] to ", $is, ".")]
+        #[doc = concat!("Reduces to ", $is, "; see [`reduce`].")]
         ///
         /// # Errors
         /// Same as [`reduce`].
@@ -287,7 +286,7 @@ shortcuts! {
     argmax: ArgMax, "the [index of the maximum](Reduction::ArgMax)";
     first: First, "the [first](Reduction::First) value";
     last: Last, "the [last](Reduction::Last) value";
-    nunique: Nunique, "the [number of different values](Reduction::Nunique)";
+    nunique: Nunique, "the [number of distinct values](Reduction::Nunique)";
     mode: Mode, "the [most frequent value](Reduction::Mode)";
 }
 
@@ -351,7 +350,7 @@ impl ReduceTask {
     }
 }
 
-/// An array, resolved to the reduced axis.
+/// The array to reduce, with its leaves grouped along the reduced axis.
 struct ReduceTarget<'a> {
     array: Cow<'a, RaggedArray>,
     axes: Vec<ListAxis>,
@@ -414,22 +413,21 @@ impl<'a> ReduceTarget<'a> {
     }
 
     fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
-        // The stacked elements of axis 1 become rows; a scalar result stays one row.
+        // Drops the added level: elements of axis 1 become rows, but a scalar result stays one row.
         let rows_below = self.wrapped && !self.axes.is_empty();
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }
     }
 }
 
-/// Grouping of the leaves that follow each other along an axis.
+/// The groups of leaves along an axis. The leaves of a group keep the order of the axis.
 pub(in crate::kernels) enum AxisGroups {
-    /// Leaves of each list follow each other.
+    /// Each list is a group.
     Lists(Layout),
-    /// Leaves at the same index of stacked lists follow each other.
+    /// The leaves at the same index of stacked lists are a group.
     Stacked(outer::StackedLists),
 }
 
-/// Groups the leaves of an array that follow each other along axis `axis`.
 pub(in crate::kernels) fn group_along_axis(array: &RaggedArray, axis: i64) -> Result<AxisGroups> {
     Ok(match ReduceTarget::new(array, Reduction::Size, Some(axis))?.task.groups {
         LeafGroups::Lists(level) => AxisGroups::Lists(level.layout().clone()),
@@ -437,7 +435,7 @@ pub(in crate::kernels) fn group_along_axis(array: &RaggedArray, axis: i64) -> Re
     })
 }
 
-/// Whether dictionaries are reduced like their values.
+/// Whether the reduction decodes dictionaries first.
 fn reduces_dictionary_values(how: Reduction) -> bool {
     use Reduction::{Count, First, Last, Nunique, Size};
     !matches!(how, Count | First | Last | Nunique | Size)

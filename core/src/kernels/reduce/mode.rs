@@ -1,5 +1,3 @@
-//! The most frequent value.
-
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -17,12 +15,11 @@ use crate::kernels::bits::Rank;
 use crate::kernels::canonical::canonical_floats;
 use crate::kernels::native::dispatch_native;
 
-/// [`Reduction::Mode`](super::Reduction::Mode).
 pub(super) fn reduce_mode(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
     if leaves.data_type().is_null() {
         return Ok(Arc::new(NullArray::new(task.groups.len())));
     }
-    // Equal values are then alike: there is one zero, and one NaN, which is greater than any number.
+    // The comparison of canonical floats finds both zeros equal, and all NaN equal and greatest.
     let leaves = canonical_floats(leaves)?;
     let lists = task.groups.gather_leaves(&leaves)?;
     let chosen = choose_modes(&lists)?;

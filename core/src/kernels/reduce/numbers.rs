@@ -95,9 +95,9 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
     ) -> Result<ArrayRef> {
         let valid = rank_valid(leaves);
         let flat = leaves.as_primitive::<T>().values();
-        // Empty groups hold zero under a null bit.
+        // Groups without a valid leaf have the value 0 under a null.
         let (found, nulls) = match (&task.groups, &valid) {
-            // Every slot has at least one leaf here.
+            // Every slot of stacked lists has a leaf, so no result is null if no leaf is.
             (LeafGroups::Stacked(stacked), None) => {
                 (stacked.fold::<Extreme<T::Native, W>, _>(flat, None, Ordered::one_zero)?, None)
             }
@@ -143,9 +143,8 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
     })
 }
 
-/// Converts leaves to a type that can be summed: booleans to 0 and 1, untyped nulls to Int64,
-/// durations to integers, half floats to Float32. Integers are widened to 64 bits if their sum
-/// might otherwise overflow.
+/// Converts leaves to a type that can be summed: booleans to 0 and 1, untyped nulls to Int64, durations to
+/// integers, half floats to Float32. Integers are widened to 64 bits if their sum might otherwise overflow.
 pub(super) fn to_summable(leaves: &ArrayRef) -> Result<ArrayRef> {
     let t = leaves.data_type();
     let many = leaves.len() > 1 << 31;
@@ -160,7 +159,7 @@ pub(super) fn to_summable(leaves: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-/// Returns the rank index of valid leaves; `None` if no leaf is null.
+/// Returns the validity of the leaves as a [`Rank`]; `None` if no leaf is null.
 pub(super) fn rank_valid(leaves: &ArrayRef) -> Option<Rank> {
     leaves.nulls().filter(|n| n.null_count() > 0).map(|n| Rank::new(n.inner()))
 }
@@ -207,7 +206,6 @@ where
 
 fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     if let LeafGroups::Lists(_) = &task.groups {
-        // Counts the set bits, 64 at a time.
         let set = Rank::new(&crate::array::nulls::true_bits(flags));
         let counts = task.groups.counts(Some(&set));
         return finish_groups::<Int64Type, _>(task, &counts, |n| i64::try_from(n).ok());

@@ -10,8 +10,8 @@
 //! slots              0 1 2
 //! ```
 //!
-//! Lists of the same reduced list start at the same slot; the next reduced list starts where the
-//! slots of the previous one end.
+//! Lists that are reduced together start at the same slot. Their slots are followed by the slots of the
+//! next reduced list.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -26,19 +26,19 @@ use crate::error::Result;
 use crate::kernels::bits::{Rank, for_avx2};
 use crate::with_offsets;
 
-/// Lists of the innermost axis, and the slots of the result that their leaves belong to. The leaves
-/// of a slot keep their order.
+/// Lists of the innermost axis, and the slot (element of the result) that each of their leaves belongs to.
+/// The leaves of a slot keep their order.
 pub(in crate::kernels) struct StackedLists {
     /// The reduced axis and all axes below it; the last one has the lists of leaves.
     levels: Vec<ListAxis>,
-    /// Slot of the first leaf of each list; `None` if the lists are the reduced elements.
+    /// Slot of the first leaf of each list; `None` if the lists are the elements of the reduced axis,
+    /// because `slots` then determines the starts.
     starts: Option<Vec<usize>>,
     /// The innermost lists of the result.
     slots: Layout,
 }
 
-/// Returns the levels of the result of a reduction along an outer axis, and the slots of the
-/// leaves.
+/// Returns the levels of the result of a reduction along an outer axis, and the slots of the leaves.
 pub(super) fn stack_lists(
     array: &RaggedArray,
     axis: usize,
@@ -61,7 +61,7 @@ pub(super) fn stack_lists(
     let mut layout = level.layout();
     let mut starts = None;
     while let Some((level, rest)) = below.split_first() {
-        // First slot on the next level, for every element of this level.
+        // For each list of this level, the element of the result that its first element belongs to.
         let first = starts.unwrap_or_else(|| first_slots(reduced.layout(), &new));
         // The element of the result that each element of this level belongs to.
         let mut on = Vec::with_capacity(layout.children());
@@ -177,7 +177,7 @@ impl StackedLists {
         }
     }
 
-    /// Returns the lists as runs, if lists that start at the same slot are adjacent.
+    /// Returns the lists as [`Runs`]; `None` if lists that start at the same slot are not adjacent.
     fn plan_runs(&self) -> Result<Option<Runs>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),
@@ -246,7 +246,7 @@ impl StackedLists {
             }
             return counts;
         }
-        // Count a list only at its last slot; a reverse running sum adds it to the slots before.
+        // Counts each list at its last slot only; the reverse running sum below adds it to the earlier slots.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();
@@ -274,7 +274,7 @@ impl StackedLists {
         counts
     }
 
-    /// Returns the leaves ordered by slot, and the lists that the slots form.
+    /// Returns the leaves ordered by slot, with one list of leaves per slot.
     pub(super) fn gather_stacked(&self) -> Result<Gathered> {
         let counts = self.counts(None);
         let offsets = Offsets::from_lengths(counts.iter().copied())?;
@@ -301,13 +301,13 @@ impl StackedLists {
 }
 
 impl StackedLists {
-    /// Returns the order of the leaves by slot, and the lists that the slots form.
+    /// Returns the indices of the leaves ordered by slot, and one list of leaves per slot.
     pub(in crate::kernels) fn order_by_slot(&self) -> Result<(UInt64Array, Layout)> {
         let gathered = self.gather_stacked()?;
         Ok((gathered.order, gathered.lists.layout().clone()))
     }
 
-    /// Returns, for every leaf, the leaf of the same slot `n` elements before it along the axis.
+    /// Returns, for every leaf, the index of the leaf of the same slot `n` elements before it along the axis.
     pub(in crate::kernels) fn shift_leaves(&self, n: i64) -> Result<Vec<Option<u64>>> {
         let Gathered { order, along, lists } = self.gather_stacked()?;
         let distance = usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX);
@@ -337,8 +337,8 @@ pub(super) struct Gathered {
     pub(super) lists: ListAxis,
 }
 
-/// Folds lists into `states`, which has [`LANES`] more elements than there are slots: the last
-/// values of a list are read together with the values after it, which are masked.
+/// Folds lists into `states`, which has [`LANES`] more elements than there are slots, because the last
+/// leaves of a list are processed together with leaves after it, which are masked.
 #[inline(always)]
 fn fold_lists_into<F: Fold>(
     inner: &Layout,

@@ -1,5 +1,3 @@
-//! Medians and other quantiles.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Float64Array};
@@ -14,9 +12,8 @@ use super::{ReduceTarget, ReduceTask, Reduction};
 use crate::array::{ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Returns the `q` quantile along axis `axis`, or over all leaves of each row: the value that a
-/// share `q` of the values does not exceed, interpolated linearly between its two neighbors, as in
-/// NumPy's `quantile`.
+/// Returns the `q` quantile along axis `axis`, or over all leaves of each row: the value that a fraction `q`
+/// of the values does not exceed, interpolated linearly between its two neighbors, as in NumPy's `quantile`.
 ///
 /// The result has the shape and type of a [`mean`](super::mean). Null leaves do not count, NaN
 /// propagates, and an empty input gives null. `q = 0.5` is the median.
@@ -95,9 +92,7 @@ pub fn quantiles(array: &RaggedArray, qs: &[f64], axis: Option<i64>) -> Result<R
 fn check_quantile(q: f64) -> Result<()> {
     match (0.0..=1.0).contains(&q) {
         true => Ok(()),
-        false => Err(Error::invalid(format!(
-            "the quantile {q} is out of range; it must be between 0 and 1"
-        ))),
+        false => Err(Error::invalid(format!("the quantile is {q}; give a number between 0 and 1"))),
     }
 }
 
@@ -162,7 +157,7 @@ fn locate_quantile(n: usize, q: f64) -> (usize, f64) {
 }
 
 fn interpolate_linear(low: f64, high: f64, share: f64) -> f64 {
-    // Also keeps equal infinities.
+    // The difference of equal infinities would be NaN.
     if share == 0.0 || low == high {
         return low;
     }
@@ -191,7 +186,7 @@ fn select_quantile(values: &mut [f64], q: f64) -> Option<f64> {
 
 fn read_sorted_quantile(values: &[f64], q: f64) -> Option<f64> {
     let (first, last) = (values.first()?, values.last()?);
-    // In the total order NaN sorts to either end.
+    // NaN sorts to either end in the total order of floats.
     if first.is_nan() || last.is_nan() {
         return Some(f64::NAN);
     }

@@ -1,4 +1,4 @@
-//! Blocks in AVX-512 registers.
+//! Implementations of [`Block`] in AVX-512 registers.
 
 use std::arch::x86_64::{
     __m512, __m512d, __m512i, _CMP_UNORD_Q, _mm256_loadu_ps, _mm256_maskz_loadu_ps, _mm512_add_pd,
@@ -52,8 +52,7 @@ macro_rules! register_bits {
     }};
 }
 
-/// Folds each of eight registers of doubles down to one value: adjacent lanes first, then 128-bit
-/// quarters.
+/// Folds each of eight registers of doubles down to one value: adjacent lanes first, then 128-bit quarters.
 ///
 /// ```text
 /// p[0] = a0 a1 a2 a3 ..    unpacklo/unpackhi, combine    pairs[0] = a01 b01 a23 b23 ..
@@ -79,7 +78,6 @@ macro_rules! fold_doubles {
     }};
 }
 
-/// Returns a mask of the lowest `values` bits, at most 64.
 #[inline(always)]
 fn mask_lowest(values: usize) -> u64 {
     if values < BLOCK { (1 << values) - 1 } else { u64::MAX }
@@ -161,8 +159,8 @@ macro_rules! sums {
 sums!(f32, load_8_singles, load_masked_8_singles);
 sums!(f64, load_8_doubles, _mm512_maskz_loadu_pd);
 
-/// Converts the values whose bit is set, out of eight; the other lanes are 0. The mask belongs to
-/// the conversion, which reads memory itself; a masked load would be a separate instruction.
+/// Converts the values whose bit is set, out of eight; the other lanes are 0. Masks the conversion, which
+/// reads memory itself, because a masked load would be a separate instruction.
 #[inline(always)]
 unsafe fn load_8_singles(mask: u8, values: *const f32) -> __m512d {
     // SAFETY: the caller passes 8 readable values on a CPU with AVX-512.
@@ -181,7 +179,7 @@ unsafe fn load_8_doubles(mask: u8, values: *const f64) -> __m512d {
     unsafe { _mm512_maskz_mov_pd(mask, _mm512_loadu_pd(values)) }
 }
 
-/// Value counts per lane as `u8`; flushed after 255 lists.
+/// Number of valid values per lane as a `u8`, which callers read after at most 255 lists.
 #[derive(Clone, Copy)]
 pub(super) struct LaneCounts(__m512i);
 
@@ -194,7 +192,7 @@ impl LaneCounts {
 
     #[inline(always)]
     pub(super) fn count_bits(self, bits: u64) -> Self {
-        // SAFETY: a tally only exists with an `Avx512` token.
+        // SAFETY: `LaneCounts` only exist with an `Avx512` token.
         Self(unsafe { _mm512_mask_add_epi8(self.0, bits, self.0, _mm512_set1_epi8(1)) })
     }
 
@@ -317,7 +315,7 @@ impl<W: MinOrMax> Singles<W> {
     }
 }
 
-/// Combines the four quarters of two registers to two quarters of each.
+/// Combines neighboring 128-bit quarters of each register; the result has two quarters of each.
 #[inline(always)]
 unsafe fn combine_quarters<W: MinOrMax>(a: __m512, b: __m512) -> __m512 {
     // SAFETY: the caller runs on a CPU with AVX-512.

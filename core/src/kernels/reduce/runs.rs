@@ -1,8 +1,8 @@
-//! Folds of stacked lists whose runs are contiguous in memory.
+//! Folds of stacked lists in runs: adjacent lists that start at the same slot of the result.
 //!
-//! The lists of a run are read once per [`WIDTH`](StackFold::WIDTH) slots, whose accumulators stay
-//! in registers. Most lists have no more leaves than that; longer lists are recorded and continued
-//! in the next pass:
+//! The lists of a run are read once per [`WIDTH`](StackFold::WIDTH) slots, whose accumulators stay in
+//! registers. Most lists have no more leaves than that; longer lists are recorded and continued in the next
+//! pass:
 //!
 //! ```text
 //! run         list 0   a b c d|e f      pass 1 folds a+g+i, b+h+j, c+k, d
@@ -237,7 +237,7 @@ impl<F: Fold, T: Validity, const COUNTED: bool> StackFold<COUNTED> for Blocks<'_
     }
 }
 
-/// Leaves that are counted without being read.
+/// A [`StackFold`] that counts valid leaves without reading their values.
 struct CountOnly<'a>(BitWords<'a>);
 
 impl StackFold<true> for CountOnly<'_> {
@@ -290,7 +290,7 @@ fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const
 ) -> Folded<R> {
     let slots = runs.last().map_or(0, |run| run.slots);
     let mut out = Folded::new_zeroed(slots, if COUNTED { slots } else { 0 });
-    // Lists longer than the slots of this pass: their continuation and their end.
+    // Next leaf and end of each list that is longer than the slots of this pass.
     let mut longer: Vec<(usize, usize)> = Vec::new();
     let base = offsets[0].as_usize();
     let mut ends = &offsets[1..];

@@ -1,8 +1,7 @@
 //! Folds of contiguous leaves: one accumulator per list.
 //!
-//! A list is folded in chunks of at most [`STRIDE`] leaves. Lanes past the end of the list are
-//! masked to the neutral value, so that each chunk takes the same time and the loop has no branch
-//! on lengths:
+//! A list is folded in chunks of at most [`STRIDE`] leaves. Lanes past the end of the list are masked to the
+//! neutral value, so that each chunk takes the same time and the loop has no branch on lengths:
 //!
 //! ```text
 //! offsets   0         5     8                    list 0 = a b c d e, list 1 = f g h
@@ -29,7 +28,7 @@ use crate::with_offsets;
 
 pub(super) struct Folded<R> {
     pub(super) values: Vec<R>,
-    /// 1 for each group with at least one valid leaf; may be empty if leaves are not counted.
+    /// 1 for each group with a valid leaf, otherwise 0; may be empty if leaves are not counted.
     pub(super) present: Vec<u8>,
 }
 
@@ -118,7 +117,6 @@ fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
 /// function without the target features of its caller.
 trait ListFold {
     type Fold: Fold;
-    /// Per-lane accumulators.
     type Part: Copy;
     const ALL: bool;
 
@@ -139,8 +137,7 @@ struct FoldedChunk<P> {
     upto: usize,
 }
 
-/// Number of lists finished together, so that single lanes are extracted outside the loop over
-/// leaves.
+/// Number of lists finished together, so that single lanes are extracted outside the loop over leaves.
 const BATCH: usize = 8 * LANES;
 
 /// Folds lists chunk by chunk.
@@ -246,8 +243,8 @@ fn fold_list_scalar<F: Fold>(
     acc
 }
 
-/// Prefetches every cache line that a block read at `at` touches. One line per list is not enough
-/// if all lists have the same length.
+/// Prefetches all cache lines of the block that lies one prefetch distance after the block at `at`. One
+/// line per list is not enough if all lists have the same length.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
@@ -264,7 +261,7 @@ struct ChunkLanes<'a, F: Fold, T: Validity> {
 /// that sums of floats have the same bits on every CPU.
 const STRIDE: usize = 64;
 
-/// Most lists are no longer than half a chunk.
+/// Half a chunk, which is enough for most lists.
 const HALF: usize = STRIDE / 2;
 
 impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
@@ -431,9 +428,8 @@ pub(super) fn push_masked<F: Fold>(
     chunk: &[F::In; LANES],
     bits: u64,
 ) -> [F::Acc; LANES] {
-    // The bits are as wide as most values, so that the lane comparison has the same width. All
-    // comparisons precede the selects and compare with the bit itself, so that both compile to
-    // vector instructions.
+    // The bits are as wide as most values, so that the lane comparison has the same width. All comparisons
+    // precede the selects and compare with the bit itself, so that both compile to vector instructions.
     #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
     let there = [
@@ -489,7 +485,6 @@ fn combine_pairs<F: Fold>(a: &[F::Acc; LANES], b: &[F::Acc; LANES]) -> [F::Acc; 
     ]
 }
 
-/// Calls `each` for every valid index in `start..end`.
 #[inline(always)]
 pub(super) fn for_each_valid(valid: &Rank, start: usize, end: usize, mut each: impl FnMut(usize)) {
     let (valid, mut at) = (valid.bits(), start);

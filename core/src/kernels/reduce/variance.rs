@@ -1,5 +1,3 @@
-//! Variance and standard deviation.
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -75,7 +73,6 @@ fn sum_squares<T: FoldNumber<Wide = f64>>(
         *mean = compute_scaled_mean(flat, valid, range, counts[list]).unwrap_or(*mean);
     }
     let lengths: Vec<usize> = match valid {
-        // Without nulls the counts are the lengths.
         None => counts.to_vec(),
         Some(_) => (0..layout.lists()).map(|list| layout.length(list)).collect(),
     };

@@ -11,10 +11,11 @@ use crate::error::Result;
 use crate::kernels::group::codes::rank_values;
 use crate::kernels::sort::order_keys;
 
-/// Returns the first smallest or largest leaf of each window; a NaN if there is one.
+/// Returns the index of the smallest or largest leaf of each window, the first of several; a NaN if there
+/// is one.
 ///
-/// Leaves that may still be the extreme of a later window wait in a queue, in order of value. Each
-/// leaf enters it once as long as windows move forward.
+/// A queue keeps, in order of value, the leaves that may be the extreme of a later window. Each leaf enters
+/// the queue only once while windows move forward.
 pub(super) fn find_extremes(
     windows: &Windows,
     leaves: &ArrayRef,
@@ -57,7 +58,8 @@ pub(super) fn find_extremes(
     Ok(found)
 }
 
-/// Returns a number for each leaf that is greatest for the wanted extreme; NaN is greater still.
+/// Returns a key for each leaf. The wanted extreme has the greatest key of the numbers; the key of NaN is
+/// greater still.
 fn comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
     let mut keys = match (leaves.data_type(), order_keys(leaves)?) {
         (DataType::Null, _) => vec![0; leaves.len()],
@@ -70,7 +72,7 @@ fn comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
             DataType::Float64 => Some(u64::MAX),
             _ => None,
         };
-        // The smallest key of a float is greater than 0, so only NaN becomes the maximum.
+        // No float has the key 0, so only NaN gets the key `u64::MAX`.
         keys.iter_mut().for_each(|key| *key = if nan == Some(*key) { u64::MAX } else { !*key });
     }
     Ok(keys)

@@ -1,4 +1,4 @@
-//! Reduction of the leaves of windows.
+//! Reductions of the leaves of windows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,25 +16,22 @@ use crate::kernels::bits::Rank;
 use crate::kernels::canonical::canonical_floats;
 use crate::kernels::reduce::Reduction;
 
-/// Windows over the leaves of lists.
 pub(super) struct Windows {
-    /// For each list, its leaves and its windows.
+    /// For each list, the range of its leaves and the range of its windows in `ranges`.
     pub(super) lists: Vec<(Range<usize>, Range<usize>)>,
-    /// The leaves of each window.
+    /// The range of leaves of each window.
     pub(super) ranges: Vec<Range<usize>>,
-    /// Validity of the windows.
     pub(super) nulls: Option<NullBuffer>,
 }
 
 impl Windows {
-    /// Returns the windows of at least `least` leaves that are not null.
+    /// Returns the validity of windows that must have `least` valid leaves; `None` if all have them.
     pub(super) fn with_values(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
         let counts = self.count_values(valid_leaves(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));
         Some(enough).filter(|n| n.null_count() > 0)
     }
 
-    /// Reduces every window to one value.
     pub(super) fn reduce_leaves(&self, leaves: &ArrayRef, how: Reduction) -> Result<ArrayRef> {
         let out = how.output_type(leaves.data_type())?;
         let unpacked = match (how, leaves.data_type()) {
@@ -57,7 +54,7 @@ impl Windows {
             }
             other => {
                 return Err(Error::invalid(format!(
-                    "windows have no {}; reduce the lists of their values instead",
+                    "windows do not support {}; build the windows as lists and reduce these",
                     other.name()
                 )));
             }
@@ -83,7 +80,7 @@ impl Windows {
         Ok(Arc::new(Int64Array::try_new(counts.collect(), self.nulls.clone())?))
     }
 
-    /// Tests whether any leaf of each window is true, or whether none is false.
+    /// Tests whether any leaf of each window is true or, if not `any`, whether no leaf is false.
     fn test_leaves(&self, leaves: &ArrayRef, any: bool) -> Result<ArrayRef> {
         let truths = cast(leaves, &DataType::Boolean)?;
         let truths = truths.as_boolean();
@@ -98,13 +95,13 @@ impl Windows {
         Ok(Arc::new(BooleanArray::new(found, self.nulls.clone())))
     }
 
-    /// Returns the first or last leaf of each window that is not null.
+    /// Returns the index of the first or last valid leaf of each window.
     fn find_ends(&self, leaves: &ArrayRef, last: bool) -> Vec<Option<usize>> {
         let Some(nulls) = valid_leaves(leaves) else {
             let end = |r: &Range<usize>| if last { r.end - 1 } else { r.start };
             return self.ranges.iter().map(|r| (!r.is_empty()).then(|| end(r))).collect();
         };
-        // The nearest valid leaf before or after each leaf.
+        // Index of the nearest valid leaf at or before each leaf (for `last`), or at or after it.
         let mut nearest = vec![None; leaves.len()];
         let mut found = None;
         let mut visit = |i: usize| {
@@ -127,7 +124,7 @@ impl Windows {
         self.ranges.iter().map(end).collect()
     }
 
-    /// Takes a leaf for each window; null for windows that are null or have none.
+    /// Takes the chosen leaf of each window; null if the window is null or has no chosen leaf.
     fn take_leaves(&self, leaves: &ArrayRef, chosen: Vec<Option<usize>>) -> Result<ArrayRef> {
         let chosen = chosen.into_iter().enumerate();
         let chosen: UInt64Array = chosen

@@ -1,4 +1,4 @@
-//! Times and the ends of windows as numbers that compare exactly.
+//! Converts times and the bounds of windows to numbers that compare exactly.
 
 use arrow::array::{Array, ArrayRef, AsArray, IntervalMonthDayNanoArray};
 use arrow::buffer::{NullBuffer, ScalarBuffer};
@@ -20,7 +20,7 @@ const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 /// Numbers, or times in nanoseconds.
 #[derive(Clone)]
 pub(super) enum Instants {
-    /// Integers times a scale.
+    /// Integers, and the factor that converts them to nanoseconds (1 for numbers that are not times).
     Scaled(ScalarBuffer<i64>, i128),
     Unsigned(ScalarBuffer<u64>),
     Floats(ScalarBuffer<f64>),
@@ -56,7 +56,7 @@ impl Instants {
         }
     }
 
-    /// Returns a number in the order of the values.
+    /// Returns an integer that compares like the value.
     #[inline]
     pub(super) fn get(&self, i: usize) -> i128 {
         match self {
@@ -75,7 +75,7 @@ impl Instants {
     }
 }
 
-/// Returns an integer in the order of floats: NaN is the greatest, and both zeros are equal.
+/// Returns an integer that compares like the float: NaN is the greatest, and both zeros are equal.
 fn order_float(value: f64) -> i128 {
     if value.is_nan() {
         return i128::from(i64::MAX);
@@ -90,13 +90,13 @@ enum Shift {
     Float(f64),
 }
 
-/// One end of all windows.
+/// The start or the end of every window: a time, shifted by a span.
 struct End {
     from: Instants,
     shift: Shift,
 }
 
-/// The times of elements, and the ends of the windows.
+/// The times of elements, and the bounds of windows around other times.
 pub(super) struct Bounds {
     pub(super) times: Instants,
     low: Option<End>,
@@ -113,7 +113,7 @@ impl Bounds {
         if !numbers && !null && !compare_exactly(of_times, of_at) {
             return Err(Error::type_of(
                 "the times of windows",
-                format!("values that compare with the times {of_times}"),
+                format!("values that compare with the times of the elements, which are {of_times}"),
                 of_at,
             ));
         }
@@ -130,13 +130,12 @@ impl Bounds {
         })
     }
 
-    /// Whether the times of every list are in ascending order.
     pub(super) fn are_sorted(times: &ArrayRef, lists: &Layout) -> Result<bool> {
         let times = Instants::new(times, times.data_type().is_floating())?;
         Ok((0..lists.lists()).all(|i| lists.range(i).map(|t| times.get(t)).is_sorted()))
     }
 
-    /// Returns a test of whether a time lies before the window at a time.
+    /// Returns a predicate on element indices: whether the element lies before the window `at`.
     pub(super) fn precedes_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
         let end = self.low.as_ref().map(|end| end.from.get_shifted(at, end.shift));
         let closed = matches!(self.closure, Closure::Both | Closure::Left);
@@ -147,7 +146,7 @@ impl Bounds {
         }
     }
 
-    /// Returns a test of whether a time does not lie after the window at a time.
+    /// Returns a predicate on element indices: whether the element lies in the window `at` or before it.
     pub(super) fn reaches_window(&self, at: usize) -> impl Fn(usize) -> bool + '_ {
         let end = self.high.as_ref().map(|end| end.from.get_shifted(at, end.shift));
         let closed = matches!(self.closure, Closure::Both | Closure::Right);
@@ -172,9 +171,9 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
     Ok(Some(End { from: Instants::new(at, floats)?, shift }))
 }
 
-/// Subtracts or adds months and days as `at - INTERVAL ..` does.
+/// Subtracts or adds months and days like SQL's `at - INTERVAL ..`.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<End> {
-    // Arrow drops the hours of an interval that is added to a date.
+    // Arrow drops the hours of an interval that is added to a date, so they become an exact shift.
     let date = matches!(at.data_type(), DataType::Date32 | DataType::Date64);
     let rest = if date { i128::from(by.nanoseconds) } else { 0 };
     let nanoseconds = if date { 0 } else { by.nanoseconds };
@@ -188,7 +187,7 @@ fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> R
     Ok(End { from: Instants::new(&moved, false)?, shift: Shift::Exact(rest) })
 }
 
-/// Validity of leaves with nulls; `None` if no leaf is null.
+/// Returns the validity of leaves; `None` if no leaf is null.
 pub(super) fn valid_leaves(leaves: &ArrayRef) -> Option<NullBuffer> {
     leaves.logical_nulls().filter(|n| n.null_count() > 0)
 }

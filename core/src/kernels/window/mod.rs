@@ -1,12 +1,11 @@
-//! Windows over time: what of one list lies around each time of another.
+//! Windows over time: the elements of one list around each time of another list.
 //!
-//! A window is the elements whose times lie between `before` a time and `after` it. Times are
-//! compared exactly, whatever their units. Lists of times that are not in ascending order are
-//! sorted first, with their elements; elements whose time is null lie in no window.
+//! A window has the elements whose times lie between `before` a given time and `after` it. Times of
+//! different units compare exactly. Lists that are not in ascending order of time are sorted first;
+//! elements with a null time are in no window.
 //!
-//! [`window`] returns the elements of each window as a list, which any reduction along the
-//! innermost axis takes. [`window_reduce`] reduces each window without a list of it: the work does
-//! not grow with the length of the windows.
+//! [`window`] returns the elements of each window as a list, for any reduction along the innermost axis.
+//! [`window_reduce`] reduces windows without building these lists; its work does not grow with their length.
 
 mod extremes;
 mod fold;
@@ -32,10 +31,10 @@ use crate::limit::check_size;
 use fold::Windows;
 use instants::Bounds;
 
-/// Distance from a time to an end of its window.
+/// Distance from a time to the start or end of its window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Span {
-    /// No end.
+    /// The window is unbounded on this side.
     Unbounded,
     /// Nanoseconds between times, or the difference of integers.
     Exact(i128),
@@ -45,7 +44,7 @@ pub enum Span {
     Calendar(IntervalMonthDayNano),
 }
 
-/// The ends of the window around each time.
+/// The extent of the window around each time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeWindow {
     /// How far the window reaches before the time.
@@ -58,9 +57,9 @@ pub struct TimeWindow {
 
 /// Returns the elements of every window as a list: one list for each time of `at`.
 ///
-/// `times` has the lists of `array`, or only its outer levels: then whole elements of an outer axis
-/// are selected. `at` has the outer levels of `times`, and a list of times for each innermost list,
-/// or one time. The window of a null time is null, and so are windows over a null list.
+/// `times` has the lists of `array`, or only its outer levels; whole elements of an outer axis are then
+/// selected. `at` has the outer levels of `times`, and a list of times for each innermost list, or one
+/// time. The window of a null time is null, and so are windows over a null list.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -73,7 +72,7 @@ pub struct TimeWindow {
 /// let axes = vec![Offsets::from_lengths([3])?.into()];
 /// let times = RaggedArray::try_new(1, axes, Arc::new(Int32Array::from(vec![1, 4, 6])))?;
 /// let a = times.with_leaves(Arc::new(Int32Array::from(vec![10, 20, 30])))?;
-/// // After the time less 3, up to and including the time.
+/// Later than the time minus 3, up to and including the time.
 /// let past = TimeWindow { before: Span::Exact(3), after: Span::Exact(0), closure: Closure::Right };
 /// let found = window(&a, &times, &times, &past)?;
 /// assert_eq!(found.lengths(2)?, [1, 1, 2]);
@@ -82,8 +81,8 @@ pub struct TimeWindow {
 /// ```
 ///
 /// # Errors
-/// When the levels do not fit, two lists differ in length, the times do not compare with each other
-/// or with the spans, and when the result would be too large.
+/// When the levels of lists do not match, two lists differ in length, the times cannot be compared with
+/// each other or with the spans, or the result would be too large.
 pub fn window(
     array: &RaggedArray,
     times: &RaggedArray,
@@ -104,11 +103,11 @@ pub fn window(
     RaggedArray::try_new(target.at.len(), axes, leaves)
 }
 
-/// Reduces the leaves of every window to one value: a value for each time of `at`, in its lists.
+/// Reduces the leaves of every window to one value. The result has the lists of `at`.
 ///
-/// Arguments are those of [`window`]. Count, any, all, sum, mean, minimum, maximum, first and last
-/// are supported, with the results and types of [`reduce`](super::reduce::reduce) for the leaves of
-/// the window, except that sums of floats are exact before they are rounded.
+/// The arguments are described at [`window`]. Count, any, all, sum, mean, minimum, maximum, first and last
+/// are supported, with the results and types of [`reduce`](super::reduce::reduce) for the leaves of the
+/// window, except that sums of floats are exact before they are rounded.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -129,7 +128,7 @@ pub fn window(
 /// ```
 ///
 /// # Errors
-/// Same as [`window`], for other reductions, for leaves that cannot be reduced this way, and when
+/// Same as [`window`]; also when the reduction is not supported or does not support the leaves, and when
 /// the sum of integers does not fit 64 bits.
 pub fn window_reduce(
     array: &RaggedArray,
@@ -142,7 +141,7 @@ pub fn window_reduce(
     let elements = target.find_ranges(window)?;
     let layout = target.element_lists()?.layout();
     let needles = target.at_layout();
-    // Leaves below the elements, where the array has more levels than the times.
+    // An element is a list of leaves if the array has more levels than the times.
     let below = leaf_lists(&target.array.inner(target.axis)?)?;
     let to_leaves = |range: Range<usize>| match &below {
         Some(lists) => lists.layout().ranges(range),
@@ -157,8 +156,8 @@ pub fn window_reduce(
     target.at.with_leaves(windows.reduce_leaves(target.array.leaves(), how)?)
 }
 
-/// Reduces each leaf and the `n - 1` leaves before it in its list, as [`window_reduce`] does; null
-/// where fewer than `least` of them are not null.
+/// Reduces each leaf together with the `n - 1` leaves before it in its list, like [`window_reduce`]; null
+/// if fewer than `least` of these leaves are valid.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -177,10 +176,12 @@ pub fn window_reduce(
 /// ```
 ///
 /// # Errors
-/// When the array is flat, and as [`window_reduce`].
+/// When the array is flat; otherwise same as [`window_reduce`].
 pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> Result<RaggedArray> {
     let Some(level) = array.axes().last() else {
-        return Err(Error::invalid("rolling windows need lists, but the array is flat"));
+        return Err(Error::invalid(
+            "the array of a rolling window has no lists; nest its values in lists first",
+        ));
     };
     let layout = level.layout();
     let lists: Vec<_> = (0..layout.lists()).map(|i| (layout.range(i), layout.range(i))).collect();
@@ -193,8 +194,8 @@ pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> R
     array.with_leaves(windows.reduce_leaves(array.leaves(), how)?)
 }
 
-/// Returns every `n` elements that follow each other in an innermost list: n-grams. A list of fewer
-/// elements has none, and a null list stays null.
+/// Returns the n-grams of every innermost list: all runs of `n` adjacent leaves. A shorter list has none,
+/// and a null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -215,10 +216,12 @@ pub fn rolling(array: &RaggedArray, n: usize, how: Reduction, least: usize) -> R
 /// When the array is flat, `n` is 0, or the result would be too large.
 pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
     let Some((level, outer)) = array.axes().split_last() else {
-        return Err(Error::invalid("n-grams need lists, but the array is flat"));
+        return Err(Error::invalid(
+            "the array to split into n-grams has no lists; nest its values in lists first",
+        ));
     };
     if n == 0 {
-        return Err(Error::invalid("n-grams need at least one element each; n is 0"));
+        return Err(Error::invalid("n-grams have the length n = 0; give a length of 1 or more"));
     }
     let layout = level.layout();
     let count = |i: usize| (layout.length(i) + 1).saturating_sub(n);
@@ -238,10 +241,10 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// Returns, for every time of `at`, the element with the greatest time that is not after it, the
-/// last of several; null if there is none.
+/// Returns, for every time of `at`, the latest element that is not after this time (the last of several);
+/// null if there is none.
 ///
-/// Arguments are those of [`window`]. The element is returned as it is, null or not.
+/// The arguments are described at [`window`]. The element is returned as it is, null or not.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -279,7 +282,7 @@ pub fn asof(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Resul
     RaggedArray::try_new(target.at.len(), axes, leaves)
 }
 
-/// Elements, their times in ascending order, and the times of the windows, in the same lists.
+/// The arguments of a window function: aligned to the same lists, and sorted by time.
 struct Target {
     axis: usize,
     array: RaggedArray,
@@ -292,12 +295,12 @@ impl Target {
         let (levels, axis, given) = (array.axes().len(), times.axes().len(), at.axes().len());
         if axis == 0 || axis > levels {
             return Err(Error::invalid(format!(
-                "windows over an array with {levels} level(s) of lists by times with {axis}; the times need at least one and no more than the array"
+                "the array has {levels} level(s) of lists, but the times of its elements have {axis}; the times need at least one level, and no more than the array"
             )));
         }
         if given != axis && given + 1 != axis {
             return Err(Error::invalid(format!(
-                "windows at times with {given} level(s) of lists over times with {axis}; give the same number or one less"
+                "the times of the windows have {given} level(s) of lists, but the times of the elements have {axis}; give windows the same number of levels, or one less"
             )));
         }
         let (_, times) = share_lists(array, times, axis)?;
@@ -310,7 +313,7 @@ impl Target {
         }
         if target.at_layout().lists() != target.element_lists()?.layout().lists() {
             return Err(Error::invalid(format!(
-                "{} lists of times for windows over {} lists; give one per list",
+                "{} lists of window times are given for {} lists of elements; give one list of times per list of elements",
                 target.at_layout().lists(),
                 target.element_lists()?.layout().lists()
             )));
@@ -318,12 +321,11 @@ impl Target {
         Ok(target)
     }
 
-    /// The lists of elements and of their times.
     fn element_lists(&self) -> Result<&ListAxis> {
         self.times.axis(self.axis)
     }
 
-    /// The times of `at` for each list of elements.
+    /// Returns which times of `at` belong to each list of elements.
     fn at_layout(&self) -> Layout {
         match self.at.axes().get(self.axis - 1) {
             Some(lists) => lists.layout().clone(),
@@ -348,7 +350,7 @@ impl Target {
         Ok(ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))
     }
 
-    /// Validity of the windows: those of null times and over null lists are null.
+    /// Returns the validity of the windows: null at a null time or over a null list.
     fn nulls(&self) -> Option<NullBuffer> {
         let own = self.at.leaves().logical_nulls().filter(|n| n.null_count() > 0);
         let lists = self.times.axes().last().and_then(ListAxis::nulls).map(|nulls| {

@@ -1,4 +1,4 @@
-//! The elements of each window as a range.
+//! The range of elements of each window.
 
 use std::ops::Range;
 
@@ -8,10 +8,10 @@ use super::instants::Bounds;
 use crate::array::Layout;
 use crate::kernels::bits::Rank;
 
-/// Returns the range of elements of every window; empty for windows that are null. Elements whose
-/// time is null (`times` has their validity) stand at the end of their list.
+/// Returns the range of elements of every window, empty for null windows. Elements with a null time must be
+/// last in their list; `times` is the validity of the times.
 ///
-/// Windows at ascending times move both ends forward only; for other times, the ends are searched.
+/// For windows at ascending times, both ends only move forward; other ends are found by binary search.
 pub(super) fn find_ranges(
     bounds: &Bounds,
     lists: &Layout,
@@ -41,7 +41,8 @@ pub(super) fn find_ranges(
     found
 }
 
-/// Returns the first position of `list` for which `before` is false, and searches from `near`.
+/// Returns the first index of `list` for which `before` is false, or its end. Searches in growing steps
+/// from `near`.
 #[inline]
 fn find_end(list: &Range<usize>, near: usize, before: impl Fn(usize) -> bool) -> usize {
     if near > list.start && !before(near - 1) {

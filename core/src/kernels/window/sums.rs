@@ -1,9 +1,9 @@
-//! Sums and means of windows from running sums of integers, which are exact.
+//! Exact sums and means of windows from running sums of integers.
 //!
-//! The floats of a list become integers in units of the lowest bit that any of them has. 128 bits
-//! hold their running sums unless magnitudes differ by more than about 2^70; then, and for lists
-//! with NaN and infinities, each window is added by itself in
-//! [`ExactSums`](crate::kernels::reduce::exact::ExactSums). Both give the same number.
+//! The floats of a list are converted to integers in units of the lowest set bit of any of them. Their
+//! running sums fit 128 bits unless magnitudes differ by more than about 2^70. For other lists, including
+//! lists with NaN and infinities, each window is added separately by
+//! [`ExactSums`](crate::kernels::reduce::exact::ExactSums). Both ways give the same result.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl<'a> WindowSums<'a> {
         sums
     }
 
-    /// Fills `running` with the sum before each leaf of a list, and the whole sum.
+    /// Fills `running` with the sum before each leaf of a list, then the total.
     fn add_running(
         &self,
         running: &mut Vec<i128>,
@@ -142,17 +142,18 @@ impl<'a> WindowSums<'a> {
     }
 }
 
-/// Power of two of which all floats of a list are multiples.
+/// A power of two that divides all floats of a list.
 #[derive(Clone, Copy, Debug)]
 struct FixedUnit {
     exponent: i32,
 }
 
-/// Bits that a running sum may take, the sign aside.
+/// Maximum number of bits of a running sum, without the sign.
 const SUM_BITS: i32 = 126;
 
 impl FixedUnit {
-    /// Returns the unit of finite floats whose running sums fit 128 bits.
+    /// Returns the largest common unit; `None` if a float is not finite or a running sum might exceed
+    /// [`SUM_BITS`].
     fn common_unit(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (mut low, mut high) = (i32::MAX, i32::MIN);
         let mut count = 0usize;
@@ -186,17 +187,17 @@ impl FixedUnit {
         if value.is_sign_negative() { -whole } else { whole }
     }
 
-    /// Returns the nearest float to an integer in this unit.
+    /// Converts a sum in this unit to the nearest float.
     #[expect(clippy::cast_precision_loss, reason = "the sum is rounded once, here")]
     fn to_float(self, sum: i128) -> f64 {
-        // The conversion of 64 bits is one instruction. Sums with few digits are exact; others are
-        // far from the subnormals.
+        // Converting an `i64` is one instruction. Scaling does not round again: sums that fit a float are
+        // exact, and larger sums are far from the subnormals.
         let rounded = i64::try_from(sum).map_or_else(|_| sum as f64, |sum| sum as f64);
         rounded * power_of_two(self.exponent)
     }
 }
 
-/// Splits a float into the exponent of its lowest digit and its digits.
+/// Splits a float into the exponent of its lowest bit and its significand.
 #[inline]
 fn split_float(value: f64) -> (i32, u64) {
     let bits = value.to_bits();

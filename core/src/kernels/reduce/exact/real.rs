@@ -14,8 +14,7 @@ pub struct Real {
 impl Real {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
-    /// Returns `whole * 2^exponent`. If lower bits are cut off (`more`), `whole` must have at least
-    /// 63 bits.
+    /// Returns `whole * 2^exponent`. If lower bits are cut off (`more`), `whole` must have at least 63 bits.
     fn new(negative: bool, whole: u128, exponent: i64, more: bool) -> Self {
         if whole == 0 {
             return Self::ZERO;
@@ -44,7 +43,7 @@ impl Real {
     }
 
     pub fn root(self) -> Self {
-        // The exponent must be even.
+        // The shift makes the exponent even, so that its half is an integer.
         let shift = 64 - self.exponent.rem_euclid(2);
         let whole = u128::from(self.whole) << shift;
         let root = whole.isqrt();
@@ -137,8 +136,7 @@ impl Whole {
         self.limbs.is_empty()
     }
 
-    /// Returns `a b - c d` exactly. The exponents of the two products must differ by a multiple of
-    /// 64.
+    /// Returns `a b - c d` exactly. The exponents of the two products must differ by a multiple of 64.
     pub fn determinant([a, b]: [&Self; 2], [c, d]: [&Self; 2]) -> Self {
         let products = [(a, b, false), (c, d, true)];
         let products = products.map(|(a, b, minus)| Product { a, b, minus });
@@ -165,7 +163,7 @@ impl Whole {
     /// Returns the number divided by an integer, rounded to odd; 0 if the divisor is 0.
     pub fn divide_by(&self, by: u128) -> Real {
         let at = |back: usize| self.limbs.len().checked_sub(back).map_or(0, |i| self.limbs[i]);
-        // The top 128 bits, and whether lower bits are set.
+        // The top two limbs, and the limb below.
         let (top, next) = (u128::from(at(1)) << 64 | u128::from(at(2)), at(3));
         if top == 0 || by == 0 {
             return Real::ZERO;
@@ -217,8 +215,8 @@ fn count_bits(limbs: usize) -> i64 {
     i64::try_from(limbs).map_or(i64::MAX, |limbs| limbs.saturating_mul(64))
 }
 
-/// Adds limbs to limbs in two's complement, or subtracts them. Branchless, because with random
-/// signs a mispredicted branch would cost more than all other work.
+/// Adds `value` to `limbs` in two's complement, or subtracts it if `negative`. Branchless, because with
+/// random signs a mispredicted branch would cost more than all other work.
 #[inline]
 pub(super) fn add_limbs<const N: usize>(limbs: &mut [u64], value: [u64; N], negative: bool) {
     let Some((here, above)) = limbs.split_first_chunk_mut::<N>() else { return };

@@ -1,10 +1,9 @@
 //! [`ExactSums`]: sums of many groups that are exact until they are read.
 //!
-//! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal,
-//! 2^-1074, for floats and 2^-2148 for products of floats. All groups share one range of limbs: the
-//! limbs of all numbers so far, and one above, which leaves room for 2^63 numbers. The limbs of a
-//! group are adjacent, so adding a number touches one location in memory; most columns need two to
-//! four limbs.
+//! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal, 2^-1074,
+//! for floats and 2^-2148 for products of floats. All groups share one range of limbs: the limbs of all
+//! numbers so far, and one above, which leaves room for 2^63 numbers. The limbs of a group are adjacent, so
+//! adding a number touches one location in memory; most columns need two to four limbs.
 
 use std::collections::HashMap;
 
@@ -33,7 +32,7 @@ impl Terms {
         }
     }
 
-    /// Maximum number of significant bits of a number.
+    /// Maximum number of significant bits of a term.
     fn bits(self) -> usize {
         match self {
             Self::Floats => 53,
@@ -57,7 +56,7 @@ pub struct ExactSums {
     span: u32,
     /// Counts of NaN, positive and negative infinities, for groups that have any.
     special: HashMap<usize, [i64; 3]>,
-    /// Sums of floats by exponent, for long runs of one group.
+    /// Scratch sums of significands by exponent, for [`add_run`](Self::add_run).
     by_exponent: Vec<i64>,
 }
 
@@ -65,7 +64,7 @@ pub struct ExactSums {
 const RUN: usize = 1 << 10;
 /// Length from which [`ExactSums::add_run`] sums by exponent.
 const LONG_RUN: usize = 256;
-/// Exponent of floats that are infinite or NaN.
+/// Exponent that [`split_float`] returns for infinities and NaN.
 const SPECIAL: u32 = 0x7fe;
 
 /// Splits a float into the index of its lowest bit (counted from 2^-1074) and its significand.
@@ -252,7 +251,7 @@ impl ExactSums {
                 let (position, digits) = split_float(*value);
                 special |= position == SPECIAL;
                 let sign = value.to_bits().cast_signed() >> 63;
-                // 2^10 numbers of 53 bits fit.
+                // A sum of 2^10 integers of 53 bits fits 64 bits.
                 if let Some(sum) = sums.get_mut(position as usize) {
                     *sum += (digits.cast_signed() ^ sign) - sign;
                 }
@@ -286,7 +285,7 @@ impl ExactSums {
         add_wide(self.limbs_from(group, offset), wide, value < 0);
     }
 
-    /// Returns NaN or infinity if the sum has special values.
+    /// Returns the sum if a term is NaN or infinite, otherwise `None`.
     pub fn special(&self, group: usize) -> Option<f64> {
         match self.special.get(&group)? {
             [0, _, 0] => Some(f64::INFINITY),
@@ -299,7 +298,7 @@ impl ExactSums {
         self.limbs.get(group * self.width..(group + 1) * self.width).unwrap_or_default()
     }
 
-    /// Returns the sum without NaN and infinities.
+    /// Returns the sum of the finite terms.
     pub fn whole(&self, group: usize) -> Whole {
         let exponent = i64::try_from(64 * self.first).unwrap_or(0) + self.terms.unit();
         Whole::from_signed(self.group_limbs(group).to_vec(), exponent)
@@ -315,7 +314,7 @@ impl ExactSums {
         self.special(group).unwrap_or_else(|| self.whole(group).divide_by(count.into()).to_f64())
     }
 
-    /// Returns a sum of integers; 2^63 integers of 64 bits fit.
+    /// Returns a sum of integers, which is exact for up to 2^63 integers of 64 bits.
     pub fn integer(&self, group: usize) -> i128 {
         match self.group_limbs(group) {
             [low, high, ..] => (u128::from(*high) << 64 | u128::from(*low)).cast_signed(),
@@ -340,7 +339,7 @@ impl ExactSums {
             return out.push(one);
         }
         let sign = sign_extension(sum);
-        // The highest written limb has the sign.
+        // High limbs that only repeat the sign of the limb below are not written.
         let mut end = sum.len();
         while end > low + 1 && sum[end - 1] == sign && (sum[end - 2] ^ sign) >> 63 == 0 {
             end -= 1;
@@ -360,7 +359,7 @@ impl ExactSums {
                 self.add_integer(group, i128::from(word.cast_unsigned()));
             }
             ([first, limbs @ ..], _) => {
-                // No limb is above the limbs of the product of the largest floats.
+                // The limits bound the memory for damaged words; no product of floats has a higher limb.
                 let first = usize::try_from(*first).unwrap_or(0).min(68);
                 let (low, end) = (64 * first, 64 * (first + limbs.len().min(70)));
                 if self.width == 0
@@ -478,7 +477,6 @@ mod tests {
             }
             assert_eq!(words(&run, 1), words(&merged, 0));
             assert!(words(&run, 0).is_empty());
-            // Later groups move up.
             let behind: Vec<_> = (3..7).map(|group| words(&each, group)).collect();
             each.forget(3);
             let moved: Vec<_> = (0..4).map(|group| words(&each, group)).collect();
