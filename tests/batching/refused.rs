@@ -54,7 +54,10 @@ fn masks_and_sizes_are_checked() {
     let floats = DenseTensor::from_vec([2], vec![1.0f32, 2.0]).unwrap();
     refused(new(None, Some(&floats), None), "sample sizes must be integers, not float32");
     refused(new(Some(&ints(&[2, 3], &[1; 6])), None, None), "a mask must be bool");
-    refused(new(Some(&bools(&[2, 2], &[1; 4])), None, None), "the last axis of the mask has the size 2");
+    refused(
+        new(Some(&bools(&[2, 2], &[1; 4])), None, None),
+        "the last axis of the mask has the size 2",
+    );
     refused(
         new(Some(&bools(&[2, 3], &[1; 6])), Some(&sizes(&[1])), None),
         "does not match sample sizes",
@@ -136,7 +139,10 @@ fn padding_has_its_limits() {
     refused(RaggedBatch::from_packed(ints(&[1], &[5]), &down), "must not decrease");
     let none = DenseTensor::from_vec([0], Vec::<i64>::new()).unwrap();
     refused(RaggedBatch::from_packed(ints(&[0], &[]), &none), "at least one offset");
-    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &ints(&[1, 1], &[0])), "of shape [samples + 1]");
+    refused(
+        RaggedBatch::from_packed(ints(&[1], &[5]), &ints(&[1, 1], &[0])),
+        "of shape [samples + 1]",
+    );
 }
 
 #[test]

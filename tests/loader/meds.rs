@@ -284,7 +284,10 @@ fn what_makes_no_sense_is_refused() {
     for (options, says) in [
         (MedsOptions::new(0, 4), "the batch size is 0"),
         (MedsOptions::new(2, 0), "the length of windows is 0"),
-        (MedsOptions::new(2, 1).statics(Statics::Prepend), "sequences of length 1 have no element left"),
+        (
+            MedsOptions::new(2, 1).statics(Statics::Prepend),
+            "sequences of length 1 have no element left",
+        ),
         (options().measurements_per_event(3), "set the unit to 'event'"),
         (options().unit(Unit::Event).measurements_per_event(0), "measurements per event is 0"),
         (options().unit(Unit::Event).measurements_per_event(3).form(Form::Packed), "packed"),
