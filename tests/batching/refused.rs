@@ -111,7 +111,7 @@ fn axes_are_checked() {
     assert_eq!(same, batch);
     refused(batch.sample(6), "out of range");
     refused(batch.get(&[2.into()]), "out of range");
-    refused(same.set(&[0.into()], &ints(&[2], &[1, 2])), "a value of shape [2]");
+    refused(same.set(&[0.into()], &ints(&[2], &[1, 2])), "the value has the shape [2]");
     let big = DenseTensor::from_vec([1], vec![1e30]).unwrap();
     assert!(same.set(&[0.into()], &big).is_err());
     assert_eq!(same, batch);

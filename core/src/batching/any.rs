@@ -98,11 +98,10 @@ impl AnyBatch {
 /// adjacent.
 #[derive(Debug)]
 pub(super) struct EntryView {
-    /// Shape `[entries, before.., after..]`, from data of shape `[batch.., before.., entries,
-    /// after..]`.
+    /// Shape `[entries, before.., after..]`, with the data axes before and after axis `dim`.
     pub(super) values: DenseTensor,
     pub(super) layout: Layout,
-    /// Size of the axis in the padded tensor.
+    /// Size of axis `dim` in the padded tensor.
     pub(super) width: usize,
     /// Padding value as a tensor of one element; `None` means zero.
     pub(super) filler: Option<DenseTensor>,
@@ -144,10 +143,11 @@ impl EntryView {
         let lists = count_samples(&shape[..batch])?;
         let outer = saturating_product(before);
         let entries = lists.checked_mul(width);
-        let mut made =
-            vec![entries.ok_or_else(|| {
-                Error::invalid("the data has more entries than memory can address")
-            })?];
+        let mut made = vec![entries.ok_or_else(|| {
+            Error::invalid(
+                "the data to index has more entries than memory can address; index a smaller batch",
+            )
+        })?];
         made.extend_from_slice(before);
         made.extend_from_slice(after);
         let values = if outer == 1 {

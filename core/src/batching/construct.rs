@@ -18,7 +18,6 @@ struct SampleSizes {
     batch_shape: Vec<usize>,
     lengths: Vec<usize>,
     dtype: DType,
-    /// Size of the last axis of the mask, if a mask is given.
     mask_width: Option<usize>,
 }
 
@@ -72,7 +71,9 @@ impl SampleSizes {
     ) -> Result<(usize, usize)> {
         let batch = self.batch_shape.len();
         if batch == 0 {
-            return Err(Error::invalid("a batch needs at least one batch axis"));
+            return Err(Error::invalid(
+                "there are no batch axes; a batch needs at least one batch axis",
+            ));
         }
         let dim = non_uniform_dim.unwrap_or(batch);
         check_dim(dim, batch, tensor.ndim())?;
@@ -182,7 +183,9 @@ impl RaggedBatch {
         num_batch_dims: usize,
     ) -> Result<Self> {
         if num_batch_dims == 0 {
-            return Err(Error::invalid("a batch needs at least one batch axis"));
+            return Err(Error::invalid(
+                "there are no batch axes; a batch needs at least one batch axis",
+            ));
         }
         check_dim(non_uniform_dim, num_batch_dims, full_tensor.ndim())?;
         let batch_shape = full_tensor.shape()[..num_batch_dims].to_vec();

@@ -128,7 +128,9 @@ impl RaggedBatch {
             }
             (Some(at), None) => at,
             (None, _) if axes.is_empty() => {
-                return Err(Error::invalid("an array without lists has no samples to batch"));
+                return Err(Error::invalid(
+                    "the array has no lists that could be samples; give an array of lists",
+                ));
             }
             (None, _) => ragged.unwrap_or(0),
         };

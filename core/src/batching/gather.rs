@@ -122,7 +122,7 @@ pub(super) fn gather_entries(
         } else {
             let bytes = count.checked_mul(entry);
             let bytes = bytes.ok_or_else(|| {
-                Error::invalid("the selected entries have more bytes than memory can address")
+                Error::invalid("the selected entries have more bytes than memory can address; select fewer entries")
             })?;
             let filler = data.filler_entry();
             fill_buffer(bytes, |out| {
@@ -170,7 +170,7 @@ fn gather_part<E: EntryBytes, I: Position>(
     Ok(())
 }
 
-/// Checks the indices if entries have 0 bytes, as nothing is copied then.
+/// Checks the indices of entries that have no bytes, for which nothing is copied.
 fn check_positions<I: Position>(
     layout: &Layout,
     ids: &[I],
@@ -292,8 +292,8 @@ fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, ind
     ))
 }
 
-/// The position that wrote each entry of the current sample. A place counts only if its first field
-/// equals `sample`, so that places need no reset between samples.
+/// For each entry of a sample: the last sample that wrote the entry, and the position of the index
+/// in that sample. Samples need no reset, because only entries written by `sample` count.
 #[derive(Default)]
 struct WrittenPositions {
     sample: u32,

@@ -146,7 +146,9 @@ pub fn batched_inverse_indexing_access(
     let entries = lists.checked_mul(output_num_targets);
     shape.splice(..2, entries);
     if entries.is_none() {
-        return Err(Error::invalid("the result has more entries than memory can address"));
+        return Err(Error::invalid(
+            "the result has more entries than memory can address; use fewer targets",
+        ));
     }
     let target = ScatterTarget {
         layout: &Layout::Uniform { size: output_num_targets, lists },

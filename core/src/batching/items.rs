@@ -187,7 +187,7 @@ impl RaggedBatch {
             && broadcast_shapes(own, selection.shape()).as_deref() == Some(selection.shape());
         if !fits {
             return Err(Error::invalid(format!(
-                "a value of shape {:?} does not broadcast to items of shape {:?}",
+                "the value has the shape {:?}, which does not broadcast to the indexed items of shape {:?}",
                 value.shape(),
                 selection.shape()
             )));

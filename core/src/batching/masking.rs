@@ -47,7 +47,7 @@ impl MaskedData {
         let flags = Flags::new(mask, batch_shape.len())?;
         if mask.shape()[..batch_shape.len()] != batch_shape {
             return Err(Error::invalid(format!(
-                "the data has batch axes of shape {batch_shape:?}, but the mask has the shape {:?}",
+                "the data has batch axes of shape {batch_shape:?}, but the mask has the shape {:?}; the mask must have the batch axes of the data",
                 mask.shape()
             )));
         }
@@ -55,7 +55,7 @@ impl MaskedData {
         let width = mask.shape()[batch_shape.len()];
         if width != entries.width {
             return Err(Error::invalid(format!(
-                "the data has the size {} along the non-uniform axis, but the mask has {width}",
+                "the data has the size {} along the non-uniform axis, but the mask has the size {width}; both must be equal",
                 entries.width
             )));
         }
@@ -207,7 +207,7 @@ pub fn batched_bool_indexing_write(
     let masked = MaskedData::new(&into, &output_mask.into())?;
     if to_write.batch_shape() != masked.batch_shape {
         return Err(Error::invalid(format!(
-            "the entries to write have batch axes of shape {:?}, but the mask has batch axes of shape {:?}",
+            "the entries to write have batch axes of shape {:?}, but the mask has batch axes of shape {:?}; both must be equal",
             to_write.batch_shape(),
             masked.batch_shape
         )));
@@ -264,14 +264,14 @@ pub fn apply_mask_to_tensor(
     }
     let Some(own) = data.shape().get(..mask.ndim()) else {
         return Err(Error::invalid(format!(
-            "a mask of shape {:?} has more axes than data of shape {:?}",
+            "a mask of shape {:?} has more axes than data of shape {:?}; remove axes of the mask",
             mask.shape(),
             data.shape()
         )));
     };
     if broadcast_shapes(mask.shape(), own).as_deref() != Some(own) {
         return Err(Error::invalid(format!(
-            "a mask of shape {:?} does not broadcast to the first axes of data of shape {:?}",
+            "a mask of shape {:?} does not broadcast to the first axes of data of shape {:?}; each size of the mask must be 1 or the size of the data",
             mask.shape(),
             data.shape()
         )));
@@ -329,7 +329,7 @@ pub trait CompactFields {
     /// Calls `each` for every tensor and keeps all other fields.
     ///
     /// # Errors
-    /// Errors of `each`.
+    /// If `each` fails.
     fn compact(
         self,
         each: &mut dyn FnMut(&DenseTensor) -> Result<RaggedBatch>,

@@ -125,7 +125,7 @@ fn reduce_samples<T: Sum, R: Element>(
     match wrong {
         None => DenseTensor::from_vec(shape, out),
         Some(i) => Err(Error::invalid(format!(
-            "the sum of {} does not fit {}; convert the batch to a wider type first",
+            "the sum of the entries of {} does not fit {}; convert the batch to a wider type first",
             batch.structure().name_sample(i),
             batch.dtype()
         ))),

@@ -62,7 +62,7 @@ impl RaggedBatch {
         let mut shape = self.batch_shape().to_vec();
         if dim > shape.len() {
             return Err(Error::invalid(format!(
-                "a new batch axis can be inserted at 0..={}, not at {dim}",
+                "a new batch axis must be inserted at an index in 0..={}, not at {dim}",
                 shape.len()
             )));
         }
@@ -183,7 +183,9 @@ impl RaggedBatch {
         let sizes = self.batch_shape().iter().zip(&each).map(|(n, times)| n.checked_mul(*times));
         let shape: Option<Vec<usize>> = sizes.collect();
         self.tile_samples(shape.ok_or_else(|| {
-            Error::invalid("the repeated samples are more than memory can address")
+            Error::invalid(
+                "the repeated samples are more than memory can address; use fewer repeats",
+            )
         })?)
     }
 
@@ -276,7 +278,7 @@ impl RaggedBatch {
         let at = crate::index::resolve_position(dim, ndim + 1).filter(|d| *d >= batch);
         let at = at.ok_or_else(|| {
             Error::invalid(format!(
-                "a new data axis can be inserted at {batch}..={ndim}, not at {dim}"
+                "a new data axis must be inserted at an index in {batch}..={ndim}, not at {dim}"
             ))
         })?;
         let (at_entry, non_uniform) = if at <= self.non_uniform_dim() {

@@ -17,7 +17,7 @@ const HUGE_PAGE: usize = 2 << 20;
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,
-    /// Zeros, except for the values written by this plan.
+    /// Zeros, except for the slots to which this plan of a dense tensor wrote values.
     Values(Plan),
     Unknown,
 }

@@ -195,7 +195,7 @@ impl DenseTensor {
             }
             let Some(list) = current.as_fixed_size_list_opt() else { break };
             let size = usize::try_from(list.value_length())
-                .map_err(|_| Error::invalid("the size of a FixedSizeList is negative"))?;
+                .map_err(|_| Error::invalid("the array has a FixedSizeList of negative size"))?;
             // The values of a sliced array are already sliced.
             let inner = list.values().slice(0, list.len() * size);
             shape.push(size);

@@ -120,7 +120,8 @@ impl<S: Sink> PlanWriter<'_, S> {
             if !self.parallel || out.len() <= 4 * GRAIN {
                 return self.sink.values(range, out);
             }
-            // `GRAIN` is a multiple of every leaf size (1, 2, 4 or 8 bytes).
+            // `GRAIN` is a multiple of every leaf size (1, 2, 4 or 8 bytes), so tasks split no
+            // leaf.
             let per_task = GRAIN / block;
             return out.par_chunks_mut(GRAIN).enumerate().for_each(|(task, out)| {
                 let first = range.start + task * per_task;

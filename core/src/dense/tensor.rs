@@ -167,7 +167,7 @@ impl DenseTensor {
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         if !T::reads(self.dtype) {
             return Err(Error::invalid(format!(
-                "the tensor is {}, not {}; cast it first",
+                "the tensor has the type {}, not {}; cast it first",
                 self.dtype,
                 T::DTYPE
             )));

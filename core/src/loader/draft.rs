@@ -36,15 +36,16 @@ pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> V
 
 pub(super) struct BatchDraft {
     pub(super) items: Vec<Item>,
-    /// One value per item, filled only if a tensor needs it: the row or label that the item is a
-    /// window of, the number of windows of that row or label, and the events of its measurements.
+    /// Per item: the row or label that the item is a window of (`bases`), the number of windows of
+    /// that row or label, and the events of its measurements (`spans`). Each is empty unless a
+    /// tensor needs it.
     pub(super) bases: Vec<usize>,
     pub(super) windows: Vec<usize>,
     pub(super) spans: Vec<EventSpan>,
     lists: BatchLists,
     facts: Option<BatchLists>,
     pub(super) elements: Vec<(usize, usize)>,
-    /// Size of all tensors in bytes, and the part of it that is not padding.
+    /// Size of all tensors in bytes; `occupied` is the part that is not padding.
     pub(super) bytes: usize,
     pub(super) occupied: usize,
 }
@@ -74,7 +75,7 @@ impl EpochPlan {
         let lists = BatchLists { frame, grid };
         let facts = match (&inner.source.facts, depth(true)) {
             (Some(facts), Some(depth)) => {
-                // A window does not restrict facts, so take all facts of the row.
+                // Windows do not apply to static facts, so take all facts of the row.
                 let rows = items.iter().map(|item| {
                     let n = facts.source.shards[item.shard].layouts[0].length(item.row);
                     Item { events: 0..n, ..*item }

@@ -48,10 +48,11 @@ struct EpochState {
 
 #[derive(Debug)]
 struct Progress {
-    /// The next batch to build, and the first batch that must not be built yet.
+    /// The next batch to build; `limit` is the first batch that must not be built yet.
     unclaimed: usize,
     limit: usize,
-    /// Results of the batches `first`, `first + 1`, ..; `None` while a batch is being built.
+    /// `done` has the results of the batches `first`, `first + 1`, ..; `None` while a batch is
+    /// being built.
     first: usize,
     done: VecDeque<Option<Result<Batch>>>,
     running: usize,

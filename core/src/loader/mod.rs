@@ -348,7 +348,10 @@ impl Loader {
             .thread_name(|i| format!("serrate-loader-{i}"))
             .build()
             .map_err(|e| {
-                Error::invalid(format!("cannot start {} threads: {e}", options.threads))
+                Error::invalid(format!(
+                    "cannot start the {} threads of the loader: {e}; use fewer threads",
+                    options.threads
+                ))
             })?;
         Ok(Some((Arc::clone(self.pool.get_or_init(|| Arc::new(pool))), false)))
     }

@@ -38,12 +38,12 @@ pub(super) enum TensorContent {
     Leading,
     /// One value per event, written at the first measurement of the event; 0 elsewhere.
     Spread,
-    /// Index of the first event of the item, and of the event after its last.
+    /// Index of the first event of the item; for `EndEvent`, of the event after its last event.
     FirstEvent,
     EndEvent,
     /// Number of windows of the row or label that the item is a window of.
     Windows,
-    /// Values and validity of a value to predict; one per row or label.
+    /// A value to predict, one per row or label; `TargetValid` is its validity.
     Target(usize),
     TargetValid(usize),
 }
@@ -175,7 +175,6 @@ pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> 
     Ok(())
 }
 
-/// Adds the position ids of an axis to a packed batch, if they are requested.
 pub(super) fn push_position_ids(
     out: &mut Outputs<'_>,
     options: &LoaderOptions,

@@ -24,7 +24,7 @@ pub struct EpochPlan {
     /// the items of batch `parts[i]` in `order`.
     parts: Option<Vec<u32>>,
     items: usize,
-    /// Items per batch, then rank and world of [`part`](super::LoaderOptions::part).
+    /// Items per batch; `part` has rank and world of [`part`](super::LoaderOptions::part).
     size: usize,
     part: (usize, usize),
 }
@@ -116,7 +116,7 @@ impl EpochPlan {
         }
     }
 
-    /// Returns the number of items in these batches.
+    /// Returns the number of items in the batches that this process builds.
     pub fn num_items(&self) -> usize {
         (0..self.num_batches()).map(|batch| self.positions(batch).len()).sum()
     }

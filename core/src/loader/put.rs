@@ -1,4 +1,4 @@
-//! Write the slots of one list of a padded tensor: plain values, finite values, or flags.
+//! Writers of the slots of one list of a padded tensor: plain values, finite values, or flags.
 
 use super::grid::WriteSlots;
 

@@ -12,7 +12,8 @@ use crate::error::Result;
 /// batch wrote, so that the next batch clears only those slots.
 #[derive(Debug)]
 pub(super) struct Shelf {
-    /// Axis of the tensor, size of an element in bytes, and one element of padding.
+    /// Axis of the tensor; `size` is the size of an element in bytes, `fill` one element of
+    /// padding.
     axis: usize,
     size: usize,
     fill: [u8; 8],

@@ -59,7 +59,7 @@ pub(super) struct SourceShard {
 pub(super) struct ColumnValues {
     cells: ColumnCells,
     nulls: Option<NullBuffer>,
-    /// Size of an element in bytes, as stored in the shard and as written to the batch.
+    /// Size of an element in bytes, as stored in the shard; `size` is the size in the batch.
     stored: usize,
     size: usize,
     convert: Option<Convert>,
@@ -212,7 +212,7 @@ fn select_columns<'a>(
     let selected = tables.iter().enumerate().map(|(i, table)| {
         table.select(&names).map(Cow::Owned).map_err(|e| match e {
             Error::NoSuchColumn { name, available } if tables.len() > 1 => Error::invalid(format!(
-                "shard {i}: no column {name:?}; the columns are {available}"
+                "shard {i} has no column {name:?}; its columns are {available}"
             )),
             e => e,
         })
@@ -291,7 +291,7 @@ fn unify_column(
             .ok_or_else(|| {
                 Error::type_of(
                     format!("{what} of shard {i}"),
-                    format!("{target} as in the earlier shards, or a number type that it can be promoted with"),
+                    format!("{target}, as in the earlier shards, or a number type with which it has a common type"),
                     found,
                 )
             })?;

@@ -41,7 +41,7 @@ impl Timeline {
             (values.as_ref().map_or(events.lists(), |v| v.len()), rows.children());
         if events.lists() != expected || found != expected {
             return Err(Error::invalid(format!(
-                "expected {expected} events; found {} lists of measurements and {found} values",
+                "the rows have {expected} events, but there are {} lists of measurements and {found} event values; the numbers must be equal",
                 events.lists()
             )));
         }
