@@ -14,12 +14,11 @@ use parquet::errors::ParquetError;
 /// Result whose error type is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// All errors of the crate. The message of an error names the found value, its place, and the
-/// expected value.
+/// All errors of the crate, with messages that say what was found, where, and what was expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Two columns of a table have lists of different length at the same place.
+    /// Two columns of a table differ in the length of a list on an axis that they share.
     #[error(
         "columns {left:?} and {right:?} differ in list lengths on axis {axis}: list {list} has {left_len} element(s) in {left:?} and {right_len} in {right:?}; columns of one ragged table must have equal lists on every axis they share"
     )]
@@ -114,8 +113,7 @@ pub enum Error {
         what: &'static str,
         /// The first row (or sample of a batch) with such an index.
         row: usize,
-        /// Index of the list of indices, among all such lists of the axis; equal to `row` on axis
-        /// 1.
+        /// Index of the list of indices, among all such lists of the axis (on axis 1, `row`).
         list: usize,
         /// Position of the index in its list of indices.
         position: usize,
@@ -297,8 +295,7 @@ impl Error {
         })
     }
 
-    /// Returns whether the cause is a file whose content violates its format. Trying again does not
-    /// help.
+    /// Returns whether the cause is a file of invalid format. Trying again does not help.
     pub fn is_bad_file(&self) -> bool {
         self.any_cause(|e| {
             #[cfg(feature = "parquet")]
@@ -330,8 +327,7 @@ impl Error {
             if test(error) {
                 return true;
             }
-            // `source()` of a transparent variant skips the error that the variant holds, so return
-            // that error.
+            // `source()` of a transparent variant skips the error in the variant, so return it.
             next = match error.downcast_ref() {
                 Some(Self::Arrow(e)) => Some(e),
                 #[cfg(feature = "parquet")]

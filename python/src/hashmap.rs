@@ -10,8 +10,9 @@ use crate::tensor::{Library, check_device, fill_of, flags, give, is_number, tens
 /// A hash map from rows to rows that reads and writes many keys at a time.
 ///
 /// A key is one row of `keys`, of any shape and type, and a value is one row of `values`; the first `set`
-/// determines shapes and types. Keys are compared bit by bit. If a call has equal keys, the last one
-/// counts. Results are torch tensors if the given rows were torch tensors, else numpy arrays.
+/// determines shapes and types. Keys are compared by their bytes; for floats, -0.0 equals 0.0, and all NaN
+/// are equal. If a call has equal keys, the last one counts. Results are torch tensors if the given rows
+/// were torch tensors, else numpy arrays.
 ///
 /// >>> import numpy as np
 /// >>> m = serrate.HashMap()

@@ -94,8 +94,7 @@ impl AnyBatch {
     }
 }
 
-/// The entries of all samples along one axis of a tensor or batch; the entries of a sample are
-/// adjacent.
+/// The entries of all samples along one axis of a tensor or batch, one sample after the other.
 #[derive(Debug)]
 pub(super) struct EntryView {
     /// Shape `[entries, before.., after..]`, with the data axes before and after axis `dim`.

@@ -4,8 +4,7 @@ use super::RaggedBatch;
 use crate::dense::DenseTensor;
 use crate::error::Result;
 
-/// Result of the function given to [`RaggedBatch::apply`]: one or several tensors, each of which is
-/// converted to a batch.
+/// Result of the function given to [`RaggedBatch::apply`]: one or several tensors.
 pub trait ApplyOutput {
     /// The batches built from the tensors.
     type Batches;
@@ -52,11 +51,9 @@ impl ApplyOutput for (DenseTensor, DenseTensor, DenseTensor) {
 impl RaggedBatch {
     /// Applies a function to the padded [`tensor`](Self::tensor) and converts each returned tensor
     /// to a batch. The function returns one or several tensors (a tuple or a `Vec`) of any type and
-    /// data axes. The batch axes, the non-uniform axis, its size and the slots of the entries must
-    /// not change.
+    /// data axes, with the same batch axes, non-uniform axis, size along it and slots of entries.
     ///
-    /// For functions that work on each entry alone, [`apply_to_values`](Self::apply_to_values)
-    /// avoids the padding.
+    /// For functions of single entries, [`apply_to_values`](Self::apply_to_values) avoids padding.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -79,7 +76,7 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?)?)
     }
 
-    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) as a second
+    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) as an
     /// argument.
     pub fn apply_with_mask<R: ApplyOutput>(
         &self,
@@ -102,9 +99,8 @@ impl RaggedBatch {
     }
 
     /// Applies a function to the [`values`](Self::values), which have no padding. The function
-    /// returns one or several tensors of any type, with the same number of entries in the same
-    /// order. If the shape of an entry changes, all data axes of the result follow the non-uniform
-    /// axis.
+    /// returns one or several tensors of any type, with the same number and order of entries. If
+    /// the shape of an entry changes, all data axes of the result follow the non-uniform axis.
     ///
     /// ```
     /// # use serrate_core as serrate;

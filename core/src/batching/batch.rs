@@ -81,8 +81,8 @@ impl RaggedBatch {
         self
     }
 
-    /// Returns a batch with other values and the sample sizes of this batch. Keeps the filler if
-    /// the element type is unchanged.
+    /// Returns a batch with other values and the same sample sizes. Keeps the filler if the type is
+    /// unchanged.
     pub(super) fn with_values(&self, values: DenseTensor, non_uniform_dim: usize) -> Result<Self> {
         let filler = self.filler.clone().filter(|f| f.dtype() == values.dtype());
         let structure = Arc::clone(&self.structure);
@@ -140,9 +140,8 @@ impl RaggedBatch {
         pad_batch(self, options)
     }
 
-    /// Returns a `Bool` tensor of shape `[batch axes.., max_sample_size]`, true for slots that hold
-    /// an entry and false for filler. Computed on first use and shared by all derived batches with
-    /// the same sample sizes.
+    /// Returns a `Bool` tensor of shape `[batch axes.., max_sample_size]`: true for entries, false
+    /// for filler. Computed on first use and shared by derived batches with the same sample sizes.
     ///
     /// # Errors
     /// Same as [`tensor`](Self::tensor).
@@ -189,8 +188,7 @@ impl RaggedBatch {
         self.offsets().children()
     }
 
-    /// Returns the size of the non-uniform axis of the padded tensor, which is at least the size of
-    /// the largest sample.
+    /// Returns the size of the non-uniform axis of the padded tensor, at least the largest sample.
     pub fn max_sample_size(&self) -> usize {
         self.structure.width()
     }

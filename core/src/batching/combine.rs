@@ -50,8 +50,7 @@ impl Samples {
         }
     }
 
-    /// Returns the length of the lists at each nesting level, or an error if lists of one level
-    /// differ.
+    /// Returns the length of the lists of each nesting level, which must not vary in a level.
     fn shape(&self) -> Result<Vec<usize>> {
         fn stack_level(
             samples: &Samples,
@@ -105,8 +104,7 @@ impl Samples {
 /// the batch has one batch axis. Otherwise each nesting level is a batch axis, and all lists of a
 /// level must have the same length. All samples are converted to the type of the first sample, or,
 /// if flattened, of the first sample with elements. A sample without elements has no entries; its
-/// other axes are ignored. If `other_with_same_sample_sizes` is given, the result shares its sizes
-/// and mask.
+/// other axes are ignored. The result shares the sizes of `other_with_same_sample_sizes`, if given.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -62,8 +62,7 @@ impl SampleSizes {
         Ok(Self { batch_shape, lengths, dtype, mask_width })
     }
 
-    /// Checks that the tensor has the batch axes of the sizes. Returns the non-uniform axis and its
-    /// size.
+    /// Checks the batch axes of the tensor. Returns the non-uniform axis and its size.
     fn check_tensor(
         &self,
         tensor: &DenseTensor,

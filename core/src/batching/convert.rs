@@ -27,8 +27,8 @@ impl RaggedBatch {
     /// shares int32 and int64 sizes.
     ///
     /// # Errors
-    /// If the sizes are not a one-dimensional integer tensor, decrease, or do not end at the number
-    /// of entries.
+    /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of
+    /// entries.
     pub fn from_packed(values: DenseTensor, cu_seqlens: &DenseTensor) -> Result<Self> {
         if cu_seqlens.ndim() != 1 || !cu_seqlens.dtype().is_integer() {
             return Err(Error::invalid(format!(
@@ -98,8 +98,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the array contains nulls or no lists, lists differ in length on more than one axis, or
-    /// the leaves are not numeric.
+    /// If the array has nulls or no lists, its leaves are not numeric, or lists differ in length on
+    /// more than one axis.
     pub fn from_ragged_array(array: &RaggedArray) -> Result<Self> {
         let axes = array.axes();
         let nulls = |a: &ListAxis| a.nulls().is_some_and(|n| n.null_count() > 0);

@@ -44,8 +44,8 @@ impl IndexOptions {
     }
 }
 
-/// Returns the axis to index (by default the non-uniform axis of the indices), or an error if it is
-/// a batch axis.
+/// Returns the axis to index, by default the non-uniform axis of the indices; a batch axis is an
+/// error.
 fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result<usize> {
     let dim = dim_to_index_in.unwrap_or(indices.non_uniform_dim());
     if dim < indices.num_batch_dims() {

@@ -34,7 +34,7 @@ impl RaggedBatch {
     }
 
     /// Sets the filler of the padded tensor. For an integer batch, a float is truncated towards
-    /// zero; for a boolean batch, a nonzero value is true. Shares all data, because filler is not
+    /// zero; for a boolean batch, a nonzero value is true. Shares all data, as filler is not
     /// stored.
     ///
     /// Batches derived with other batch axes, data axes or another type keep the filler; operations
@@ -61,8 +61,7 @@ impl RaggedBatch {
     /// Sets the filler like [`with_padded_set_to`](Self::with_padded_set_to), in place.
     ///
     /// # Errors
-    /// Same as [`with_padded_set_to`](Self::with_padded_set_to); the batch is unchanged after an
-    /// error.
+    /// Same as [`with_padded_set_to`](Self::with_padded_set_to), which leaves the batch unchanged.
     pub fn set_padded_to(&mut self, value_to_set: impl Into<Fill>) -> Result<()> {
         *self = self.with_padded_set_to(value_to_set)?;
         Ok(())
@@ -152,8 +151,7 @@ impl RaggedBatch {
 
     /// Writes to items of the padded tensor by NumPy indexing. The value is converted to the type
     /// of the batch and broadcast to the selected items; writes to filler are dropped. If an item
-    /// is selected more than once, the last value wins. Writes in place unless the buffer of the
-    /// entries is shared.
+    /// is selected more than once, the last value wins. Copies the entries only if they are shared.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -118,8 +118,8 @@ pub(super) fn remove_padding(
     DenseTensor::try_new_trusted(tensor.dtype(), made, buffer)
 }
 
-/// Converts a value to a tensor of one element. For integer types, floats are truncated towards
-/// zero; for bool, nonzero values are true. Returns an error if the type cannot represent the
+/// Converts a value to a tensor of one element: floats are truncated towards zero for integer
+/// types, nonzero values are true for bool. Returns an error if the type cannot represent the
 /// value.
 pub(super) fn convert_fill(value: Fill, dtype: crate::dense::DType) -> Result<DenseTensor> {
     use crate::dense::DType;

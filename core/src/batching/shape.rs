@@ -53,8 +53,7 @@ impl RaggedBatch {
         self.with_structure(structure, self.values().clone(), dim)
     }
 
-    /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last one. Shares all
-    /// data.
+    /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last. Shares all data.
     ///
     /// # Errors
     /// If `dim` is larger than the number of batch axes.
@@ -291,7 +290,7 @@ impl RaggedBatch {
         self.with_values(self.values().reshape(shape)?, non_uniform)
     }
 
-    /// Swaps the non-uniform axis with axis `dim` of the tensor. Copies nothing if they are
+    /// Swaps the non-uniform axis with axis `dim` of the tensor. Copies only if they are not
     /// adjacent.
     ///
     /// # Errors
@@ -364,9 +363,8 @@ pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyB
 }
 
 impl RaggedBatch {
-    /// Returns a batch of other values `[entries, ..]`, of any type and entry shape, with the
-    /// sample sizes of this batch. All data axes follow the non-uniform axis. Sizes and mask are
-    /// shared.
+    /// Returns a batch with the sample sizes of this batch and other values `[entries, ..]` of any
+    /// type and entry shape. All data axes follow the non-uniform axis. Sizes and mask are shared.
     ///
     /// # Errors
     /// If the number of entries differs.

@@ -1,5 +1,4 @@
-//! The sample sizes of a batch (batch axes, offsets, cached mask), shared by batches of equal
-//! sizes.
+//! The sample sizes of a batch (batch axes, offsets, mask), which derived batches share.
 
 use std::sync::OnceLock;
 
@@ -169,8 +168,7 @@ pub(super) fn saturating_product(shape: &[usize]) -> usize {
     element_count(shape).unwrap_or(usize::MAX)
 }
 
-/// Returns the name of a sample for error messages: its index, or its coordinates if there are
-/// several batch axes.
+/// Returns the index of a sample, or its coordinates on several batch axes, for error messages.
 pub(super) fn name_sample(batch_shape: &[usize], i: usize) -> String {
     match batch_shape.len() {
         0 | 1 => format!("sample {i}"),
@@ -188,8 +186,7 @@ pub(super) fn unravel_position(batch_shape: &[usize], mut i: usize) -> Vec<usize
     place
 }
 
-/// Reads sample sizes of any integer type. Returns an error if they are not integers, or one is
-/// negative.
+/// Reads sample sizes of any integer type. Returns an error for other types and negative sizes.
 pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
     fn read<T: Element + TryInto<usize>>(sizes: &DenseTensor) -> Result<Vec<usize>> {
         let one = |(i, n): (usize, &T)| {

@@ -79,9 +79,8 @@ impl Memory {
         Ok(Self { block, len, contents: BlockContents::Zero, pool: Weak::new() })
     }
 
-    /// Returns the whole block, which may be longer than requested, and a description of its
-    /// contents. The contents count as unknown until [`set_contents`](Self::set_contents) is
-    /// called.
+    /// Returns the whole block, which may be longer than requested, and what it contains. The
+    /// contents count as unknown until [`set_contents`](Self::set_contents) is called.
     pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
         let bytes = match &mut self.block {

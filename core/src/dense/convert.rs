@@ -82,8 +82,7 @@ impl DenseTensor {
         } else {
             let data = array.to_data();
             let size = dtype.size();
-            // The single buffer of a primitive array is not sliced: apply the offset and length
-            // here.
+            // The buffer of a primitive array is not sliced: apply its offset and length here.
             data.buffers()[0].slice_with_length(data.offset() * size, data.len() * size)
         };
         Self::try_new_trusted(dtype, vec![array.len()], buffer)

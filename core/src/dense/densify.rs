@@ -10,8 +10,7 @@ use super::{BlockContents, DType, DenseOptions, DenseTensor, Element, Fill, Memo
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Converts a ragged array to a dense tensor of shape `[rows, sizes..]`; slots without a value
-/// become padding.
+/// Converts a ragged array to a padded dense tensor of shape `[rows, sizes..]`.
 ///
 /// `sizes` has one size for each axis *after* the rows. `None` takes the length of the longest list
 /// of every axis ([`RaggedArray::max_shape`]), so nothing is truncated; a larger size pads, a
@@ -124,8 +123,7 @@ pub(crate) fn check_out_len(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -
     )))
 }
 
-/// Returns the element type, shape and size in bytes of the result of [`densify`], without
-/// computing the result.
+/// Returns element type, shape and size in bytes of the result of [`densify`] without computing it.
 ///
 /// # Errors
 /// Same as [`densify`], except for errors that depend on values.
@@ -232,8 +230,7 @@ impl Padding {
     }
 }
 
-/// Takes memory from the pool or allocates it, clears the values of its last use, and calls
-/// `write`.
+/// Takes memory from the pool or allocates it, clears its previous values, and calls `write`.
 pub(crate) fn write(
     plan: Plan,
     dtype: DType,

@@ -123,8 +123,7 @@ impl DType {
         }
     }
 
-    /// Returns the type with this name in safetensors files; `None` if there is no such type, as
-    /// for `F8_E4M3`.
+    /// Returns the type with this name in safetensors files; `None` for others, such as `F8_E4M3`.
     pub fn from_safetensors_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|d| d.safetensors_name() == name)
     }
@@ -253,8 +252,7 @@ mod sealed {
 /// Implemented for the integers, `f32`, `f64` and the types of [`half`]. `u8` also reads `Bool`
 /// tensors, as bytes 0 and 1.
 pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Send + Sync {
-    /// The element type of tensors that [`DenseTensor::from_vec`](super::DenseTensor::from_vec)
-    /// creates.
+    /// The element type that [`DenseTensor::from_vec`](super::DenseTensor::from_vec) creates.
     const DTYPE: DType;
 
     /// Returns whether a tensor of type `dtype` holds elements of this Rust type.
@@ -268,8 +266,7 @@ pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Se
     /// Views a buffer as elements; `None` if it is misaligned or ends within an element.
     fn view(buffer: &Buffer) -> Option<&[Self]>;
 
-    /// Views bytes as elements; bytes before the first aligned element and after the last are
-    /// skipped.
+    /// Views bytes as elements, without bytes before the first aligned element and after the last.
     #[doc(hidden)]
     fn view_bytes(bytes: &[u8]) -> &[Self] {
         bytemuck::pod_align_to(bytes).1

@@ -39,8 +39,8 @@ enum IndexItem {
     Nothing,
 }
 
-/// One axis of the result (several for index arrays), as element offsets that are added to the
-/// start of the selection.
+/// One axis of the result (several for index arrays), as element offsets from the selection's
+/// start.
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,

@@ -119,8 +119,7 @@ pub struct DenseOptions {
     /// Whether several (rayon) threads may write a large result. Set this to false if the caller
     /// already runs in parallel.
     pub parallel: bool,
-    /// Pool that provides the memory of results and takes it back; `None` allocates new memory for
-    /// each result.
+    /// Pool that provides the memory of results and takes it back; `None` allocates new memory.
     pub pool: Option<BufferPool>,
 }
 

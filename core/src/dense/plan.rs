@@ -90,8 +90,7 @@ impl Plan {
         &self.shape
     }
 
-    /// Passes every byte of the tensor to `sink` once. If `parallel`, several threads write large
-    /// tensors.
+    /// Passes every byte of the tensor to `sink` once, on several threads if `parallel` and large.
     ///
     /// `out` has at least [`bytes`](Self::bytes) bytes; any further bytes stay unchanged.
     pub(crate) fn walk_lists<S: Sink>(&self, sink: &S, out: &mut [u8], parallel: bool) {
@@ -120,8 +119,7 @@ impl<S: Sink> PlanWriter<'_, S> {
             if !self.parallel || out.len() <= 4 * GRAIN {
                 return self.sink.values(range, out);
             }
-            // `GRAIN` is a multiple of every leaf size (1, 2, 4 or 8 bytes), so tasks split no
-            // leaf.
+            // `GRAIN` is a multiple of every leaf size (1, 2, 4 or 8), so tasks split no leaf.
             let per_task = GRAIN / block;
             return out.par_chunks_mut(GRAIN).enumerate().for_each(|(task, out)| {
                 let first = range.start + task * per_task;
@@ -143,8 +141,7 @@ impl<S: Sink> PlanWriter<'_, S> {
         }
     }
 
-    /// Writes the children of list `index` of an axis, and the padding before or after the
-    /// children.
+    /// Writes the children of list `index` of an axis, and the padding next to them.
     fn write_element(&self, axis: usize, index: usize, out: &mut [u8]) {
         let (block, capacity) = (self.plan.blocks[axis + 1], self.plan.shape[axis + 1]);
         let list = self.levels[axis].range(index);

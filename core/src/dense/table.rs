@@ -150,15 +150,14 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// Same as [`to_dense`](Self::to_dense); also if rows or columns do not exist, or there are
-    /// more sizes than axes.
+    /// Same as [`to_dense`](Self::to_dense); also for unknown rows or columns, or more sizes than
+    /// axes.
     pub fn to_dense_with(&self, options: &TableDenseOptions) -> Result<Vec<(String, DenseTensor)>> {
         let parts = TablePlan::new(self, options)?;
         parts.specs.iter().map(|s| Ok((s.spec.name.clone(), parts.build_tensor(s)?))).collect()
     }
 
-    /// Returns the names, types and shapes of the result of [`to_dense_with`](Self::to_dense_with),
-    /// without computing the result.
+    /// Returns the specs of the tensors that [`to_dense_with`](Self::to_dense_with) would return.
     ///
     /// ```
     /// # use serrate_core as serrate;

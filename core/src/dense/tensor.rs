@@ -58,8 +58,7 @@ impl DenseTensor {
         Self::try_new_trusted(dtype, shape.into(), buffer)
     }
 
-    /// Creates a tensor like [`try_new`](Self::try_new), but trusts the caller that the bytes of a
-    /// `Bool` tensor are 0 or 1.
+    /// Creates a tensor like [`try_new`](Self::try_new). The caller guarantees valid `Bool` bytes.
     pub(crate) fn try_new_trusted(dtype: DType, shape: Vec<usize>, buffer: Buffer) -> Result<Self> {
         let expected = element_count(&shape).and_then(|n| n.checked_mul(dtype.size()));
         if expected != Some(buffer.len()) {

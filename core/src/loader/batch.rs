@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 
 /// One batch: tensors by name, and the [items](Item) that they were built from.
 ///
-/// When the batch and all clones of its tensors are dropped, their memory returns to the loader for
-/// a later batch.
+/// The memory of a batch returns to the loader when the batch and all clones of its tensors are
+/// dropped.
 ///
 /// A **padded** batch of `B` items has every column under its name with the shape `[B, d1, ..]`
 /// down to the axis of the column; `dim{d}/mask` (bool, `[B, d1, .. d]`), true where axis `d` has
@@ -90,8 +90,8 @@ impl Batch {
         Ok(self.axis(axis)?.0)
     }
 
-    /// Returns the largest number of elements of an axis in one item: the `max_seqlen` that belongs
-    /// to `dim{d}/cu_seqlens`.
+    /// Returns the largest number of elements of an axis in one item, for use with
+    /// `dim{d}/cu_seqlens`.
     ///
     /// # Errors
     /// Same as [`axis_len`](Self::axis_len).

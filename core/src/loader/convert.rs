@@ -4,8 +4,8 @@ use half::f16;
 
 use crate::dense::DType;
 
-/// Converts elements (native bytes, not necessarily aligned) to another type. Returns `false` if a
-/// value does not fit.
+/// Converts elements (native bytes of any alignment) to another type; `false` if a value does not
+/// fit.
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
 trait NativeNumber: Copy {
@@ -25,8 +25,7 @@ macro_rules! native {
             const SIZE: usize = size_of::<$t>();
             #[inline(always)]
             fn read(bytes: &[u8]) -> Self {
-                // Reading through an array compiles to one load; a slice would need a call to copy
-                // it.
+                // An array compiles to one load; a slice would be copied by a call.
                 Self::from_ne_bytes(bytes.first_chunk().copied().unwrap_or_default())
             }
             #[inline(always)]

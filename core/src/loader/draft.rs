@@ -37,8 +37,8 @@ pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> V
 pub(super) struct BatchDraft {
     pub(super) items: Vec<Item>,
     /// Per item: the row or label that the item is a window of (`bases`), the number of windows of
-    /// that row or label, and the events of its measurements (`spans`). Each is empty unless a
-    /// tensor needs it.
+    /// that row or label, and the events of its measurements (`spans`). Empty if no tensor needs
+    /// it.
     pub(super) bases: Vec<usize>,
     pub(super) windows: Vec<usize>,
     pub(super) spans: Vec<EventSpan>,
@@ -57,8 +57,7 @@ pub(super) struct BatchLists {
 }
 
 impl EpochPlan {
-    /// Determines the shapes of a batch without its values. Returns an error if its size exceeds
-    /// the limit.
+    /// Determines the shapes of a batch. Returns an error if its size exceeds the limit.
     pub(super) fn draft_batch(&self, batch: usize) -> Result<BatchDraft> {
         let inner = &self.inner;
         let options = &inner.options;

@@ -51,8 +51,7 @@ struct Progress {
     /// The next batch to build; `limit` is the first batch that must not be built yet.
     unclaimed: usize,
     limit: usize,
-    /// `done` has the results of the batches `first`, `first + 1`, ..; `None` while a batch is
-    /// being built.
+    /// `done` has the results of the batches `first`, `first + 1`, ..; `None` if not yet built.
     first: usize,
     done: VecDeque<Option<Result<Batch>>>,
     running: usize,
@@ -98,8 +97,7 @@ impl Epoch {
     }
 
     /// Continues with batch `batch`; batches in between are not built. Skipping forward keeps
-    /// prefetched batches; skipping back builds batches again. If `batch` is past the end, the
-    /// iterator is empty.
+    /// prefetched batches; skipping back builds batches again. Past the end, the iterator is empty.
     pub fn skip_to(mut self, batch: usize) -> Self {
         self.move_to(batch);
         self
@@ -140,8 +138,7 @@ impl Iterator for Epoch {
         (left, Some(left))
     }
 
-    /// Skips `n` batches. Batches that no thread has started are not built; prefetched batches are
-    /// kept.
+    /// Skips `n` batches. Skipped batches are not built, unless their building has started.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.move_to(self.next.saturating_add(n));
         self.next()
@@ -213,8 +210,7 @@ impl EpochState {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, Progress> {
-        // No operation under the lock panics halfway, so the state is valid even if the lock is
-        // poisoned.
+        // No operation under the lock panics halfway, so a poisoned lock is still usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -253,8 +249,7 @@ impl EpochState {
         true
     }
 
-    /// Discards the batches before `batch` and starts none of them. Returns `false` if `batch` has
-    /// already been returned.
+    /// Discards the batches before `batch`. Returns `false` if `batch` has already been returned.
     fn skip_to(&self, batch: usize) -> bool {
         let mut state = self.lock_state();
         let Some(n) = batch.checked_sub(state.first) else { return false };

@@ -133,8 +133,7 @@ fn check_count(n: usize, axis: usize) -> Result<u32> {
     })
 }
 
-/// Appends the offsets of the lists `lists` of a shard. Returns the range of the elements of these
-/// lists.
+/// Appends the offsets of the lists `lists` of a shard. Returns the range of their elements.
 fn push_lists(
     layout: &Layout,
     lists: Range<usize>,

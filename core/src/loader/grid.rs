@@ -7,8 +7,7 @@ use crate::array::memory::prefetch_for_write;
 use crate::dense::{Side, Size};
 
 /// The offsets and sizes of all axes of a batch, which determine the slots of each tensor that hold
-/// values. A memory block keeps the grid of its last batch, so that the next batch can clear these
-/// slots.
+/// values. A memory block keeps the grid of its last batch, so that these slots can be cleared.
 ///
 /// The lists `[[1, 2], [], [3]]` of axis 1 in a tensor of shape `[3, 2]`, padded on the right:
 ///
@@ -31,8 +30,8 @@ pub(super) trait WriteSlots {
 }
 
 impl Grid {
-    /// Takes the offsets from `frame`. See [`LoaderOptions::sizes`](super::LoaderOptions::sizes)
-    /// for `sizes`.
+    /// Takes the offsets from `frame`; for `sizes` see
+    /// [`LoaderOptions`](super::LoaderOptions::sizes).
     pub(super) fn new(frame: &mut Frame, sizes: &[Size], side: Side) -> Self {
         let mut shape = vec![frame.items()];
         for axis in 1..=frame.offsets.len() {
@@ -139,8 +138,7 @@ impl Slots<'_> {
         let offsets = &self.grid.offsets[level][elements.start..=elements.end];
         let size = self.grid.shape[level + 1];
         let innermost = level + 2 == self.blocks.len();
-        // Returns the first kept child of a list, and the byte range of the kept children in the
-        // slots of the list.
+        // Returns the first kept child of a list, and the bytes of the kept children in its slots.
         let locate = |[start, end]: [u32; 2]| {
             let (start, end) = (start as usize, end as usize);
             let kept = (end - start).min(size);

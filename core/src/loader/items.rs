@@ -22,8 +22,7 @@ pub struct Item {
 #[derive(Debug)]
 pub(super) struct EpochItems {
     pub(super) bases: Bases,
-    /// For stepped windows: the base (see [`Bases`]) of every item, and the index of its window in
-    /// the base.
+    /// For stepped windows: the base (see [`Bases`]) and the index of the window of every item.
     windows: Option<(Vec<u32>, Vec<u32>)>,
 }
 
@@ -103,8 +102,7 @@ impl EpochItems {
         }
     }
 
-    /// Returns the row of a base, as an index over all shards, and the number of its elements on
-    /// axis 1.
+    /// Returns the row of a base, over all shards, and the number of its elements on axis 1.
     pub(super) fn row_and_len(&self, source: &LoaderSource, base: usize) -> (usize, usize) {
         match &self.bases {
             Bases::Rows(_) => (base, source.len(base)),

@@ -16,8 +16,7 @@
 //! * **Memory is reused.** A dropped batch returns its memory and records the slots that hold
 //!   values. The next batch clears only those slots; the padding, which is most of a padded batch,
 //!   is not written again.
-//! * **Several batches are built in parallel**, a bounded number in advance, and are returned in
-//!   order.
+//! * **Several batches are built in parallel**, a bounded number in advance, and returned in order.
 //!
 //! [`meds`] has a loader for health records: events or measurements, static facts and labels.
 //!
@@ -258,14 +257,13 @@ impl Loader {
         self.inner.source.rows()
     }
 
-    /// Returns the plan of epoch `epoch`. Planning takes a few nanoseconds per item, or constant
-    /// time in source order.
+    /// Returns the plan of epoch `epoch`; takes nanoseconds per item, constant time in source
+    /// order.
     pub fn plan(&self, epoch: u64) -> EpochPlan {
         EpochPlan::new(Arc::clone(&self.inner), epoch)
     }
 
-    /// Iterates over the batches of epoch `epoch`. The same epoch gives the same batches, bit for
-    /// bit.
+    /// Iterates over the batches of epoch `epoch`, which are the same each time, bit for bit.
     ///
     /// # Errors
     /// If the threads cannot be started.
@@ -273,8 +271,7 @@ impl Loader {
         self.epoch_from(epoch, 0)
     }
 
-    /// Iterates over an epoch like [`epoch`](Self::epoch), starting at batch `batch`; earlier
-    /// batches are not built.
+    /// Iterates over the batches of an epoch from batch `batch` on; earlier batches are not built.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -330,8 +327,7 @@ impl Loader {
             .unwrap_or_else(|| Err(Error::invalid("the epoch has no batch")))
     }
 
-    /// Returns the pool that builds batches, and whether the caller provides it; `None` if the
-    /// calling thread builds batches.
+    /// Returns the pool that builds batches, and whether it is the caller's; `None` to use no pool.
     fn start_threads(&self) -> Result<Option<(Arc<ThreadPool>, bool)>> {
         let options = &self.inner.options;
         if let Some(pool) = &options.pool {

@@ -91,8 +91,7 @@ pub struct LoaderOptions {
     pub(super) prefetch: usize,
     pub(super) pool: Option<Arc<ThreadPool>>,
     pub(super) limit: Option<u64>,
-    /// Number of elements that each stepped window shares with the previous window; replaces the
-    /// stride.
+    /// Elements that each stepped window shares with the previous window; replaces the stride.
     pub(super) overlap: Option<usize>,
     /// Whether the last stepped window of a row has full length, as in meds-torch-data.
     pub(super) full_windows: bool,
@@ -217,8 +216,8 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the value of padding and null leaves in every column, 0 by default. The value must fit
-    /// the type of every column.
+    /// Sets the value of padding and null leaves in every column, whose type must represent it; 0
+    /// by default.
     pub fn fill(mut self, fill: impl Into<Fill>) -> Self {
         self.fill = Some(fill.into());
         self
@@ -230,8 +229,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets whether integer columns are converted to int64, the type of token ids that embedding
-    /// layers take.
+    /// Sets whether integer columns are converted to int64, the type that embedding layers take.
     pub fn tokens_as_i64(mut self, tokens_as_i64: bool) -> Self {
         self.tokens_as_i64 = tokens_as_i64;
         self
@@ -252,8 +250,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the number of finished batches to prefetch, in addition to the batches that are being
-    /// built.
+    /// Sets the number of finished batches to prefetch, in addition to those in progress.
     ///
     /// The loader needs the memory of `threads + prefetch` batches (`1 + prefetch` large batches),
     /// including the current batch. The memory of a tensor is its largest size so far, plus a

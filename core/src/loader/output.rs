@@ -33,8 +33,8 @@ pub(super) enum TensorContent {
     PositionIds,
     /// Whether an element of axis 1 is a fact that is prepended to the sequence.
     Fact,
-    /// True at the first elements of axis 1, as many as there are prepended facts, even if padding
-    /// moves the facts to other slots.
+    /// True at as many first elements of axis 1 as there are prepended facts, even with left
+    /// padding.
     Leading,
     /// One value per event, written at the first measurement of the event; 0 elsewhere.
     Spread,

@@ -9,7 +9,7 @@ use super::state::LoaderState;
 use super::window::RowWindows;
 use crate::error::{Error, Result};
 
-/// The batches of one epoch. A plan depends only on the options, the lengths of the rows and the
+/// The batches of one epoch, which depend only on the options, the lengths of the rows and the
 /// epoch.
 ///
 /// A plan takes four bytes per item (none in source order). The windows of a batch are computed
@@ -30,8 +30,7 @@ pub struct EpochPlan {
 }
 
 impl EpochPlan {
-    /// Plans one batch of the given items. Returns an error if there are no items or an item does
-    /// not exist.
+    /// Plans one batch of the given items. Returns an error for no items and for unknown items.
     pub(super) fn from_items(inner: Arc<LoaderState>, epoch: u64, items: &[usize]) -> Result<Self> {
         let all = inner.items.len();
         let order = items
@@ -103,9 +102,8 @@ impl EpochPlan {
         self.epoch
     }
 
-    /// Returns the number of batches that this process builds, its
-    /// [part](super::LoaderOptions::part) of the epoch. The other methods cover only this part as
-    /// well.
+    /// Returns the number of batches of this process, its [part](super::LoaderOptions::part) of the
+    /// epoch. All methods cover only this part.
     pub fn num_batches(&self) -> usize {
         let (rank, world) = self.part;
         let all = self.items.div_ceil(self.size);

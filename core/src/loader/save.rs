@@ -79,8 +79,8 @@ impl BatchFolder {
         Ok(())
     }
 
-    /// Moves the folder to its final name and returns the number of batches. The entries of `about`
-    /// are added to `batches.json`.
+    /// Moves the folder to its final name and returns the number of batches. Adds `about` to
+    /// `batches.json`.
     ///
     /// # Errors
     /// If the folder cannot be renamed.
@@ -110,8 +110,7 @@ impl<W: Write> BatchStream<W> {
         Self { out, name: name.into(), metadata: BTreeMap::new() }
     }
 
-    /// Adds an entry to the metadata of every batch, such as the names of categories. The stream
-    /// itself has no metadata.
+    /// Adds an entry to the metadata of every batch, such as the names of categories.
     pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(name.into(), value.into());
         self
@@ -155,8 +154,7 @@ fn encode_batch<'a>(
     dense::encode(path, tensors, &metadata)
 }
 
-/// Returns an error if the target folder may not be replaced. Callers check this before they read
-/// input.
+/// Returns an error if the target folder may not be replaced, before any input is read.
 ///
 /// # Errors
 /// Same as [`BatchFolder::create`].

@@ -12,8 +12,7 @@ use crate::error::Result;
 /// batch wrote, so that the next batch clears only those slots.
 #[derive(Debug)]
 pub(super) struct Shelf {
-    /// Axis of the tensor; `size` is the size of an element in bytes, `fill` one element of
-    /// padding.
+    /// Axis of the tensor; `size` is the bytes per element, `fill` one element of padding.
     axis: usize,
     size: usize,
     fill: [u8; 8],
@@ -44,8 +43,8 @@ impl Shelf {
     pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
         let (fitting, outgrown) = {
             let mut free = self.free();
-            // Take the smallest block that fits; of equal sizes, the most recently used one, whose
-            // pages are likely resident.
+            // Take the smallest block that fits; of equal sizes, the last used, whose pages are
+            // likely resident.
             let sizes = free.iter().map(|u| u.block.as_slice().len()).enumerate().rev();
             let fitting = sizes.filter(|(_, n)| *n >= len).min_by_key(|(_, n)| *n).map(|(i, _)| i);
             match fitting {

@@ -71,8 +71,7 @@ enum ColumnCells {
     Bits(BooleanBuffer),
 }
 
-/// Static facts of the rows of a [`LoaderSource`], as a source with the same shards and rows and
-/// one axis of facts.
+/// Static facts of a [`LoaderSource`]: the same shards and rows, with one axis of facts.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) source: LoaderSource,
@@ -182,8 +181,7 @@ fn count_axes(table: &RaggedTable, options: &LoaderOptions) -> usize {
     columns.max(options.least_depth()).min(all)
 }
 
-/// Selects the requested columns. Returns an error if a shard has only scalars, so that it has no
-/// rows.
+/// Selects the requested columns. Returns an error for a shard without rows (with only scalars).
 fn select_shards<'a>(
     tables: &'a [RaggedTable],
     options: &LoaderOptions,
@@ -415,8 +413,7 @@ pub(super) struct RowScratch {
     values: Vec<u8>,
 }
 
-/// Returns the first `len` bytes of a buffer, which grows if necessary. Their content is
-/// unspecified.
+/// Returns the first `len` bytes of a buffer, unspecified, and grows the buffer if necessary.
 pub(super) fn resize_buffer(bytes: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if bytes.len() < len {
         bytes.resize(len, 0);

@@ -88,8 +88,7 @@ impl fmt::Display for Bytes {
 }
 
 impl EpochPlan {
-    /// Computes the size of the epoch in one pass over the list lengths, without building its
-    /// batches.
+    /// Computes the size of the epoch from list lengths, in one pass, without building batches.
     ///
     /// # Errors
     /// If a batch exceeds the size limit.

@@ -24,8 +24,7 @@ pub(super) struct Timeline {
 pub(super) struct EventSpan {
     /// Index in the shard of the first event.
     pub(super) first: usize,
-    /// Indices of the events, from the first event of the row on; empty if there are no
-    /// measurements.
+    /// Indices of the events, from the first event of the row on; empty without measurements.
     pub(super) of_row: Range<usize>,
 }
 
@@ -48,8 +47,7 @@ impl Timeline {
         Ok(Self { rows, events: events.to_offsets()?, values })
     }
 
-    /// Returns offsets of the measurements of every row. Returns an error if the total does not fit
-    /// 63 bits.
+    /// Returns the offsets of the measurements of every row, or an error if they exceed 63 bits.
     pub(super) fn row_offsets(&self) -> Result<Offsets> {
         Offsets::from_lengths((0..self.rows.lists()).map(|row| self.count_up_to(row, usize::MAX)))
     }

@@ -36,8 +36,7 @@ impl RowWindows {
         Some(Self { len, sampling, full: options.full_windows, over })
     }
 
-    /// Returns whether windows cannot advance through a row, because they are empty or have a
-    /// stride of 0.
+    /// Returns whether windows are empty or have a stride of 0, so that they cannot advance.
     pub(super) fn is_stuck(&self) -> bool {
         self.len == 0 || matches!(self.sampling, Sampling::Step { stride: 0 })
     }
@@ -57,8 +56,7 @@ impl RowWindows {
         reach.min((len - 1) / stride + 1)
     }
 
-    /// Returns the elements of window `step` of a row of `len` elements. Random windows call
-    /// `random` for 64 random bits.
+    /// Returns the elements of window `step` of a row of `len` elements; `random` returns 64 bits.
     pub(super) fn range(
         &self,
         len: usize,

@@ -1,5 +1,4 @@
-//! Reads labels, each of which is a row of the source and the prediction time at which its windows
-//! end.
+//! Reads labels: each has a row of the source and a prediction time, at which its windows end.
 
 use std::collections::HashMap;
 
@@ -79,8 +78,7 @@ impl LabelCuts {
                     "label {row} (counting only labels of known subjects) of subject {subject}: {name} is NaN, infinite or too large for float32; correct or remove the label"
                 )));
             }
-            // MEDS files have a column for every kind of value; most of these columns have no
-            // values.
+            // MEDS files have a column for every kind of value; most have no values.
             if values.is_empty() || values.null_count() < values.len() {
                 targets.push(LoaderTarget::new(name, values)?);
             }

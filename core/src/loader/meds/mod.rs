@@ -216,8 +216,7 @@ impl MedsLoader {
         self.loader.plan(epoch)
     }
 
-    /// Iterates over the batches of epoch `epoch`. The same epoch gives the same batches, bit for
-    /// bit.
+    /// Iterates over the batches of epoch `epoch`, which are the same each time, bit for bit.
     ///
     /// # Errors
     /// If the threads cannot be started.
@@ -225,8 +224,7 @@ impl MedsLoader {
         self.loader.epoch(epoch)
     }
 
-    /// Iterates over an epoch like [`epoch`](Self::epoch), starting at batch `batch`; earlier
-    /// batches are not built.
+    /// Iterates over the batches of an epoch from batch `batch` on; earlier batches are not built.
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         self.loader.epoch_from(epoch, batch)
     }
@@ -252,7 +250,7 @@ fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<Facts>
     Ok(Facts { source, place })
 }
 
-/// Makes these columns finite when they are copied: NaN and nulls become 0, infinities the largest
+/// Makes columns finite when they are copied: NaN and nulls become 0, infinities the largest
 /// numbers.
 fn make_finite(source: &mut LoaderSource, names: &[&str]) {
     for column in &mut source.columns {

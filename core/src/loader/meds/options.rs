@@ -52,11 +52,9 @@ pub enum Window {
     ToEnd,
     /// The window at the start of the sequence.
     FromStart,
-    /// Consecutive windows whose starts are a stride apart. Each window is an item; the last may be
-    /// shorter.
+    /// Consecutive windows, a stride apart. Each window is an item; the last may be shorter.
     Step {
-        /// Distance between the starts of consecutive windows, in measurements or events; at least
-        /// 1.
+        /// Measurements or events between the starts of consecutive windows; at least 1.
         stride: usize,
     },
     /// Consecutive windows, each of which overlaps the previous window. Each window is an item.
@@ -73,8 +71,7 @@ impl Window {
     /// an overlap; the default is a stride of `len`, so that windows adjoin.
     ///
     /// # Errors
-    /// If the name is unknown, a stride or overlap is given with another name than `step`, or both
-    /// are given.
+    /// For an unknown name, a stride or overlap with another name than `step`, or both.
     pub fn named(
         name: &str,
         len: usize,
@@ -122,7 +119,7 @@ pub enum Statics {
     /// The facts are in separate tensors.
     #[default]
     Include,
-    /// The facts come before the sequence, as measurements or as one event, and count towards its
+    /// The facts precede the sequence, as measurements or as one event, and count towards its
     /// length.
     Prepend,
     /// The facts are omitted.
@@ -145,8 +142,8 @@ impl FromStr for Statics {
     }
 }
 
-/// Options of a [`MedsLoader`](super::MedsLoader). Only the batch size and the length of sequences
-/// have no default.
+/// Options of a [`MedsLoader`](super::MedsLoader). Only batch size and sequence length have no
+/// default.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -203,8 +200,7 @@ impl MedsOptions {
         self
     }
 
-    /// Sets whether sequences consist of measurements or of events, which is also the unit of
-    /// lengths.
+    /// Sets whether sequences consist of measurements or of events, the unit of all lengths.
     pub fn unit(mut self, unit: Unit) -> Self {
         self.unit = unit;
         self
@@ -229,9 +225,9 @@ impl MedsOptions {
         self
     }
 
-    /// Sets whether all padded sequences have the maximum length, instead of the longest length in
-    /// the batch. If [`measurements_per_event`](Self::measurements_per_event) is set, the same
-    /// applies to events.
+    /// Sets whether all padded sequences have the maximum length instead of the longest in the
+    /// batch; with [`measurements_per_event`](Self::measurements_per_event), the same applies to
+    /// events.
     pub fn fixed_shape(mut self, fixed: bool) -> Self {
         self.fixed = fixed;
         self
@@ -249,8 +245,8 @@ impl MedsOptions {
     ///   kinds;
     /// * without [numeric values](Self::numeric_value), static facts in separate tensors keep their
     ///   numbers;
-    /// * a MEDS data set is read like the cohort it converts to: codes outside the vocabulary are
-    ///   omitted.
+    /// * codes outside the vocabulary are omitted from a MEDS data set, as in the cohort it
+    ///   converts to.
     ///
     /// Labels keep their order;
     /// [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order) reads the labels
@@ -266,8 +262,7 @@ impl MedsOptions {
         self
     }
 
-    /// Sets whether batches have numeric values and their mask, for events and static facts; true
-    /// by default.
+    /// Sets whether batches have numeric values and their mask (the default), also of static facts.
     pub fn numeric_value(mut self, numeric_value: bool) -> Self {
         self.numeric_value = numeric_value;
         self
@@ -318,8 +313,8 @@ impl MedsOptions {
         self.with_loader(|l| l.form(form))
     }
 
-    /// Sets the side of the padding of sequences and events. Static facts in separate tensors are
-    /// always padded on the right.
+    /// Sets the padding side of sequences and events; separate static facts are padded on the
+    /// right.
     pub fn side(self, side: Side) -> Self {
         self.with_loader(|l| l.side(side))
     }
@@ -362,8 +357,8 @@ impl MedsOptions {
         self.loader.side
     }
 
-    /// Converts to the options of the underlying loader. Returns an error for options that are
-    /// invalid for any data.
+    /// Converts to options of the underlying loader, or returns an error if they are always
+    /// invalid.
     pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
         let wrong = |message: &str| Err(Error::invalid(message));
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);
@@ -373,8 +368,7 @@ impl MedsOptions {
             Window::ToEnd => (Sampling::ToEnd, None),
             Window::FromStart => (Sampling::FromStart, None),
             Window::Step { stride } => (Sampling::Step { stride }, None),
-            // `stride` is computed per row: it depends on the length of the window, which prepended
-            // facts shorten.
+            // `stride` depends on the window of a row, which prepended facts shorten.
             Window::Overlap { overlap } => (Sampling::Step { stride: 1 }, Some(overlap)),
         };
         options = options.window(self.len, sampling);

@@ -171,8 +171,7 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
     }
 }
 
-/// Returns the column `name` of tokens, or the column `encoded` if `name` has strings. The loader
-/// replaces NULL with the token 0.
+/// Returns the column `name`, or the column `encoded` if `name` has strings; both have token ids.
 fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> Result<ArrayRef> {
     let column = table.column(name);
     let column = match column {
@@ -332,8 +331,7 @@ fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable>
     let code = find_tokens(statics, "static_code", "static_code_id", 1)?;
     let len = code.len();
     let mut columns = vec![Column::new("static_code", 1, code)];
-    // Without numeric values, meds-torch-data omits the numbers of events, but keeps the numbers of
-    // facts.
+    // meds-torch-data keeps the numbers of facts even if numeric values are turned off.
     if options.numeric_value || (options.compat && options.statics == Statics::Include) {
         let values = match statics.column("static_numeric_value") {
             Ok(_) => read_floats(statics, "static_numeric_value", 1)?,
