@@ -264,7 +264,6 @@ impl RaggedArray {
     }
 }
 
-/// Converts the keyword arguments for padding.
 pub(crate) fn dense_options(
     side: &str,
     fill: Option<&Bound<'_, PyAny>>,

@@ -43,7 +43,6 @@ pub(crate) struct RaggedBatch {
     pub(crate) library: Library,
 }
 
-/// Converts an optional tensor argument.
 fn maybe(value: Option<&Bound<'_, PyAny>>) -> PyResult<(Option<DenseTensor>, Library)> {
     match value {
         None => Ok((None, Library::Numpy)),

@@ -20,7 +20,6 @@ impl<T, E: Into<Error>> OrRaise<T> for Result<T, E> {
     }
 }
 
-/// Returns the Python exception for an error.
 pub(crate) fn raised(e: &Error) -> PyErr {
     exception(class_of(e), text_of(e))
 }

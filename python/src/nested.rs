@@ -32,7 +32,6 @@ enum Leaf {
     Day(i64),
 }
 
-/// The lists of one nesting level.
 #[derive(Default)]
 struct Level {
     lengths: Vec<usize>,
@@ -48,7 +47,6 @@ impl Level {
     }
 }
 
-/// A nested list, converted to an array.
 pub(crate) struct Parsed {
     array: RaggedArray,
 }
@@ -255,7 +253,6 @@ pub(crate) fn parse(
     Ok(Parsed { array })
 }
 
-/// Converts the leaves to one array.
 fn column(what: &str, leaves: &[Leaf], dtype: Option<&DataType>) -> PyResult<ArrayRef> {
     let has = |f: fn(&Leaf) -> bool| leaves.iter().any(f);
     let text = has(|l| matches!(l, Leaf::Text(_)));

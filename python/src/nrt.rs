@@ -27,7 +27,6 @@ pub(crate) struct JointFile {
     names: Vec<String>,
 }
 
-/// Returns the name of the tensor of a column.
 fn tensor_name(axis: usize, column: &str) -> String {
     let prefix = format!("dim{axis}/");
     // If names collide, the reader has already given the column its full name.

@@ -22,7 +22,6 @@ const STACK: usize = 64 << 20;
 /// Id of the process that loaded the module. A process forked from it has none of its threads.
 static HOME: OnceLock<u32> = OnceLock::new();
 
-/// Records the process that loads the module.
 pub(crate) fn remember_process() {
     HOME.get_or_init(std::process::id);
 }
@@ -32,7 +31,6 @@ pub(crate) fn is_forked() -> bool {
     HOME.get().is_some_and(|home| *home != std::process::id())
 }
 
-/// The threads of one process.
 #[derive(Clone)]
 pub(crate) struct Threads {
     process: u32,
@@ -72,8 +70,7 @@ pub(crate) fn threads() -> PyResult<Threads> {
     };
     let threads = Threads { process, runtime: Arc::new(runtime), pool };
     if let Some(parents) = known.replace(threads.clone()) {
-        // The threads of the parent do not exist in this process, so dropping would wait forever to join
-        // them.
+        // The threads of the parent do not exist in this process and cannot be joined, so leak the runtime.
         std::mem::forget(parents);
     }
     Ok(threads)
@@ -147,7 +144,6 @@ impl Threads {
     }
 }
 
-/// Returns the exception for a panic.
 pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
     exception(
         "Error",

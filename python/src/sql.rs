@@ -252,7 +252,6 @@ fn provider_of(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Arc<dyn TablePr
     Ok(Arc::new(MemTable::try_new(schema, vec![batches]).or_raise()?))
 }
 
-/// Returns the record batches of a table from Python.
 pub(crate) fn batches_of(
     table: &Bound<'_, PyAny>,
     name: &str,
@@ -418,7 +417,6 @@ pub(crate) struct Result {
 }
 
 impl Result {
-    /// Runs a statement to its end.
     fn run(&self, py: Python<'_>, frame: DataFrame) -> PyResult<Vec<RecordBatch>> {
         let threads = threads()?;
         let running = Running::default();

@@ -58,7 +58,6 @@ impl Library {
     }
 }
 
-/// Imports torch.
 pub(crate) fn torch(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import(intern!(py, "torch"))
 }
@@ -250,7 +249,6 @@ pub(crate) fn axis_of(dim: i64) -> PyResult<usize> {
         .map_err(|_| as_index_error(invalid(format!("axis {dim} is negative; axes count from 0"))))
 }
 
-/// Converts one axis or several axes.
 pub(crate) fn axes_of(dims: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     match dims.extract::<i64>() {
         Ok(one) => Ok(vec![one]),
@@ -274,7 +272,6 @@ pub(crate) fn index_in(index: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
     index_of(index).map_err(as_index_error)
 }
 
-/// Converts booleans to a flat array.
 pub(crate) fn flags<'py>(
     py: Python<'py>,
     flags: Vec<bool>,
