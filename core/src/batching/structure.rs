@@ -22,9 +22,8 @@ pub(super) struct SampleStructure {
 }
 
 impl SampleStructure {
-    /// Creates a structure; `width` defaults to the size of the largest sample. Returns an error if
-    /// there are no batch axes, the number of samples does not match them, or a sample is larger
-    /// than the width.
+    /// `width` defaults to the size of the largest sample. Returns an error if there are no batch
+    /// axes, their product is not the number of samples, or a sample is larger than `width`.
     pub(super) fn try_new(
         batch_shape: Vec<usize>,
         offsets: Offsets,

@@ -138,7 +138,7 @@ impl Iterator for Epoch {
         (left, Some(left))
     }
 
-    /// Skips `n` batches. Skipped batches are not built, unless their building has started.
+    /// Skips `n` batches: unstarted ones are not built, and later prefetched batches are kept.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.move_to(self.next.saturating_add(n));
         self.next()
@@ -249,7 +249,7 @@ impl EpochState {
         true
     }
 
-    /// Discards the batches before `batch`. Returns `false` if `batch` has already been returned.
+    /// Discards the batches before `batch` and starts no more of them; `false` if `batch` is past.
     fn skip_to(&self, batch: usize) -> bool {
         let mut state = self.lock_state();
         let Some(n) = batch.checked_sub(state.first) else { return false };

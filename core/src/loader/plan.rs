@@ -24,7 +24,7 @@ pub struct EpochPlan {
     /// the items of batch `parts[i]` in `order`.
     parts: Option<Vec<u32>>,
     items: usize,
-    /// Items per batch; `part` has rank and world of [`part`](super::LoaderOptions::part).
+    /// Items per batch; `part` is the rank of this process and the number of processes.
     size: usize,
     part: (usize, usize),
 }
@@ -81,7 +81,7 @@ impl EpochPlan {
         plan
     }
 
-    /// Sorts every pool of items by the length of their windows; the sort is stable.
+    /// Sorts each run of `pool` items by the length of their windows; the sort is stable.
     fn sort_pools(&self, order: &mut [u32], pool: usize) {
         let mut keys: Vec<(u32, u32, u32)> = Vec::new();
         for part in order.chunks_mut(pool) {

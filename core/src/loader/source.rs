@@ -346,11 +346,9 @@ impl ColumnValues {
         Ok(Self { cells, nulls, stored: stored.size(), size: dtype.size(), convert })
     }
 
-    /// Returns the leaves `range` as bytes of the element type in the batch. The bytes are in
-    /// `scratch` if the leaves are booleans, have another type or contain nulls (which become
-    /// `null`); otherwise they are shared.
-    ///
-    /// Returns `None` if a value does not fit the type.
+    /// Returns the leaves `range` as bytes of the element type in the batch; `None` if a value does
+    /// not fit the type. The bytes are shared, unless the leaves are booleans, have another type or
+    /// contain nulls (which become `fill`).
     pub(super) fn bytes<'a>(
         &'a self,
         range: Range<usize>,

@@ -171,7 +171,8 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
     }
 }
 
-/// Returns the column `name`, or the column `encoded` if `name` has strings; both have token ids.
+/// Returns the token ids in column `name`, or in column `encoded` if `name` has strings. The loader
+/// replaces NULL with the token 0.
 fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> Result<ArrayRef> {
     let column = table.column(name);
     let column = match column {
