@@ -37,8 +37,7 @@ pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> V
 pub(super) struct BatchDraft {
     pub(super) items: Vec<Item>,
     /// Per item: the row or label that the item is a window of (`bases`), the number of windows of
-    /// that row or label, and the events of its measurements (`spans`). Empty if no tensor needs
-    /// it.
+    /// that row or label, and the events of its measurements (`spans`). Empty unless needed.
     pub(super) bases: Vec<usize>,
     pub(super) windows: Vec<usize>,
     pub(super) spans: Vec<EventSpan>,

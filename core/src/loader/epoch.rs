@@ -181,7 +181,7 @@ impl Workers {
                 self.pool.spawn_fifo(move || _ = shared.make_next(false));
             }
         }
-        // A shared pool may have no free thread for the job, so build the batch in this thread.
+        // The pool may have no free thread if it is shared or if this is one of its threads.
         let help = self.foreign || self.pool.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {
