@@ -11,74 +11,78 @@ use datafusion_common::DataFusionError;
 #[cfg(feature = "parquet")]
 use parquet::errors::ParquetError;
 
-/// Result with [`Error`].
+/// Result whose error type is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// All errors of the crate; each variant has the found value, its place, and the expected value.
+/// All errors of the crate, with messages that say what was found, where, and what was expected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Two columns of a table have lists of different length at the same place.
+    /// Two columns of a table differ in the length of a list on an axis that they share.
     #[error(
-        "columns {left:?} and {right:?} disagree on axis {axis}: list {list} has {left_len} element(s) in {left:?} and {right_len} in {right:?}; columns of one ragged table must share their lengths on every axis they both have"
+        "columns {left:?} and {right:?} differ in list lengths on axis {axis}: list {list} has {left_len} element(s) in {left:?} and {right_len} in {right:?}; columns of one ragged table must have equal lists on every axis they share"
     )]
     Disagree {
         /// The column that determined the lengths.
         left: String,
         /// The column that differs.
         right: String,
-        /// The axis on which they differ (1 is the first list level).
+        /// The axis on which their lists differ (1 is the outermost list level).
         axis: usize,
-        /// Index of the first differing list on the parent axis.
+        /// Index of the first list that differs, among all lists of the axis.
         list: usize,
         /// Length in `left`.
         left_len: usize,
         /// Length in `right`.
         right_len: usize,
     },
-    /// The number of values of a column differs from its axis.
-    #[error("column {column:?} has {found} value(s) but axis {axis} has {expected}")]
+    /// The number of values of a column differs from the number of elements of its axis.
+    #[error(
+        "column {column:?} has {found} value(s), but its axis {axis} has {expected} element(s); both numbers must be equal"
+    )]
     ColumnLength {
         /// Name of the column.
         column: String,
         /// Axis of the column.
         axis: usize,
-        /// Number of values on the axis.
+        /// Number of elements of the axis.
         expected: usize,
         /// Number of values of the column.
         found: usize,
     },
-    /// Nested input whose depth varies.
-    #[error("the depth varies at {path}: expected {expected}, found {found}")]
+    /// Nested input in which values have different numbers of list levels.
+    #[error(
+        "the nesting depth varies at {path}: expected {expected}, found {found}; all values of a column must be in the same number of lists"
+    )]
     DepthVaries {
         /// Path of the value, such as `code[3][1]`.
         path: String,
-        /// Depth of the other values of the column at this path.
+        /// Depth of the other values of the column.
         expected: String,
-        /// Depth or kind of the value found there.
+        /// Depth or kind of the value at this path.
         found: String,
     },
-    /// A value whose type differs from its column's.
+    /// A value whose type differs from the type of its column.
     #[error("{path}: expected {expected}, found {found}")]
     ValueType {
         /// Path of the value, such as `code[3][1]`.
         path: String,
-        /// Declared or inferred type.
+        /// Declared or inferred type of the column.
         expected: String,
         /// The value or type found.
         found: String,
     },
-    /// Offsets, bounds or lengths that do not form lists.
+    /// Offsets, bounds or lengths that do not describe valid lists.
     #[error("{what}: {message} (position {position})")]
     Offsets {
         /// Name of the offsets, such as `dim1/bounds`.
         what: String,
-        /// Index of the first wrong number.
+        /// Index of the first invalid number.
         position: usize,
-        /// The fault.
+        /// Description of the fault.
         message: String,
     },
-    /// An index outside its axis, in every row.
+    /// An index outside its axis, for all rows.
     #[error("index {index} is out of range for axis {axis} of size {size}")]
     OutOfRange {
         /// Indexed axis.
@@ -88,74 +92,74 @@ pub enum Error {
         /// Size of the axis.
         size: usize,
     },
-    /// An index outside its axis in one of the rows.
+    /// An index outside its axis, for at least one row.
     #[error("index {index} is out of range for axis {axis} of size {size} in row {row}")]
     OutOfRangeIn {
-        /// The first row with such an index.
+        /// The first row for which the index is out of range.
         row: usize,
         /// Indexed axis.
         axis: usize,
         /// The given index.
         index: i64,
-        /// Size of the list.
+        /// Size of the axis in this row.
         size: usize,
     },
-    /// An index in a list of indices, outside the list that it applies to.
+    /// An index, given in a list of indices, outside the list that it selects from.
     #[error(
         "{what}: index {index} at position {position} of list {list} (row {row}) is out of range for {size} element(s)"
     )]
     OutOfRangeAt {
         /// The operation.
         what: &'static str,
-        /// The first row with such an index (the sample of a batch).
+        /// The first row (or sample of a batch) with such an index.
         row: usize,
-        /// Index of the list of indices among all lists of its axis; equal to `row` on axis 1.
+        /// Index of the list of indices, among all such lists of the axis (on axis 1, `row`).
         list: usize,
-        /// Position of the index in its list.
+        /// Position of the index in its list of indices.
         position: usize,
         /// The given index.
         index: i64,
-        /// Size of the list.
+        /// Size of the list that the index selects from.
         size: usize,
     },
-    /// An index of an entry that the sample of a batch does not have.
+    /// An index of an entry that a sample of a batch does not have.
     #[error(
         "sample {sample:?}, position {position}: index {index} is out of range for {size} entries"
     )]
     NoSuchEntry {
-        /// Index of the first such sample along every batch axis.
+        /// Index of the first such sample along each batch axis.
         sample: Vec<usize>,
         /// Position of the index among the indices of the sample.
         position: usize,
         /// The given index.
         index: i64,
-        /// Number of entries, including filler if filler may be read.
+        /// Number of entries of the sample, including filler if filler can be read.
         size: usize,
     },
     /// An axis that the array does not have.
     #[error("{what} has {ndim} axes (axis 0 is the rows); there is no axis {axis}")]
     NoSuchAxis {
-        /// The array or table that lacks the axis.
+        /// The array, table or tensor without this axis.
         what: String,
         /// The given axis.
         axis: i64,
         /// Number of axes, including the rows.
         ndim: usize,
     },
-    /// A column name that is not in the table.
+    /// The name of a column that a table does not have.
     #[error("no column {name:?}; the columns are {available}")]
     NoSuchColumn {
         /// The given name.
         name: String,
-        /// The names in the table.
+        /// The names of the columns of the table.
         available: String,
     },
     /// A type that an operation does not support.
     #[error("{what}: expected {expected}, found {found}")]
     Type {
-        /// Column, argument or operation.
+        /// Column, argument or operation that has the type.
         what: String,
-        /// Accepted types, and how to convert to them.
+        /// Accepted types, and how to convert to one of them.
         expected: String,
         /// Type found.
         found: DataType,
@@ -163,7 +167,7 @@ pub enum Error {
     /// An allocation that exceeds the limit; checked before allocation.
     #[error("{what} needs {bytes} bytes, more than the limit of {limit} bytes; {hint}")]
     TooLarge {
-        /// The object to allocate.
+        /// Name of the object to allocate.
         what: String,
         /// Its size in bytes.
         bytes: u128,
@@ -200,20 +204,20 @@ pub enum Error {
         /// The reason given by the store.
         source: object_store::Error,
     },
-    /// An invalid argument; the message names the valid ones.
+    /// An invalid argument. The message says what is valid.
     #[error("{0}")]
     Invalid(String),
-    /// An integer result that does not fit 64 bits.
+    /// An integer result that does not fit in 64 bits.
     #[error("{0}: the result does not fit a 64-bit integer; cast the values to float64 first")]
     Overflow(String),
-    /// An error of Arrow.
+    /// An error returned by Arrow.
     #[error(transparent)]
     Arrow(#[from] ArrowError),
-    /// An error of Parquet.
+    /// An error returned by Parquet.
     #[cfg(feature = "parquet")]
     #[error(transparent)]
     Parquet(#[from] ParquetError),
-    /// An error of DataFusion.
+    /// An error returned by DataFusion.
     #[cfg(feature = "sql")]
     #[error(transparent)]
     DataFusion(#[from] Box<DataFusionError>),
@@ -241,10 +245,10 @@ impl Error {
         Self::Type { what: what.into(), expected: expected.into(), found: found.clone() }
     }
 
-    /// Returns whether a file, a folder or an object does not exist.
+    /// Returns whether the cause is a file, a folder or an object that does not exist.
     ///
-    /// This and the other predicates also look into errors of Arrow, Parquet and DataFusion that
-    /// wrap another error, so that they answer the same for a file that SQL reads.
+    /// This predicate and the others also look into errors of Arrow, Parquet and DataFusion that
+    /// wrap another error. They therefore return the same for a file that is read by SQL.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -256,14 +260,14 @@ impl Error {
         self.is_io_kind(ErrorKind::NotFound)
     }
 
-    /// Returns whether an output exists already and may not be replaced.
+    /// Returns whether the cause is an output that already exists and may not be replaced.
     pub fn is_exists(&self) -> bool {
         self.is_io_kind(ErrorKind::AlreadyExists)
             || self.any_cause(|e| matches!(e.downcast_ref(), Some(Self::Exists(_))))
     }
 
-    /// Returns whether more memory was needed than a limit allows or the system has. The same
-    /// call may succeed with a higher limit or on less data.
+    /// Returns whether the cause is a lack of memory: the system has none left, or a limit is
+    /// exceeded. The same call may succeed with a higher limit or on less data.
     pub fn is_memory_limit(&self) -> bool {
         self.is_io_kind(ErrorKind::OutOfMemory)
             || self.any_cause(|e| {
@@ -276,7 +280,7 @@ impl Error {
             })
     }
 
-    /// Returns whether an index is outside the axis, list or sample that it is applied to.
+    /// Returns whether the cause is an index outside the axis, list or sample that it selects from.
     pub fn is_out_of_range(&self) -> bool {
         self.any_cause(|e| {
             matches!(
@@ -291,7 +295,7 @@ impl Error {
         })
     }
 
-    /// Returns whether the content of a file violates its format. Trying again does not help.
+    /// Returns whether the cause is a file of invalid format. Trying again does not help.
     pub fn is_bad_file(&self) -> bool {
         self.any_cause(|e| {
             #[cfg(feature = "parquet")]
@@ -316,14 +320,14 @@ impl Error {
         })
     }
 
-    /// Whether a test holds for this error or one that it wraps, however deep.
+    /// Returns whether `test` holds for this error or for an error that it wraps, at any depth.
     fn any_cause(&self, test: impl Fn(&(dyn StdError + 'static)) -> bool) -> bool {
         let mut next: Option<&(dyn StdError + 'static)> = Some(self);
         while let Some(error) = next {
             if test(error) {
                 return true;
             }
-            // Transparent variants report the source of what they hold, not what they hold.
+            // `source()` of a transparent variant skips the error in the variant, so return it.
             next = match error.downcast_ref() {
                 Some(Self::Arrow(e)) => Some(e),
                 #[cfg(feature = "parquet")]

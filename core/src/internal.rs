@@ -1,7 +1,7 @@
-//! Items only for SQL and the command line. They are not part of the public interface: they change
-//! without notice, and `serrate` does not export them.
+//! Items that only the SQL layer and the command line use. They are not part of the public
+//! interface: they change without notice, and `serrate` does not export them.
 //!
-//! Methods of public types that only SQL calls are `#[doc(hidden)]` in place.
+//! Methods of public types that only the SQL layer calls are `#[doc(hidden)]`.
 
 pub use crate::array::arrow::lists_as;
 #[cfg(feature = "sql")]
@@ -25,31 +25,31 @@ pub use crate::kernels::levels::leaf_lists;
 pub use crate::kernels::seeded::Seeded;
 pub use crate::loader::save::check_target;
 
-/// Arrow IPC files for SQL.
+/// Checks and writers of Arrow IPC files.
 pub mod arrow_ipc {
     pub use crate::io::arrow_ipc::check::Checker;
     pub use crate::io::arrow_ipc::writer::{as_schema, without_dictionaries};
 }
 
-/// Exact sums, which do not depend on the order of their terms.
+/// Exact sums of floats, which do not depend on the order of the terms.
 #[cfg(feature = "sql")]
 pub mod exact {
     pub use crate::kernels::reduce::exact::{Exact, ExactSums, Terms, Whole};
 }
 
-/// Lists as JSON.
+/// Conversion of lists to JSON, and schemas of JSON texts.
 #[cfg(feature = "sql")]
 pub mod json {
     pub use crate::io::json::text::{lists_as_json, schema_of_texts};
 }
 
-/// Files of sparse tensors and of dictionaries that statements change.
+/// Files of sparse tensors and of dictionaries, which SQL statements change.
 #[cfg(feature = "sql")]
 pub mod keyed {
     pub use crate::io::keyed::*;
 }
 
-/// MEDS data sets in the form that queries read.
+/// Views of MEDS data sets for queries.
 #[cfg(feature = "parquet")]
 pub mod meds {
     pub use crate::io::meds::shard::Needed;

@@ -1,6 +1,6 @@
-//! The core of `serrate`: everything except SQL and the command line, without DataFusion.
+//! The core of `serrate` without DataFusion: everything except SQL and the command line.
 //!
-//! `serrate` exports all of it under the same names; the examples use its name.
+//! The crate `serrate` exports all items under the same names; the examples use `serrate`.
 
 pub mod array;
 #[cfg(feature = "parquet")]

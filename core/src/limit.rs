@@ -1,8 +1,7 @@
-//! Maximum size of a result in bytes, checked before memory is allocated.
+//! The maximum size of a result in bytes, which is checked before memory is allocated.
 
 use crate::error::{Error, Result};
 
-/// Default limit: 4 GiB.
 pub(crate) const DEFAULT_LIMIT: u64 = 4 << 30;
 
 /// Returns an error if `bytes` exceeds the limit or the address space.
@@ -20,14 +19,14 @@ pub(crate) fn check_bytes(
     }
 }
 
-/// Returns an error for results of more than [`DEFAULT_LIMIT`] bytes before they are allocated,
-/// because counts that come from data may have any value.
+/// Returns an error for results of more than [`DEFAULT_LIMIT`] bytes before they are allocated.
+/// Element counts that come from data may have any value.
 pub(crate) fn check_size(what: &str, elements: usize, bits: usize) -> Result<()> {
     let bytes = (elements as u128).saturating_mul(bits as u128) / 8;
     check_bytes(
         Some(DEFAULT_LIMIT),
         bytes,
-        || format!("{what}: a result of {elements} elements"),
+        || format!("{what}: the result of {elements} elements"),
         || "give smaller counts or sizes, or fewer rows at a time".into(),
     )
     .map(|_| ())

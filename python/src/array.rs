@@ -1,4 +1,4 @@
-//! `RaggedArray`.
+//! The Python class `RaggedArray`.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ use crate::nested;
 use crate::run::{compute, here};
 use crate::sql::ragged_of;
 
-/// One column of nested lists: flat values over one set of offsets per axis. Axis 0 is the rows.
+/// One column of nested lists, stored as flat values and the offsets of each axis. Axis 0 has the rows.
 #[pyclass(frozen, module = "serrate", sequence)]
 pub(crate) struct RaggedArray {
     inner: Ragged,
@@ -48,10 +48,10 @@ impl RaggedArray {
     }
 }
 
-/// Name of the one column of the table that an array is indexed as.
+/// Name of the only column when an array is indexed as a table.
 const COLUMN: &str = "values";
 
-/// An array as a table of one column.
+/// Converts an array to a table of one column.
 pub(crate) fn as_table(array: &Ragged) -> serrate::Result<Table> {
     let axes = array.axes().iter().map(|a| (None, a.layout().clone())).collect();
     let nulls = array.axes().iter().map(|a| a.nulls().cloned()).collect();
@@ -60,7 +60,7 @@ pub(crate) fn as_table(array: &Ragged) -> serrate::Result<Table> {
     Table::try_new(array.len(), None, axes, vec![column])
 }
 
-/// An index expression as it stands between brackets.
+/// Converts the index expression between the brackets of `x[..]`.
 pub(crate) fn index_of(index: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
     match index.cast::<PyTuple>() {
         Ok(items) => items.iter().map(|item| index_item(&item)).collect(),
@@ -114,13 +114,13 @@ fn index_item(item: &Bound<'_, PyAny>) -> PyResult<Index> {
         )),
         _ if empty => Ok(Index::Array(IndexArray::try_new(shape, Vec::new()).or_raise()?)),
         _ => Err(wrong_type(format!(
-            "an index of {}; integers, slices, arrays of integers or booleans, ... and None are taken",
+            "an index cannot be of type {}; use integers, slices, arrays of integers or booleans, ... or None",
             item.get_type().name()?
         ))),
     }
 }
 
-/// What one Python value becomes beside an array.
+/// The second operand of an operator, converted from Python.
 enum Other {
     Array(Ragged),
     Scalar(ArrayRef),
@@ -135,13 +135,14 @@ impl Other {
     }
 }
 
-/// A value beside an array whose leaves are of type `leaf`; `None` for what is no operand.
+/// Converts the second operand of an operator whose first operand has leaves of type `leaf`. Returns `None`
+/// if the value is no operand.
 fn other(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option<Other>> {
     if let Ok(ours) = value.cast::<RaggedArray>() {
         return Ok(Some(Other::Array(ours.get().inner.clone())));
     }
     let py = value.py();
-    // A number of Python's takes the type of floats beside it, as in numpy.
+    // As in numpy, a Python number takes the float type of the array.
     if value.is_instance_of::<PyBool>() {
         let value: bool = value.extract()?;
         return Ok(Some(Other::Scalar(Arc::new(BooleanArray::from(vec![value])))));
@@ -184,7 +185,7 @@ fn as_floats(array: &Ragged) -> serrate::Result<Ragged> {
     }
 }
 
-/// The remainder with the sign of the divisor, as in Python.
+/// Returns the remainder with the sign of the divisor, as in Python.
 fn modulo(a: Operand<'_>, b: &Other) -> serrate::Result<Ragged> {
     let rest = elementwise::binary(Op::Rem, a, b.operand())?;
     let above = elementwise::binary(Op::Add, Operand::Array(&rest), b.operand())?;
@@ -250,7 +251,7 @@ impl RaggedArray {
         Ok(compute(py, || unary(function, &self.inner))?.into())
     }
 
-    /// Where the elements of each row end among the leaves, from 0.
+    /// Returns the offsets of the rows in the leaves, starting at 0.
     fn row_ends(&self) -> serrate::Result<Vec<usize>> {
         let mut ends: Vec<usize> = (0..=self.inner.len()).collect();
         for axis in self.inner.axes() {
@@ -263,7 +264,6 @@ impl RaggedArray {
     }
 }
 
-/// How padded results are asked for.
 pub(crate) fn dense_options(
     side: &str,
     fill: Option<&Bound<'_, PyAny>>,
@@ -284,7 +284,9 @@ pub(crate) fn dense_options(
         Some(d) => {
             let arrow = nested::dtype(d)?;
             Some(DType::from_arrow(&arrow).ok_or_else(|| {
-                invalid(format!("a tensor holds numbers and booleans, not {arrow}"))
+                invalid(format!(
+                    "a dense tensor cannot have the type {arrow}; choose a number type or bool"
+                ))
             })?)
         }
     };
@@ -293,7 +295,7 @@ pub(crate) fn dense_options(
 
 #[pymethods]
 impl RaggedArray {
-    /// From nested lists, numpy arrays, or anything that speaks Arrow.
+    /// Creates an array from nested lists, numpy arrays, or an object with an Arrow interface.
     #[new]
     #[pyo3(signature = (values, dtype=None))]
     fn new(values: &Bound<'_, PyAny>, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
@@ -308,7 +310,8 @@ impl RaggedArray {
         Ok(here(|| array.with_leaves(cast_with_options(array.leaves(), &dtype, &strict)?))?.into())
     }
 
-    /// From flat values and, per axis after the rows, the offsets of its lists (one more than lists).
+    /// Creates an array from flat values and, for each axis after the rows, the offsets of its lists: one
+    /// more than there are lists.
     #[staticmethod]
     fn from_parts(values: &Bound<'_, PyAny>, offsets: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = values.py();
@@ -332,7 +335,7 @@ impl RaggedArray {
         self.inner.len()
     }
 
-    /// Number of axes, the rows included.
+    /// Number of axes, including the rows.
     #[getter]
     fn ndim(&self) -> usize {
         self.inner.ndim()
@@ -345,26 +348,27 @@ impl RaggedArray {
         PyTuple::new(py, shape.into_iter().map(|n| usize::try_from(n).ok()))
     }
 
-    /// Sizes of the padded form: the longest list of every axis.
+    /// Sizes of the padded array: the length of the longest list of each axis.
     #[getter]
     fn max_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.inner.max_shape())
     }
 
-    /// Type of the values.
+    /// numpy type of the values.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let none = serrate::arrow::array::new_empty_array(self.inner.leaf_type());
         crate::memory::flat_to_numpy(py, &none)?.getattr("dtype")
     }
 
-    /// The values below all lists, flat: numpy, in place and read only.
+    /// The values without their lists, as a flat, read-only numpy array.
     #[getter]
     fn leaves<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         column_to_numpy(py, self.inner.leaves())
     }
 
-    /// Per axis after the rows, where its lists begin and end (one more than lists), from 0.
+    /// For each axis after the rows, the offsets of its lists, starting at 0: one more than there are
+    /// lists.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut out = Vec::with_capacity(self.inner.axes().len());
@@ -377,7 +381,7 @@ impl RaggedArray {
         PyList::new(py, out)
     }
 
-    /// Lengths of the lists of an axis (negatives count from the innermost).
+    /// Returns the lengths of the lists of an axis; negative axes count from the innermost.
     #[pyo3(signature = (axis=-1))]
     fn lengths<'py>(&self, py: Python<'py>, axis: i64) -> PyResult<Bound<'py, PyAny>> {
         let lengths = here(|| self.inner.lengths(axis))?;
@@ -387,7 +391,7 @@ impl RaggedArray {
         column_to_numpy(py, &(Arc::new(lengths) as ArrayRef))
     }
 
-    /// Whether each value is missing.
+    /// Returns whether each value is missing, as an array of booleans.
     fn is_null(&self, py: Python<'_>) -> PyResult<Self> {
         self.applied(py, Unary::IsNull)
     }
@@ -421,7 +425,7 @@ impl RaggedArray {
 
     #[classattr]
     fn __array_ufunc__() -> Option<bool> {
-        // numpy leaves operators to this class.
+        // None makes numpy leave operators to this class.
         None
     }
 
@@ -533,79 +537,82 @@ impl RaggedArray {
     }
 
     fn __bool__(&self) -> PyResult<bool> {
-        Err(invalid("the truth value of an array is ambiguous; use .any() or .all()"))
+        Err(invalid(
+            "an array cannot be used as a condition, because each of its values is true or false; use .any() or .all()",
+        ))
     }
 
-    /// Whether type, lists and values are the same; NaN equals NaN where `equal_nan`.
+    /// Returns whether the other array has the same type, lists and values. If `equal_nan` is True, NaN
+    /// equals NaN.
     #[pyo3(signature = (other, equal_nan=false))]
     fn equals(&self, other: &Self, equal_nan: bool) -> PyResult<bool> {
         here(|| as_table(&self.inner)?.equals(&as_table(&other.inner)?, equal_nan))
     }
 
-    /// Square roots.
+    /// Returns the square root of each value.
     fn sqrt(&self, py: Python<'_>) -> PyResult<Self> {
         self.applied(py, Unary::Sqrt)
     }
 
-    /// e to the power of each value.
+    /// Returns e to the power of each value.
     fn exp(&self, py: Python<'_>) -> PyResult<Self> {
         self.applied(py, Unary::Exp)
     }
 
-    /// Natural logarithms.
+    /// Returns the natural logarithm of each value.
     fn log(&self, py: Python<'_>) -> PyResult<Self> {
         self.applied(py, Unary::Ln)
     }
 
-    /// Rounded to so many decimals, halves to even.
+    /// Rounds each value to a number of decimals, halves to even.
     #[pyo3(signature = (decimals=0))]
     fn round(&self, py: Python<'_>, decimals: i32) -> PyResult<Self> {
         self.applied(py, Unary::Round(decimals))
     }
 
-    /// Sum of all values, or of those along an axis. Missing values are skipped.
+    /// Returns the sum of all values, or the sums along an axis. Missing values are skipped.
     #[pyo3(signature = (axis=None))]
     fn sum<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         self.reduced(py, Reduction::Sum, axis)
     }
 
-    /// Product.
+    /// Returns the product of all values, or the products along an axis. Missing values are skipped.
     #[pyo3(signature = (axis=None))]
     fn prod<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         self.reduced(py, Reduction::Prod, axis)
     }
 
-    /// Mean; None of no values.
+    /// Returns the mean; None if there are no values.
     #[pyo3(signature = (axis=None))]
     fn mean<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         self.reduced(py, Reduction::Mean, axis)
     }
 
-    /// Least value; None of no values.
+    /// Returns the smallest value; None if there are no values.
     #[pyo3(signature = (axis=None))]
     fn min<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         self.reduced(py, Reduction::Min, axis)
     }
 
-    /// Greatest value; None of no values.
+    /// Returns the largest value; None if there are no values.
     #[pyo3(signature = (axis=None))]
     fn max<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         self.reduced(py, Reduction::Max, axis)
     }
 
-    /// Whether any value is true.
+    /// Returns whether any value is true.
     #[pyo3(signature = (axis=None))]
     fn any<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         self.reduced(py, Reduction::Any, axis)
     }
 
-    /// Whether all values are true.
+    /// Returns whether all values are true.
     #[pyo3(signature = (axis=None))]
     fn all<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         self.reduced(py, Reduction::All, axis)
     }
 
-    /// Variance, as numpy's with `ddof`.
+    /// Returns the variance, with `ddof` as in numpy.
     #[pyo3(signature = (axis=None, ddof=0))]
     fn var<'py>(
         &self,
@@ -616,7 +623,7 @@ impl RaggedArray {
         self.reduced(py, Reduction::Var { ddof }, axis)
     }
 
-    /// Standard deviation, as numpy's with `ddof`.
+    /// Returns the standard deviation, with `ddof` as in numpy.
     #[pyo3(signature = (axis=None, ddof=0))]
     fn std<'py>(
         &self,
@@ -627,31 +634,32 @@ impl RaggedArray {
         self.reduced(py, Reduction::Std { ddof }, axis)
     }
 
-    /// Median; None of no values.
+    /// Returns the median; None if there are no values.
     #[pyo3(signature = (axis=None))]
     fn median<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         self.reduced(py, Reduction::Median, axis)
     }
 
-    /// Position of the first least value.
+    /// Returns the index of the first smallest value.
     #[pyo3(signature = (axis=None))]
     fn argmin<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         self.reduced(py, Reduction::ArgMin, axis)
     }
 
-    /// Position of the first greatest value.
+    /// Returns the index of the first largest value.
     #[pyo3(signature = (axis=None))]
     fn argmax<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         self.reduced(py, Reduction::ArgMax, axis)
     }
 
-    /// Number of values that are not missing.
+    /// Returns the number of values that are not missing.
     #[pyo3(signature = (axis=None))]
     fn count<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         self.reduced(py, Reduction::Count, axis)
     }
 
-    /// The same lists with values of another type; a value that does not fit is an error.
+    /// Returns the array with its values converted to another type. Raises an error if a value does not
+    /// fit.
     fn astype(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         let dtype = nested::dtype(dtype)?;
         let strict = CastOptions { safe: false, ..Default::default() };
@@ -661,7 +669,7 @@ impl RaggedArray {
         Ok(out.into())
     }
 
-    /// Padded, as a numpy array that owns its memory and may be written.
+    /// Returns a padded copy as a writable numpy array.
     #[pyo3(signature = (padding_side="right", fill=None, sizes=None, dtype=None, limit=None))]
     fn to_dense<'py>(
         &self,
@@ -681,7 +689,8 @@ impl RaggedArray {
         Ok(typed)
     }
 
-    /// Where the padded form of all axes (or the first ones, down to `axis`) has an element.
+    /// Returns a boolean numpy array: True where the padded array has an element. `axis` limits the mask to
+    /// the axes up to this one.
     #[pyo3(signature = (padding_side="right", axis=None))]
     fn mask<'py>(
         &self,
@@ -691,9 +700,11 @@ impl RaggedArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let axis = axis.unwrap_or(self.inner.ndim().saturating_sub(1));
         if axis == 0 || axis >= self.inner.ndim() {
-            return Err(invalid(format!("axis {axis} has no lists that could be padded")));
+            return Err(invalid(format!(
+                "the array has no lists on axis {axis}; a mask needs an axis from 1 to the number of axes - 1"
+            )));
         }
-        // Values do not matter: a mask says where elements of the axis are.
+        // A mask depends only on the lists, so any leaves do.
         let elements = here(|| {
             let axes = self.inner.axes()[..axis].to_vec();
             let length = self.inner.axis_len(axis)?;
@@ -709,18 +720,18 @@ impl RaggedArray {
         Ok(typed)
     }
 
-    /// The values flat, and where each row ends among them (int32, from 0): `(values, cu_seqlens)`.
+    /// Returns the flat values and the offsets of the rows (int32, from 0): `(values, cu_seqlens)`.
     fn to_packed<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let ends = here(|| self.row_ends())?;
         let ends =
             ends.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>().map_err(|_| {
-                invalid("more than 2^31 - 1 values, the most that cu_seqlens count")
+                invalid("the array has more than 2^31 - 1 values, the maximum of int32 offsets; convert fewer rows at a time")
             })?;
         let ends = DenseTensor::from_vec([ends.len()], ends).or_raise()?;
         Ok((self.leaves(py)?, to_numpy(py, &ends)?.call_method0("copy")?))
     }
 
-    /// A numpy array: of one axis, or of lists of one length.
+    /// Returns a numpy array. The lists of each axis must have equal lengths.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let flat = column_to_numpy(py, self.inner.leaves())?;
         if self.inner.ndim() == 1 {
@@ -736,7 +747,7 @@ impl RaggedArray {
             };
             if !uniform || axis.nulls().is_some() {
                 return Err(invalid(
-                    "lists of different length are no numpy array; to_dense() pads them, .leaves are the values",
+                    "the array has lists of different lengths (or missing lists), which a numpy array cannot hold; pad them with to_dense(), or take the flat values from .leaves",
                 ));
             }
             shape.push(size);
@@ -760,7 +771,7 @@ impl RaggedArray {
         Ok(array)
     }
 
-    /// Nested Python lists.
+    /// Returns nested Python lists.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         nested::to_list(py, &here(|| self.inner.to_arrow())?)
     }
@@ -816,14 +827,14 @@ impl RaggedArray {
         Err(PyTypeError::new_err("unhashable type: 'RaggedArray'"))
     }
 
-    /// Whether a value or a list is missing.
+    /// Whether any value or list is missing.
     #[getter]
     fn has_nulls(&self) -> bool {
         self.inner.leaves().logical_null_count() > 0
             || self.inner.axes().iter().any(|a| a.nulls().is_some_and(|n| n.null_count() > 0))
     }
 
-    /// The values and lists as a dict that `from_parts` reads.
+    /// Returns a dict of the arguments of `from_parts`: flat values and offsets.
     fn to_parts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
         out.set_item("values", self.leaves(py)?)?;

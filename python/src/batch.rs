@@ -1,4 +1,4 @@
-//! `RaggedBatch`.
+//! The Python class `RaggedBatch`.
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
@@ -15,15 +15,16 @@ use crate::tensor::{
     tensor_of,
 };
 
-/// Samples of different sizes as one batch: a padded tensor, its mask, and the sizes.
+/// Samples of different sizes as one batch: a padded tensor, its mask, and the sizes of the samples.
 ///
-/// The tensor has batch axes first. One of the axes after them, `non_uniform_dim`, has another size in each
-/// sample. Only entries are kept; filler, which is what the tensor has behind the entries of a sample, is zero,
-/// or what `with_padded_set_to` says. `mask` (batch axes, then the largest size) or `sample_sizes` (batch axes)
-/// say how much of the tensor is data; one is enough.
+/// The first axes of the tensor are batch axes. One of the other axes, `non_uniform_dim`, has a different
+/// size in each sample; its elements are entries. Slots behind the entries of a sample are filler, which is
+/// not stored: it is zero, or the value of `with_padded_set_to`. `mask` (batch axes, then the largest size)
+/// or `sample_sizes` (batch axes) tells entries from filler; one of them is enough.
 ///
-/// `tensor`, `mask` and `sample_sizes` are tensors of torch if one of the arguments was, else arrays of numpy:
-/// read only, and copies in torch. To write, index the batch. Gradients are not recorded.
+/// `tensor`, `mask` and `sample_sizes` are torch tensors if an argument was a torch tensor, else numpy
+/// arrays. The numpy arrays are read-only, and the torch tensors are copies; to write, assign to an index
+/// of the batch. Gradients are not recorded.
 ///
 /// >>> import numpy as np
 /// >>> batch = serrate.RaggedBatch(np.array([[1, 2, 3], [4, 0, 0]]), sample_sizes=np.array([3, 1]))
@@ -42,7 +43,6 @@ pub(crate) struct RaggedBatch {
     pub(crate) library: Library,
 }
 
-/// An optional tensor.
 fn maybe(value: Option<&Bound<'_, PyAny>>) -> PyResult<(Option<DenseTensor>, Library)> {
     match value {
         None => Ok((None, Library::Numpy)),
@@ -73,7 +73,7 @@ impl RaggedBatch {
         Self { inner, library: self.library }
     }
 
-    /// A batch made of this one.
+    /// Creates a batch from this batch with `f`, for the same library.
     fn then(
         &self,
         py: Python<'_>,
@@ -121,7 +121,7 @@ impl RaggedBatch {
         constructed(tensor, mask, sample_sizes, non_uniform_dim, Batch::try_new)
     }
 
-    /// From a tensor that may be wider than its largest sample, to which it is cut.
+    /// Creates a batch from a tensor that may be wider than its largest sample; the excess is removed.
     ///
     /// >>> import numpy as np
     /// >>> serrate.RaggedBatch.FromOversizeTensor(np.zeros((2, 9)), sample_sizes=np.array([1, 2])).shape
@@ -137,7 +137,8 @@ impl RaggedBatch {
         constructed(tensor, mask, sample_sizes, non_uniform_dim, Batch::from_oversize_tensor)
     }
 
-    /// A batch without entries, float32: of torch if a device is named ("cpu"), else of numpy.
+    /// Creates a float32 batch without entries. Its tensors are torch tensors if a device ("cpu") is given,
+    /// else numpy arrays.
     ///
     /// >>> serrate.RaggedBatch.Empty(3, 2, batch_shape=4).shape
     /// (4, 0, 0)
@@ -164,7 +165,7 @@ impl RaggedBatch {
         Ok(Self::of(inner, library))
     }
 
-    /// A batch whose samples are all as large as the tensor.
+    /// Creates a batch whose samples all have the size of the tensor.
     #[staticmethod]
     #[pyo3(signature = (full_tensor, non_uniform_dim=1, num_batch_dims=1))]
     fn FromFullTensor(
@@ -178,7 +179,7 @@ impl RaggedBatch {
         Ok(Self::of(inner, library))
     }
 
-    /// From a `RaggedArray` of one axis of lists (and axes of one size below it), without a copy.
+    /// Creates a batch from a `RaggedArray`, without a copy. Lists may differ in length on one axis only.
     ///
     /// >>> serrate.RaggedBatch.from_ragged(serrate.RaggedArray([[1, 2], [3]])).tensor
     /// array([[1, 2],
@@ -188,7 +189,8 @@ impl RaggedBatch {
         Ok(Self::of(compute(py, || Batch::from_ragged_array(array.inner()))?, Library::Numpy))
     }
 
-    /// From entries one after the other, and where each sample ends among them, from 0.
+    /// Creates a batch from the entries of all samples, one after the other, and the offsets of the
+    /// samples, from 0.
     #[staticmethod]
     fn from_packed(values: &Bound<'_, PyAny>, cu_seqlens: &Bound<'_, PyAny>) -> PyResult<Self> {
         let ((values, a), (ends, b)) = (tensor_of(values)?, tensor_of(cu_seqlens)?);
@@ -211,19 +213,20 @@ impl RaggedBatch {
         }
     }
 
-    /// Where the tensor has entries: booleans of the batch axes and the non-uniform one.
+    /// The mask of the tensor: booleans of shape (batch axes, non-uniform axis), True where there is an
+    /// entry.
     #[getter]
     fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         show(py, compute(py, || self.inner.mask())?, self.library)
     }
 
-    /// The size of each sample.
+    /// The number of entries of each sample.
     #[getter]
     fn sample_sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         show(py, compute(py, || self.inner.sample_sizes())?, self.library)
     }
 
-    /// All entries one after the other, without filler.
+    /// The entries of all samples, one after the other, without filler.
     #[getter]
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         show(py, self.inner.values(), self.library)
@@ -275,19 +278,19 @@ impl RaggedBatch {
         self.library.dtype(py, self.inner.dtype())
     }
 
-    /// False: gradients are not recorded.
+    /// Always False: gradients are not recorded.
     #[getter]
     fn requires_grad(&self) -> bool {
         false
     }
 
-    /// False: gradients are not recorded.
+    /// Always False: gradients are not recorded.
     #[getter]
     fn retains_grad(&self) -> bool {
         false
     }
 
-    /// The shape of the tensor, or one size of it.
+    /// Returns the shape of the tensor, or the size of one axis.
     #[pyo3(signature = (dim=None))]
     fn size<'py>(&self, py: Python<'py>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         match dim {
@@ -296,7 +299,7 @@ impl RaggedBatch {
         }
     }
 
-    /// Number of axes of the tensor.
+    /// Returns the number of axes of the tensor.
     fn dim(&self) -> usize {
         self.inner.dim()
     }
@@ -305,12 +308,12 @@ impl RaggedBatch {
         self.inner.batch_shape().first().copied().unwrap_or(0)
     }
 
-    /// The batch with a copy of its data.
+    /// Returns the batch with a copy of its data.
     fn as_self_with_cloned_data(&self, py: Python<'_>) -> PyResult<Self> {
         self.then(py, Batch::as_self_with_cloned_data)
     }
 
-    /// Other data of the same sample sizes.
+    /// Creates a batch of other data with the sample sizes of this batch.
     #[pyo3(signature = (tensor, non_uniform_dim=None, device=None))]
     fn create_with_sample_sizes_like_self(
         &self,
@@ -326,13 +329,14 @@ impl RaggedBatch {
         Ok(Self { library: self.library.or(library), ..out })
     }
 
-    /// The batch with its non-uniform axis swapped with the axis `dim`.
+    /// Returns the batch with its non-uniform axis swapped with the axis `dim`.
     fn get_non_uniform_dimension_transposed_to(&self, py: Python<'_>, dim: i64) -> PyResult<Self> {
         let dim = axis_of(dim)?;
         self.then(py, |batch| batch.get_non_uniform_dimension_transposed_to(dim))
     }
 
-    /// 1 where the tensor has data and 0 where it has filler, of the shape of the tensor.
+    /// Returns a tensor of the shape of the padded tensor: 1 where there is an entry and 0 where there is
+    /// filler.
     #[pyo3(signature = (dtype=None))]
     fn get_existence_weights<'py>(
         &self,
@@ -343,7 +347,7 @@ impl RaggedBatch {
         give(py, compute(py, || self.inner.get_existence_weights(dtype))?, self.library)
     }
 
-    /// The batch with this value as filler.
+    /// Returns the batch with this value as filler.
     fn with_padded_set_to(
         &self,
         py: Python<'_>,
@@ -353,14 +357,14 @@ impl RaggedBatch {
         self.then(py, |batch| batch.with_padded_set_to(value))
     }
 
-    /// Sets the filler of this batch.
+    /// Sets the filler of this batch in place.
     fn set_padded_to(&mut self, value_to_set: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = fill_of(value_to_set)?;
         let inner = &mut self.inner;
         compute(value_to_set.py(), || inner.set_padded_to(value))
     }
 
-    /// The samples repeated so often along one batch axis, or per batch axis.
+    /// Repeats the samples: one number of repeats for one batch axis, or a number for each batch axis.
     #[pyo3(signature = (num_repeats, batch_dim=None))]
     fn repeat_samples(
         &self,
@@ -379,19 +383,19 @@ impl RaggedBatch {
         self.then(py, |batch| batch.repeat_samples(repeats, dim))
     }
 
-    /// A batch axis of size 1 more.
+    /// Inserts a batch axis of size 1.
     fn unsqueeze_batch_dim(&self, py: Python<'_>, dim: i64) -> PyResult<Self> {
         let dim = axis_of(dim)?;
         self.then(py, |batch| batch.unsqueeze_batch_dim(dim))
     }
 
-    /// A batch axis of size 1 less.
+    /// Removes a batch axis of size 1.
     fn squeeze_batch_dim(&self, py: Python<'_>, batch_dim: i64) -> PyResult<Self> {
         let dim = axis_of(batch_dim)?;
         self.then(py, |batch| batch.squeeze_batch_dim(dim))
     }
 
-    /// The same samples in other batch axes; one size may be -1.
+    /// Returns the same samples with other batch axes; one size may be -1.
     fn reshape_batch_dims(
         &self,
         py: Python<'_>,
@@ -401,12 +405,12 @@ impl RaggedBatch {
         self.then(py, |batch| batch.reshape_batch_dims(&shape))
     }
 
-    /// The same samples in one batch axis.
+    /// Returns the same samples with one batch axis.
     fn flatten_batch_dims(&self, py: Python<'_>) -> PyResult<Self> {
         self.then(py, Batch::flatten_batch_dims)
     }
 
-    /// The samples repeated until the batch axes have this shape.
+    /// Repeats the samples until the batch axes have this shape.
     fn broadcast_batch_dims_to_shape(
         &self,
         py: Python<'_>,
@@ -417,7 +421,7 @@ impl RaggedBatch {
         self.then(py, |batch| batch.broadcast_batch_dims_to_shape(&shape))
     }
 
-    /// Batches with the batch axes of all, broadcast.
+    /// Broadcasts batches to common batch axes.
     #[staticmethod]
     fn broadcast_batch_dims(py: Python<'_>, data: Vec<Bound<'_, Self>>) -> PyResult<Vec<Self>> {
         let (mut all, mut libraries) = (Vec::new(), Vec::new());
@@ -430,13 +434,14 @@ impl RaggedBatch {
         Ok(out.into_iter().zip(libraries).map(|(batch, of)| Self::of(batch, of)).collect())
     }
 
-    /// A data axis of size 1 more.
+    /// Inserts a data axis of size 1.
     fn unsqueeze_data_dim(&self, py: Python<'_>, dim: i64) -> PyResult<Self> {
         self.then(py, |batch| batch.unsqueeze_data_dim(dim))
     }
 
-    /// What a function makes of `(tensor)`, `(tensor, mask)` or `(tensor, mask, sample_sizes)`, as many as it
-    /// takes: one tensor or several, each of which becomes a batch.
+    /// Returns the result of a function of `(tensor)`, `(tensor, mask)` or `(tensor, mask, sample_sizes)`,
+    /// depending on the number of its parameters. The function returns one tensor or a tuple of tensors,
+    /// each of which becomes a batch.
     ///
     /// >>> import numpy as np
     /// >>> batch = serrate.RaggedBatch(np.array([[1, 2], [4, 0]]), sample_sizes=np.array([2, 1]))
@@ -453,7 +458,7 @@ impl RaggedBatch {
                 let all: usize = code.getattr("co_argcount")?.extract()?;
                 all.saturating_sub(usize::from(bound))
             }
-            // A builtin, such as torch.abs.
+            // A builtin such as torch.abs takes the tensor only.
             Err(_) => 1,
         };
         let out = match count {
@@ -461,7 +466,7 @@ impl RaggedBatch {
             2 => proc_step.call1((self.tensor(py)?, self.mask(py)?)),
             3 => proc_step.call1((self.tensor(py)?, self.mask(py)?, self.sample_sizes(py)?)),
             n => Err(invalid(format!(
-                "the function takes {n} arguments; it is given tensor, mask and sample_sizes, three at most"
+                "the function takes {n} arguments, but it can receive at most three: tensor, mask and sample_sizes"
             ))),
         }?;
         let one = |tensor: &Bound<'py, PyAny>| {
@@ -476,7 +481,7 @@ impl RaggedBatch {
         }
     }
 
-    /// Replaces the data: same batch axes, same size of the non-uniform one.
+    /// Replaces the data; the batch axes and the size of the non-uniform axis must stay the same.
     fn set_tensor(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         let (data, library) = tensor_of(tensor)?;
         let inner = &mut self.inner;
@@ -485,12 +490,12 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// The samples without filler, in a list per batch axis.
+    /// Returns the samples without filler, in lists nested like the batch axes.
     fn split<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         samples_out(py, compute(py, || self.inner.split())?, self.library)
     }
 
-    /// What the padded tensor has at an index.
+    /// Returns the elements of the padded tensor at an index.
     fn __getitem__<'py>(
         &self,
         py: Python<'py>,
@@ -501,7 +506,7 @@ impl RaggedBatch {
         give(py, out, self.library)
     }
 
-    /// Writes entries; what is written to filler is gone.
+    /// Writes entries at an index of the padded tensor; values written to filler are dropped.
     fn __setitem__(
         &mut self,
         py: Python<'_>,
@@ -525,18 +530,18 @@ impl RaggedBatch {
         compute(py, || inner.set(&index, &value)).map_err(as_index_error)
     }
 
-    /// The same batch of another type.
+    /// Returns the batch converted to another type.
     fn to_dtype(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         self.cast(py, dtype_of(dtype)?.0)
     }
 
-    /// The batch itself: tensors are in main memory, and other devices are refused.
+    /// Returns the batch unchanged for the device "cpu". Raises an error for any other device.
     fn to_device(&self, device: &Bound<'_, PyAny>) -> PyResult<Self> {
         check_device(Some(device))?;
         Ok(self.clone())
     }
 
-    /// The batch of another type, or on the device "cpu".
+    /// Returns the batch converted to another type, or unchanged for the device "cpu".
     #[pyo3(signature = (*args, dtype=None, device=None, non_blocking=false, copy=false))]
     fn to(
         &self,
@@ -565,12 +570,12 @@ impl RaggedBatch {
         Ok(out)
     }
 
-    /// The batch itself, in main memory as always.
+    /// Returns the batch unchanged, because it is always in main memory.
     fn cpu(&self) -> Self {
         self.clone()
     }
 
-    /// The batch itself: no gradients are recorded.
+    /// Returns the batch unchanged, because gradients are not recorded.
     fn detach(&self) -> Self {
         self.clone()
     }
@@ -591,7 +596,7 @@ impl RaggedBatch {
         self.cast(py, DType::F16)
     }
 
-    /// bfloat16; arrays of numpy, which has no such type, are given as float32.
+    /// Converts the batch to bfloat16. numpy has no such type, so numpy arrays are float32.
     fn bfloat16(&self, py: Python<'_>) -> PyResult<Self> {
         self.cast(py, DType::BF16)
     }
@@ -604,28 +609,29 @@ impl RaggedBatch {
         self.cast(py, DType::F64)
     }
 
-    /// The same batch, whose tensors are those of torch.
+    /// Returns the same batch with torch tensors as results.
     fn torch(&self) -> Self {
         Self { inner: self.inner.clone(), library: Library::Torch }
     }
 
-    /// The same batch, whose tensors are arrays of numpy.
+    /// Returns the same batch with numpy arrays as results.
     fn numpy(&self) -> Self {
         Self { inner: self.inner.clone(), library: Library::Numpy }
     }
 
-    /// Entries one after the other, and where each sample ends (int32, from 0): `(values, cu_seqlens)`.
+    /// Returns the entries of all samples and the offsets of the samples (int32, from 0): `(values,
+    /// cu_seqlens)`.
     fn to_packed<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let packed = compute(py, || self.inner.to_packed())?;
         Ok((show(py, &packed.values, self.library)?, give(py, packed.cu_seqlens, self.library)?))
     }
 
-    /// A `RaggedArray`: one list of entries per sample, without a copy.
+    /// Returns a `RaggedArray` with one list of entries per sample, without a copy.
     fn to_ragged(&self, py: Python<'_>) -> PyResult<RaggedArray> {
         Ok(compute(py, || self.inner.to_ragged_array())?.into())
     }
 
-    /// Whether shape, sizes, type and entries are the same; filler does not count.
+    /// Returns whether the other batch has the same shape, sizes, type and entries; filler is ignored.
     fn equals(&self, other: &Self) -> bool {
         self.inner == other.inner
     }
@@ -665,16 +671,18 @@ impl RaggedBatch {
     }
 
     fn __bool__(&self) -> PyResult<bool> {
-        Err(PyTypeError::new_err("the truth value of a batch is ambiguous; look at its sizes"))
+        Err(PyTypeError::new_err(
+            "a batch cannot be used as a condition; compare len() or sample_sizes instead",
+        ))
     }
 }
 
-/// A batch that is one, as another argument than the first.
+/// Extracts a batch from an argument; `what` is the name of the argument.
 pub(crate) fn batch_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<RaggedBatch> {
     match value.cast::<RaggedBatch>() {
         Ok(batch) => Ok(batch.try_borrow()?.clone()),
         Err(_) => Err(wrong_type(format!(
-            "{what} is a {} where a RaggedBatch is expected",
+            "{what} must be a RaggedBatch, not {}",
             value.get_type().name()?
         ))),
     }

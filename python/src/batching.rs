@@ -1,4 +1,4 @@
-//! The batched operations of `batching_helpers`.
+//! The batched functions of `batching_helpers`.
 
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use crate::errors::{as_index_error, invalid, wrong_type};
 use crate::run::compute;
 use crate::tensor::{Library, axis_of, check_device, fill_of, give, is_tensor, tensor_of};
 
-/// A batch or a tensor.
+/// Converts an argument that is a batch or a tensor.
 fn any_of(value: &Bound<'_, PyAny>) -> PyResult<(AnyBatch, Library)> {
     if let Ok(batch) = value.cast::<RaggedBatch>() {
         let batch = batch.try_borrow()?;
@@ -34,7 +34,8 @@ fn filler_of(value: Option<&Bound<'_, PyAny>>) -> PyResult<Fill> {
     value.map_or(Ok(Fill::Int(0)), fill_of)
 }
 
-/// The tensor with a value where the mask, which has its first axes, is False.
+/// Returns the tensor with `value_to_set` where the mask is False. The axes of the mask are the first axes
+/// of the tensor.
 ///
 /// >>> import numpy as np
 /// >>> from serrate.batching_helpers import apply_mask_to_tensor
@@ -54,7 +55,8 @@ pub(crate) fn apply_mask_to_tensor<'py>(
     give(py, compute(py, || ops::apply_mask_to_tensor(&data, &mask, value))?, a.or(b))
 }
 
-/// The mean of the entries of each sample; that of no entries is 0, or NaN.
+/// Returns the mean of the entries of each sample. A sample without entries gives 0, or NaN if
+/// `nans_to_zero` is False.
 ///
 /// >>> import numpy as np
 /// >>> from serrate.batching_helpers import average_over_targets
@@ -73,7 +75,7 @@ pub(crate) fn average_over_targets<'py>(
     give(py, out, data.library)
 }
 
-/// The sum of the entries of each sample.
+/// Returns the sum of the entries of each sample.
 #[pyfunction]
 pub(crate) fn sum_over_targets<'py>(
     py: Python<'py>,
@@ -83,7 +85,7 @@ pub(crate) fn sum_over_targets<'py>(
     give(py, compute(py, || ops::sum_over_targets(&data.inner))?, data.library)
 }
 
-/// The entries of each sample where the mask is True, as a batch.
+/// Returns a batch of the entries of each sample where the mask is True.
 ///
 /// >>> import numpy as np
 /// >>> from serrate.batching_helpers import batched_bool_indexing
@@ -100,7 +102,7 @@ pub(crate) fn batched_bool_indexing(
     Ok(RaggedBatch::of(compute(py, || ops::batched_bool_indexing(data, mask))?, a.or(b)))
 }
 
-/// A copy of `to_write_into` with the entries of `to_write` where the mask is True.
+/// Returns a copy of `to_write_into` with the entries of `to_write` written where the mask is True.
 #[pyfunction]
 pub(crate) fn batched_bool_indexing_write<'py>(
     py: Python<'py>,
@@ -114,7 +116,7 @@ pub(crate) fn batched_bool_indexing_write<'py>(
     any_out(py, out, from.library.or(a).or(b))
 }
 
-/// The entries of each sample at its indices, as a batch.
+/// Returns a batch of the entries at the indices of each sample.
 ///
 /// >>> import numpy as np
 /// >>> from serrate.batching_helpers import batched_indexing_access
@@ -140,7 +142,7 @@ pub(crate) fn batched_indexing_access(
     Ok(RaggedBatch::of(out, library.or(indices.library)))
 }
 
-/// A tensor of filler with the entries of each sample written to its indices.
+/// Returns a tensor filled with `filler_value`, with the entries of each sample written to its indices.
 #[pyfunction]
 #[pyo3(signature = (input_data, output_indices, output_num_targets, filler_value=None, dim_to_index_in=None))]
 pub(crate) fn batched_inverse_indexing_access<'py>(
@@ -162,7 +164,7 @@ pub(crate) fn batched_inverse_indexing_access<'py>(
     give(py, out, library.or(indices.library))
 }
 
-/// A copy of `to_write_into` with the entries of each sample written to its indices.
+/// Returns a copy of `to_write_into` with the entries of each sample written to its indices.
 #[pyfunction]
 #[pyo3(signature = (to_write, output_indices, to_write_into, dim_to_index_in=None))]
 pub(crate) fn batched_indexing_write<'py>(
@@ -181,7 +183,8 @@ pub(crate) fn batched_indexing_write<'py>(
     any_out(py, out, a.or(b).or(indices.library))
 }
 
-/// A copy of the target with the entries of the source: that of `source_indices` to `target_indices`.
+/// Returns a copy of the target in which the entries at `target_indices` are the entries of the source at
+/// `source_indices`.
 #[pyfunction]
 pub(crate) fn batched_index_mapping<'py>(
     py: Python<'py>,
@@ -200,7 +203,7 @@ pub(crate) fn batched_index_mapping<'py>(
     any_out(py, out, a.or(b).or(from.library).or(to.library))
 }
 
-/// Where each row of a mask is True, as a batch of indices.
+/// Returns a batch of the indices at which each row of a mask is True.
 #[pyfunction]
 pub(crate) fn get_indices_from_mask(
     py: Python<'_>,
@@ -210,7 +213,7 @@ pub(crate) fn get_indices_from_mask(
     Ok(RaggedBatch::of(compute(py, || ops::get_indices_from_mask(mask))?, library))
 }
 
-/// A mask that is True at the indices of each sample.
+/// Returns a mask that is True at the indices of each sample.
 #[pyfunction]
 pub(crate) fn get_mask_from_indices<'py>(
     py: Python<'py>,
@@ -222,7 +225,7 @@ pub(crate) fn get_mask_from_indices<'py>(
     give(py, out, indices.library)
 }
 
-/// The same data without axes of size 1, but for those of the batch and of the samples.
+/// Returns the data without axes of size 1, except for the batch axes and the non-uniform axis.
 #[pyfunction]
 pub(crate) fn squeeze_except_batch_and_sample<'py>(
     py: Python<'py>,
@@ -234,7 +237,7 @@ pub(crate) fn squeeze_except_batch_and_sample<'py>(
 
 type Compact<'py> = Vec<Bound<'py, PyAny>>;
 
-/// What a mask leaves of each tensor; other things stay.
+/// Filters the tensors in `data` by a mask; other items stay unchanged.
 fn compacted<'py>(
     mask: &Bound<'py, PyAny>,
     data: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
@@ -254,7 +257,7 @@ fn compacted<'py>(
         fields.push(field);
         libraries.push(of_mask.or(library));
     }
-    // Masks index, and complain as an index does.
+    // The mask is an index, so raise its errors as index errors.
     let out = compute(py, || ops::get_compact_lists(&mask, fields)).map_err(as_index_error)?;
     let each = out.into_iter().zip(libraries).map(|(field, library)| match field {
         CompactField::Batch(batch) => RaggedBatch::of(batch, library).into_bound_py_any(py),
@@ -263,7 +266,8 @@ fn compacted<'py>(
     each.collect()
 }
 
-/// Of each tensor in a list, the entries where the mask is True, as batches; what is no tensor stays.
+/// Returns a list in which each tensor is replaced by a batch of its entries where the mask is True. Other
+/// items stay unchanged.
 ///
 /// >>> import numpy as np
 /// >>> from serrate.batching_helpers import get_compact_lists
@@ -278,7 +282,7 @@ pub(crate) fn get_compact_lists<'py>(
     compacted(mask, data.try_iter()?)
 }
 
-/// `get_compact_lists` of the fields of a named tuple, as a named tuple of the same class.
+/// Applies `get_compact_lists` to the fields of a named tuple. Returns a named tuple of the same class.
 #[pyfunction]
 pub(crate) fn get_compact_from_named_tuple<'py>(
     mask: &Bound<'py, PyAny>,
@@ -286,7 +290,7 @@ pub(crate) fn get_compact_from_named_tuple<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     if data.cast::<PyTuple>().is_err() || !data.hasattr("_fields")? {
         return Err(wrong_type(format!(
-            "a {} where a named tuple is expected",
+            "data must be a named tuple, not {}",
             data.get_type().name()?
         )));
     }
@@ -301,12 +305,12 @@ fn samples_of(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Samples, Libr
     }
     if value.cast::<PyList>().is_err() && value.cast::<PyTuple>().is_err() {
         return Err(invalid(format!(
-            "a {} among the data; it is nested lists of tensors",
+            "data_list contains a {}, but must consist of tensors in (nested) lists",
             value.get_type().name()?
         )));
     }
     if depth > 64 {
-        return Err(invalid("lists nested more than 64 deep"));
+        return Err(invalid("the lists are nested more than 64 levels deep, which is the maximum"));
     }
     let (mut library, mut parts) = (Library::Numpy, Vec::new());
     for item in value.try_iter()? {
@@ -317,9 +321,9 @@ fn samples_of(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Samples, Libr
     Ok((Samples::List(parts), library))
 }
 
-/// Tensors of different size, in a list or nested lists, as one batch with filler 0.
+/// Combines tensors of different sizes, in a list or nested lists, into one batch with filler 0.
 ///
-/// The levels of lists are flattened, or become batch axes of one size each.
+/// Nested lists are flattened, or each level of lists becomes a batch axis.
 ///
 /// >>> import numpy as np
 /// >>> from serrate.batching_helpers import combine_data

@@ -1,4 +1,4 @@
-//! Results as text and as HTML, readable where lists nest.
+//! Formats results as text and HTML.
 
 use std::fmt::Write;
 
@@ -7,13 +7,13 @@ use serrate::arrow::datatypes::{DataType, Schema};
 use serrate::arrow::error::ArrowError;
 use serrate::arrow::util::display::{ArrayFormatter, FormatOptions};
 
-/// Most elements of one list that are shown.
+/// Maximum number of elements shown per list.
 const ELEMENTS: usize = 8;
 
-/// Most letters of one cell in text.
+/// Maximum number of characters shown per cell of text.
 const LETTERS: usize = 60;
 
-/// A value on one line: lists in brackets, long ones cut, as `[1, 2, .. 97 more]`.
+/// Formats a value on one line, with lists in brackets. Long lists are cut: `[1, 2, .. 97 more]`.
 fn cell(array: &dyn Array, row: usize, out: &mut String) -> Result<(), ArrowError> {
     if array.is_null(row) || array.data_type() == &DataType::Null {
         out.push_str("NULL");
@@ -53,7 +53,7 @@ fn cell(array: &dyn Array, row: usize, out: &mut String) -> Result<(), ArrowErro
     Ok(())
 }
 
-/// A type in few letters: `int64[][]` for lists of lists.
+/// Returns a short name of a type, such as `int64[][]` for lists of lists.
 pub(crate) fn type_name(data_type: &DataType) -> String {
     match data_type {
         DataType::List(f) | DataType::LargeList(f) => format!("{}[]", type_name(f.data_type())),
@@ -70,7 +70,6 @@ pub(crate) fn type_name(data_type: &DataType) -> String {
     }
 }
 
-/// The cells of the first rows, row by row.
 fn cells(batches: &[RecordBatch], rows: usize) -> Result<Vec<Vec<String>>, ArrowError> {
     let mut out = Vec::new();
     for batch in batches {
@@ -90,7 +89,7 @@ fn cells(batches: &[RecordBatch], rows: usize) -> Result<Vec<Vec<String>>, Arrow
     Ok(out)
 }
 
-/// As a table of text: a heading, types, the first rows, and how many are left out.
+/// Formats a table as text: column names, types, the first rows, and `..` if there are more.
 pub(crate) fn text(
     schema: &Schema,
     batches: &[RecordBatch],
@@ -136,7 +135,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// As a table of HTML, for notebooks.
+/// Formats a table as HTML, for notebooks.
 pub(crate) fn html(
     schema: &Schema,
     batches: &[RecordBatch],
@@ -167,7 +166,7 @@ pub(crate) fn html(
     Ok(out)
 }
 
-/// A whole array as one list on one line, long ones cut.
+/// Formats a whole array as one list on one line. Long lists are cut.
 pub(crate) fn value(array: &ArrayRef) -> Result<String, ArrowError> {
     let mut out = String::from("[");
     for i in 0..array.len().min(ELEMENTS) {

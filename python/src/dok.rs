@@ -1,4 +1,4 @@
-//! `DokTensor`.
+//! The Python class `DokTensor`.
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
@@ -16,15 +16,16 @@ use crate::tensor::{
     is_torch, keyword, sizes_of, tensor_of, torch,
 };
 
-/// A sparse tensor as a dictionary of keys: coordinates to values, zero where there is none.
+/// A sparse tensor, stored as a dictionary from coordinates to values. Elements without an entry are zero.
 ///
-/// Any element is read and written in constant time, and indexed as numpy indexes, both ways. Reading gives
-/// dense tensors: of torch if the tensor was made from such (or of `dtype=torch..`), else arrays of numpy.
-/// Transposed and selected tensors are views: what is written to one is in the other.
+/// Any element is read and written in constant time. Indexing follows numpy, for reading and writing.
+/// Reading returns dense tensors: torch tensors if the tensor was created from torch tensors (or with
+/// `dtype=torch..`), else numpy arrays. Transposed and selected tensors are views that share entries with
+/// the tensor.
 ///
-/// `size` is the shape, `indices` have a row per axis and a column per entry. Of entries with equal coordinates
-/// the last one counts; `from_sparse_coo` adds them up. Tensors are in main memory, and gradients are not
-/// recorded.
+/// `size` is the shape; `indices` has a row per axis and a column per entry. If entries have equal
+/// coordinates, the last one counts; `from_sparse_coo` adds them up instead. Tensors are in main memory,
+/// and gradients are not recorded.
 ///
 /// >>> import numpy as np
 /// >>> x = serrate.DokTensor(size=(1000, 1000), dtype="float32")
@@ -43,7 +44,7 @@ pub(crate) struct DokTensor {
     library: Library,
 }
 
-/// What is written: a number, a dense tensor, or a sparse one of the shape of the selection.
+/// A value to write: a number, a dense tensor, or a sparse tensor of the shape of the selection.
 enum Value {
     Number(Fill),
     Dense(DenseTensor),
@@ -73,29 +74,29 @@ impl Value {
     }
 }
 
-/// Whether a value is a sparse tensor of torch.
+/// Returns whether a value is a sparse torch tensor.
 fn is_coo(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(is_torch(value, "Tensor")? && value.getattr("is_sparse")?.is_truthy()?)
 }
 
-/// A sparse tensor of torch; entries with equal coordinates are added up.
+/// Converts a sparse torch tensor; entries with equal coordinates are added up.
 fn coo_of(value: &Bound<'_, PyAny>) -> PyResult<Dok> {
     let (indices, _) = tensor_of(&value.call_method0("_indices")?)?;
     let (values, _) = tensor_of(&value.call_method0("_values")?.call_method0("detach")?)?;
     let shape: Vec<usize> = value.getattr("shape")?.extract()?;
     if value.getattr("requires_grad")?.is_truthy()? {
-        // Refused, or not, as any tensor is.
+        // `tensor_of` raises the error for tensors that require a gradient.
         tensor_of(&value.call_method0("_values")?)?;
     }
     if values.ndim() != 1 {
         return Err(invalid(
-            "a hybrid sparse tensor, with dense axes; make it wholly sparse first",
+            "the tensor is a hybrid sparse tensor with dense axes, which is not supported; convert it with to_dense().to_sparse()",
         ));
     }
     compute(value.py(), || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))
 }
 
-/// The other side of an operator.
+/// The second operand of an operator.
 enum Side {
     Number(Fill),
     Dense(DenseTensor),
@@ -124,7 +125,7 @@ impl DokTensor {
         Self { inner, library }
     }
 
-    /// A tensor made of this one.
+    /// Creates a tensor from this tensor with `f`, for the same library.
     fn then(
         &self,
         py: Python<'_>,
@@ -138,7 +139,7 @@ impl DokTensor {
     }
 }
 
-/// The axes of a reduction; all of them without any.
+/// Converts the axes of a reduction; `None` for all axes.
 fn dims(dim: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<i64>>> {
     dim.map(axes_of).transpose()
 }
@@ -146,7 +147,9 @@ fn dims(dim: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Vec<i64>>> {
 fn required(dim: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Vec<i64>> {
     match dim {
         Some(dim) => axes_of(dim),
-        None => Err(wrong_type(format!("{what} needs a dim: along which entries compete"))),
+        None => Err(wrong_type(format!(
+            "{what} needs the argument dim, the axis along which the values add up to 1"
+        ))),
     }
 }
 
@@ -177,7 +180,9 @@ impl DokTensor {
         let shape = shape_of(&size)?;
         if let Some(storage) = storage {
             if indices.is_some() || values.is_some() {
-                return Err(invalid("entries by storage and by indices; give one of them"));
+                return Err(invalid(
+                    "entries are given by storage and by indices; give only one of them",
+                ));
             }
             let made = Self::from_storage(py, storage, Some(size))?;
             return match dtype {
@@ -191,7 +196,7 @@ impl DokTensor {
                 return Ok(Self::of(here(|| Dok::new(shape, dtype))?, library));
             }
             (Some(indices), Some(values)) => (tensor_of(indices)?, tensor_of(values)?),
-            _ => return Err(invalid("indices without values, or values without indices")),
+            _ => return Err(invalid("give both indices and values, or neither")),
         };
         let library = library.or(indices.1).or(values.1);
         let inner = compute(py, || {
@@ -204,7 +209,8 @@ impl DokTensor {
         Ok(Self::of(inner, library))
     }
 
-    /// From a sparse tensor of torch, or from `size`, `indices` and `values`; equal coordinates are added up.
+    /// Creates a tensor from a sparse torch tensor, or from `size`, `indices` and `values`. Values with
+    /// equal coordinates are added up.
     ///
     /// >>> import numpy as np
     /// >>> x = serrate.DokTensor.from_sparse_coo((2, 2), np.array([[0, 0], [1, 1]]), np.array([2, 3]))
@@ -224,7 +230,7 @@ impl DokTensor {
                 return Ok(Self::of(coo_of(coo)?, Library::Torch));
             }
             return Err(invalid(
-                "a sparse tensor of torch is expected, or a size with indices and values",
+                "the arguments must be one sparse torch tensor, or a size with indices and values",
             ));
         };
         let shape = shape_of(&axes_of(coo)?)?;
@@ -233,14 +239,15 @@ impl DokTensor {
         Ok(Self::of(inner, a.or(b)))
     }
 
-    /// The values of a dense tensor that are not zero.
+    /// Creates a tensor from the nonzero values of a dense tensor.
     #[staticmethod]
     fn from_dense(py: Python<'_>, dense: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (dense, library) = tensor_of(dense)?;
         Ok(Self::of(compute(py, || Dok::from_dense(&dense))?, library))
     }
 
-    /// From a hash map of coordinates (one row of integers per key) to values of one number each. Copies.
+    /// Creates a tensor from a copy of a hash map, whose keys are coordinates (rows of integers) and whose
+    /// values are one number each.
     #[staticmethod]
     #[pyo3(signature = (storage, size=None))]
     fn from_storage(
@@ -255,7 +262,7 @@ impl DokTensor {
         Ok(Self::of(inner, library))
     }
 
-    /// From a `RaggedArray`: its values at their coordinates.
+    /// Creates a tensor from a `RaggedArray`, with each value at its coordinates.
     #[staticmethod]
     fn from_ragged(py: Python<'_>, array: &RaggedArray) -> PyResult<Self> {
         Ok(Self::of(compute(py, || Dok::from_ragged(array.inner()))?, Library::Numpy))
@@ -266,14 +273,17 @@ impl DokTensor {
         self.library.shape(py, self.inner.shape())
     }
 
-    /// The shape, or the size of one axis.
+    /// Returns the shape, or the size of one axis.
     #[pyo3(signature = (dim=None))]
     fn size<'py>(&self, py: Python<'py>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         let shape = self.shape(py)?;
         match dim {
             None => Ok(shape),
             Some(dim) => shape.get_item(dim).map_err(|_| {
-                as_index_error(invalid(format!("axis {dim} of a tensor of {} axes", self.ndim())))
+                as_index_error(invalid(format!(
+                    "axis {dim} does not exist in a tensor of {} axes",
+                    self.ndim()
+                )))
             }),
         }
     }
@@ -302,7 +312,7 @@ impl DokTensor {
         self.inner.is_sparse()
     }
 
-    /// False: gradients are not recorded.
+    /// Always False: gradients are not recorded.
     #[getter]
     fn requires_grad(&self) -> bool {
         false
@@ -318,18 +328,18 @@ impl DokTensor {
         self.nnz(py)
     }
 
-    /// Number of elements, stored or not.
+    /// Returns the number of elements, with or without an entry.
     fn numel(&self) -> PyResult<u64> {
         here(|| self.inner.num_elements())
     }
 
-    /// The part of the elements that has no entry.
+    /// Fraction of the elements that have no entry.
     #[getter]
     fn sparsity(&self, py: Python<'_>) -> PyResult<f64> {
         compute(py, || self.inner.sparsity())
     }
 
-    /// Most bytes of a dense result; None for no limit.
+    /// Maximum size of dense results in bytes; None for no limit.
     #[getter]
     fn dense_limit(&self) -> Option<u64> {
         self.inner.dense_limit()
@@ -340,17 +350,17 @@ impl DokTensor {
         self.inner.set_dense_limit(bytes);
     }
 
-    /// True: no two entries have the same coordinates.
+    /// Returns True, because no two entries have the same coordinates.
     fn is_coalesced(&self) -> bool {
         true
     }
 
-    /// Coordinates of the entries, int64 of shape (ndim, nnz), in the order of `values()`.
+    /// Returns the coordinates of the entries: int64 of shape (ndim, nnz), in the order of `values()`.
     fn indices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         give(py, compute(py, || self.inner.indices())?, self.library)
     }
 
-    /// Values of the entries, in the order of `indices()`.
+    /// Returns the values of the entries, in the order of `indices()`.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         give(py, compute(py, || self.inner.values())?, self.library)
     }
@@ -363,7 +373,7 @@ impl DokTensor {
         self.values(py)
     }
 
-    /// A hash map of the coordinates and values. A copy.
+    /// Returns a copy of the entries as a hash map from coordinates to values.
     fn storage(&self, py: Python<'_>) -> PyResult<PyHashMap> {
         let inner = compute(py, || {
             let coo = self.inner.to_coo()?;
@@ -383,7 +393,7 @@ impl DokTensor {
         first.ok_or_else(|| PyTypeError::new_err("len() of a tensor without axes"))
     }
 
-    /// The elements at an index of numpy, dense.
+    /// Returns the elements at an index as a dense tensor. Indexing follows numpy.
     fn __getitem__<'py>(
         &self,
         py: Python<'py>,
@@ -394,13 +404,13 @@ impl DokTensor {
         give(py, out, self.library)
     }
 
-    /// The elements at an index of numpy, as a sparse tensor of its own.
+    /// Returns a copy of the elements at an index as a sparse tensor. Indexing follows numpy.
     fn get_sparse(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
         let index = index_in(index)?;
         self.then(py, |t| t.get_sparse(&index)).map_err(as_index_error)
     }
 
-    /// The elements of an index that is applied axis by axis: arrays and masks are combined as a grid.
+    /// Returns the elements at an index that is applied axis by axis: arrays and masks select a grid.
     ///
     /// >>> import numpy as np
     /// >>> x = serrate.DokTensor.from_dense(np.arange(6).reshape(2, 3))
@@ -417,7 +427,8 @@ impl DokTensor {
         give(py, out, self.library)
     }
 
-    /// Writes a number, a tensor that is broadcast, or a sparse tensor of the same shape. Zeros remove entries.
+    /// Writes a number, a tensor that is broadcast, or a sparse tensor of the same shape. Zeros remove
+    /// entries.
     fn __setitem__(
         &self,
         py: Python<'_>,
@@ -429,7 +440,7 @@ impl DokTensor {
         compute(py, || view.set(&index, value.source())).map_err(as_index_error)
     }
 
-    /// Writes, as `x[selectors] = values` does.
+    /// Writes values like `x[selectors] = values`.
     fn set_values(
         &self,
         py: Python<'_>,
@@ -439,26 +450,26 @@ impl DokTensor {
         self.__setitem__(py, selectors, values)
     }
 
-    /// A view with two axes swapped.
+    /// Returns a view with two axes swapped.
     fn transpose(&self, py: Python<'_>, dim0: i64, dim1: i64) -> PyResult<Self> {
         self.then(py, |t| t.transpose(dim0, dim1))
     }
 
-    /// Swaps two axes of this tensor.
+    /// Swaps two axes of this tensor in place.
     fn transpose_(slf: Bound<'_, Self>, dim0: i64, dim1: i64) -> PyResult<Bound<'_, Self>> {
         let out = here(|| slf.borrow().inner.transpose(dim0, dim1))?;
         slf.try_borrow_mut()?.inner = out;
         Ok(slf)
     }
 
-    /// A view whose axis k is axis `ordering[k]`.
+    /// Returns a view whose axis k is axis `ordering[k]` of this tensor.
     #[pyo3(signature = (*ordering))]
     fn permute(&self, py: Python<'_>, ordering: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let order = sizes_of(ordering)?;
         self.then(py, |t| t.permute(&order))
     }
 
-    /// Orders the axes of this tensor.
+    /// Reorders the axes of this tensor in place.
     #[pyo3(signature = (*ordering))]
     fn permute_<'py>(
         slf: Bound<'py, Self>,
@@ -470,12 +481,12 @@ impl DokTensor {
         Ok(slf)
     }
 
-    /// A view of a matrix with rows and columns swapped.
+    /// Returns a view of a matrix with rows and columns swapped.
     fn t(&self, py: Python<'_>) -> PyResult<Self> {
         self.then(py, Dok::t)
     }
 
-    /// A view with the axes in reverse.
+    /// A view with the axes in reverse order.
     #[getter]
     fn T(&self, py: Python<'_>) -> PyResult<Self> {
         let order: Vec<i64> =
@@ -483,24 +494,24 @@ impl DokTensor {
         self.then(py, |t| t.permute(&order))
     }
 
-    /// A copy with one axis.
+    /// Returns a copy with one axis.
     fn flatten(&self, py: Python<'_>) -> PyResult<Self> {
         self.then(py, Dok::flatten)
     }
 
-    /// A copy of another shape; one size may be -1.
+    /// Returns a copy with another shape; one size may be -1.
     #[pyo3(signature = (*shape))]
     fn reshape(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let shape = sizes_of(shape)?;
         self.then(py, |t| t.reshape(&shape))
     }
 
-    /// A view of one coordinate of an axis.
+    /// Returns a view of one index of an axis, without this axis.
     fn select(&self, py: Python<'_>, dim: i64, index: i64) -> PyResult<Self> {
         self.then(py, |t| t.select(dim, index))
     }
 
-    /// A view of some coordinates of an axis, in any order.
+    /// Returns a view of several indices of an axis, in any order.
     fn index_select(&self, py: Python<'_>, dim: i64, index: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (index, _) = tensor_of(index)?;
         self.then(py, |t| {
@@ -509,7 +520,8 @@ impl DokTensor {
         })
     }
 
-    /// Changes the size of this tensor; -1 and sizes left out stay. What falls outside is gone.
+    /// Changes the size of this tensor in place; entries outside the new size are removed. Axes with the
+    /// size -1 and axes without a given size keep their size.
     #[pyo3(signature = (*new_size))]
     fn resize(&mut self, new_size: &Bound<'_, PyTuple>) -> PyResult<()> {
         let sizes = sizes_of(new_size)?;
@@ -517,7 +529,7 @@ impl DokTensor {
         compute(new_size.py(), || inner.resize(&sizes))
     }
 
-    /// Sum along axes, or of everything (a tensor without axes).
+    /// Returns the sum along axes, or of all elements (as a tensor without axes).
     #[pyo3(signature = (dim=None, keepdim=false))]
     fn sum<'py>(
         &self,
@@ -530,7 +542,7 @@ impl DokTensor {
         out.scalar_or_self(py)
     }
 
-    /// Mean along axes, or of everything; elements without an entry count as zeros.
+    /// Returns the mean along axes, or of all elements; elements without an entry count as zeros.
     #[pyo3(signature = (dim=None, keepdim=false))]
     fn mean<'py>(
         &self,
@@ -543,7 +555,7 @@ impl DokTensor {
         out.scalar_or_self(py)
     }
 
-    /// p-norm along axes, or of everything.
+    /// Returns the p-norm along axes, or of all elements.
     #[pyo3(signature = (dim=None, p=2.0, keepdim=false))]
     fn norm<'py>(
         &self,
@@ -557,7 +569,7 @@ impl DokTensor {
         out.scalar_or_self(py)
     }
 
-    /// Divided by its p-norm along an axis, or by eps where that is larger.
+    /// Divides the tensor by its p-norm along an axis, or by `eps` if `eps` is larger.
     #[pyo3(signature = (dim=None, p=2.0, eps=1e-12))]
     fn normalize(
         &self,
@@ -570,7 +582,7 @@ impl DokTensor {
         self.then(py, |t| t.normalize(p, &dims, eps))
     }
 
-    /// `normalize` of this tensor in place.
+    /// Normalizes this tensor in place, like `normalize`.
     #[pyo3(signature = (dim=None, p=2.0, eps=1e-12))]
     fn normalize_<'py>(
         slf: Bound<'py, Self>,
@@ -584,14 +596,15 @@ impl DokTensor {
         Ok(slf)
     }
 
-    /// Softmax along an axis of the entries; elements without one are minus infinity, and stay without.
+    /// Returns the softmax along an axis of the entries. Elements without an entry count as minus infinity
+    /// and have no entry in the result.
     #[pyo3(signature = (dim=None))]
     fn softmax(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let dims = required(dim, "softmax")?;
         self.then(py, |t| t.softmax(&dims))
     }
 
-    /// Logarithm of `softmax`.
+    /// Returns the logarithm of `softmax`.
     #[pyo3(signature = (dim=None))]
     fn log_softmax(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let dims = required(dim, "log_softmax")?;
@@ -614,7 +627,7 @@ impl DokTensor {
         self.unary(py, DokUnary::Floor)
     }
 
-    /// Rounded to so many decimals, halves to even.
+    /// Rounds each value to a number of decimals, halves to even.
     #[pyo3(signature = (decimals=0))]
     fn round(&self, py: Python<'_>, decimals: Option<i32>) -> PyResult<Self> {
         self.unary(py, DokUnary::Round(decimals.unwrap_or(0)))
@@ -656,7 +669,7 @@ impl DokTensor {
         self.unary(py, DokUnary::Tanh)
     }
 
-    /// A sparse tensor of torch (COO, in order); without torch a named tuple `(size, indices, values)`.
+    /// Returns a sparse torch tensor (COO, in order); for numpy, a named tuple `(size, indices, values)`.
     fn to_sparse_coo<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let coo = compute(py, || self.inner.to_coo())?;
         let indices = give(py, coo.indices, self.library)?;
@@ -674,8 +687,8 @@ impl DokTensor {
         }
     }
 
-    /// A matrix as a sparse tensor of torch (CSR); without torch a named tuple
-    /// `(size, crow_indices, col_indices, values)`.
+    /// Returns a matrix as a sparse torch tensor (CSR); for numpy, a named tuple `(size, crow_indices,
+    /// col_indices, values)`.
     fn to_sparse_csr<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let csr = compute(py, || self.inner.to_csr())?;
         let rows = give(py, csr.crow_indices, self.library)?;
@@ -697,19 +710,19 @@ impl DokTensor {
         give(py, compute(py, || self.inner.to_dense())?, self.library)
     }
 
-    /// A `RaggedArray` of the entries of each row, in order.
+    /// Returns a `RaggedArray` of the entries of each row, in order.
     fn to_ragged(&self, py: Python<'_>) -> PyResult<RaggedArray> {
         Ok(compute(py, || self.inner.to_ragged())?.into())
     }
 
-    /// The same tensor of another type.
+    /// Returns the tensor converted to another type.
     fn to(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (dtype, library) = dtype_of(dtype)?;
         let out = self.then(py, |t| t.cast(dtype))?;
         Ok(Self::of(out.inner, self.library.or(library)))
     }
 
-    /// A tensor of its own; with `deepclone=False` another view of this one.
+    /// Returns a copy of the tensor; if `deepclone` is False, a view.
     #[pyo3(signature = (deepclone=true))]
     fn clone(&self, py: Python<'_>, deepclone: bool) -> PyResult<Self> {
         match deepclone {
@@ -718,7 +731,7 @@ impl DokTensor {
         }
     }
 
-    /// Removes entries that are zero.
+    /// Removes entries whose value is zero.
     fn prune(&self, py: Python<'_>) -> PyResult<()> {
         let mut view = self.inner.view();
         compute(py, || view.prune())
@@ -730,23 +743,23 @@ impl DokTensor {
         compute(py, || view.clear())
     }
 
-    /// A view of this tensor whose dense results are tensors of torch.
+    /// Returns a view of this tensor with torch tensors as dense results.
     fn torch(&self) -> Self {
         Self::of(self.inner.view(), Library::Torch)
     }
 
-    /// A view of this tensor whose dense results are arrays of numpy.
+    /// Returns a view of this tensor with numpy arrays as dense results.
     fn numpy(&self) -> Self {
         Self::of(self.inner.view(), Library::Numpy)
     }
 
     #[classattr]
     fn __array_ufunc__() -> Option<bool> {
-        // numpy leaves operators to this class.
+        // None makes numpy leave operators to this class.
         None
     }
 
-    /// Functions of torch are given sparse tensors of torch in the place of these.
+    /// Calls a function of torch with each `DokTensor` converted to a sparse torch tensor.
     #[classmethod]
     #[pyo3(signature = (func, types, args=None, kwargs=None))]
     fn __torch_function__<'py>(
@@ -776,7 +789,7 @@ impl DokTensor {
         self.abs(py)
     }
 
-    /// With a sparse tensor a sparse one, with a dense one a dense one.
+    /// Adds a tensor. A sparse tensor gives a sparse result, a dense tensor a dense result.
     fn __add__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         match side_of(value)? {
             Some((Side::Sparse(other), library)) => {
@@ -788,7 +801,7 @@ impl DokTensor {
                 Ok(give(py, out, self.library.or(library))?.unbind())
             }
             Some((Side::Number(_), _)) => {
-                Err(invalid("a sparse tensor and a number would be dense; call to_dense() first"))
+                Err(invalid("a sparse tensor plus a number is dense; call to_dense() first"))
             }
             None => Ok(py.NotImplemented()),
         }
@@ -806,12 +819,12 @@ impl DokTensor {
             }
             None => Ok(py.NotImplemented()),
             Some(_) => Err(invalid(
-                "a sparse tensor less a dense one would be dense; call to_dense() first",
+                "the difference of a sparse tensor and a dense tensor or number is dense; call to_dense() first",
             )),
         }
     }
 
-    /// By a number, or element by element with a tensor: sparse.
+    /// Multiplies by a number, or element by element by a tensor; the result is sparse.
     fn __mul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Some((side, library)) = side_of(value)? else { return Ok(py.NotImplemented()) };
         let out = self.then(py, |t| match &side {
@@ -826,7 +839,7 @@ impl DokTensor {
         self.__mul__(py, value)
     }
 
-    /// The product of matrices: with a dense one dense, with a sparse one sparse.
+    /// Returns the matrix product. A dense matrix gives a dense result, a sparse matrix a sparse result.
     fn __matmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         match side_of(value)? {
             Some((Side::Sparse(other), library)) => {
@@ -842,7 +855,9 @@ impl DokTensor {
     }
 
     fn __bool__(&self) -> PyResult<bool> {
-        Err(PyTypeError::new_err("the truth value of a tensor is ambiguous"))
+        Err(PyTypeError::new_err(
+            "a tensor cannot be used as a condition, because each of its elements is true or false; compare a single element or a reduction instead",
+        ))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -871,7 +886,7 @@ impl DokTensor {
 }
 
 impl DokTensor {
-    /// A dense tensor where no axis is left.
+    /// Returns a dense tensor if the result has no axes, else the sparse tensor.
     fn scalar_or_self(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self.inner.ndim() {
             0 => self.to_dense(py),
@@ -882,17 +897,18 @@ impl DokTensor {
 
 fn shape_of(size: &[i64]) -> PyResult<Vec<usize>> {
     let sizes = size.iter().map(|n| {
-        usize::try_from(*n).map_err(|_| invalid(format!("the size {n}; sizes are 0 or more")))
+        usize::try_from(*n)
+            .map_err(|_| invalid(format!("the size {n} is negative; sizes must be 0 or more")))
     });
     sizes.collect()
 }
 
-/// A tensor of the keys of a map as coordinates.
+/// Creates a tensor from a map whose keys are coordinates.
 fn from_map(map: &HashMap, shape: Option<Vec<usize>>) -> serrate::Result<Dok> {
     let (keys, values) = (map.keys()?, map.values()?);
     let [count, ndim] = *keys.shape() else {
         return Err(serrate::Error::invalid(format!(
-            "keys of the shape {:?}; coordinates are rows of integers",
+            "the keys have the shape {:?}, but coordinates must be rows of integers, of shape [entries, axes]",
             keys.shape()
         )));
     };
@@ -911,7 +927,7 @@ fn from_map(map: &HashMap, shape: Option<Vec<usize>>) -> serrate::Result<Dok> {
     Dok::from_coo(shape, &indices, &values, DuplicateEntries::Last)
 }
 
-/// An argument of a function of torch, with sparse tensors of torch in the place of ours.
+/// Converts an argument of a torch function: each `DokTensor` becomes a sparse torch tensor.
 fn as_coo(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let py = value.py();
     if let Ok(ours) = value.cast::<DokTensor>() {

@@ -1,4 +1,4 @@
-//! Errors of the crate as Python exceptions, with the crate's texts.
+//! Converts errors of the crate to Python exceptions with the same messages.
 
 use std::error::Error as StdError;
 
@@ -8,9 +8,9 @@ use serrate::Error;
 use serrate::arrow::error::ArrowError;
 use serrate::datafusion::error::DataFusionError;
 
-/// Result whose error is raised in Python.
+/// A result whose error can be raised in Python.
 pub(crate) trait OrRaise<T> {
-    /// The error as the exception that Python sees.
+    /// Converts the error to a Python exception.
     fn or_raise(self) -> PyResult<T>;
 }
 
@@ -20,12 +20,11 @@ impl<T, E: Into<Error>> OrRaise<T> for Result<T, E> {
     }
 }
 
-/// The exception for an error.
 pub(crate) fn raised(e: &Error) -> PyErr {
     exception(class_of(e), text_of(e))
 }
 
-/// An exception of `serrate._errors` by the name of its class.
+/// Returns an exception of the class `class` in `serrate._errors`.
 pub(crate) fn exception(class: &str, text: String) -> PyErr {
     Python::attach(|py| {
         let made = py
@@ -36,18 +35,18 @@ pub(crate) fn exception(class: &str, text: String) -> PyErr {
     })
 }
 
-/// An argument that makes no sense.
+/// Returns the exception for an invalid argument.
 pub(crate) fn invalid(text: impl Into<String>) -> PyErr {
     exception("InvalidError", text.into())
 }
 
-/// An argument of a type that is not taken.
+/// Returns the exception for an argument of an unsupported type.
 pub(crate) fn wrong_type(text: impl Into<String>) -> PyErr {
     exception("WrongTypeError", text.into())
 }
 
-/// A complaint about an index as numpy makes it: an `IndexError`, and a `ValueError` as well. Other errors
-/// stay what they are.
+/// Converts a value or type error to the exception that numpy raises for an index: an `IndexError` that is
+/// also a `ValueError`. Returns other errors unchanged.
 pub(crate) fn as_index_error(e: PyErr) -> PyErr {
     Python::attach(|py| {
         let bad = e.is_instance_of::<PyValueError>(py) || e.is_instance_of::<PyTypeError>(py);
@@ -55,7 +54,7 @@ pub(crate) fn as_index_error(e: PyErr) -> PyErr {
     })
 }
 
-/// The class of an error, whatever wraps it.
+/// Returns the exception class of an error, even if other errors wrap it.
 fn class_of(e: &Error) -> &'static str {
     if e.is_not_found() {
         return "NotFoundError";
@@ -81,14 +80,14 @@ fn class_of(e: &Error) -> &'static str {
     }
 }
 
-/// What is below all wrappers.
+/// The innermost cause of an error.
 enum Cause<'a> {
     Own(&'a Error),
     /// The operating system.
     System,
-    /// A statement, or values that it met.
+    /// A statement, or values that it processed.
     Statement,
-    /// Something that says nothing about whose fault it is.
+    /// An error that does not tell its cause.
     Unknown,
 }
 
@@ -141,7 +140,7 @@ fn of_datafusion(e: &DataFusionError) -> Cause<'_> {
     }
 }
 
-/// The text of an error, without what only says which part of the planner met it.
+/// Returns the message of an error, without prefixes that only name a rule of the planner.
 fn text_of(e: &Error) -> String {
     match e {
         Error::DataFusion(inner) => datafusion_text(inner),
@@ -170,7 +169,7 @@ fn any_text(e: &(dyn StdError + Send + Sync + 'static)) -> String {
 fn datafusion_text(e: &DataFusionError) -> String {
     match e {
         DataFusionError::Diagnostic(_, inner) => datafusion_text(inner),
-        // Names of optimizer rules; what else is said there is a sentence.
+        // A context without spaces is the name of an optimizer rule; other contexts are sentences to keep.
         DataFusionError::Context(rule, inner) if !rule.contains(' ') => datafusion_text(inner),
         DataFusionError::Context(said, inner) => format!("{said}: {}", datafusion_text(inner)),
         DataFusionError::Shared(inner) => datafusion_text(inner),

@@ -1,4 +1,4 @@
-//! `HashMap`: many keys at once.
+//! The Python class `HashMap`, which handles many keys at once.
 
 use pyo3::prelude::*;
 use serrate::dok::{Fallback, HashMap, MapOptions};
@@ -7,11 +7,12 @@ use crate::errors::{OrRaise, invalid};
 use crate::run::{compute, here};
 use crate::tensor::{Library, check_device, fill_of, flags, give, is_number, tensor_of};
 
-/// A hash map of rows to rows, read and written many keys at a time.
+/// A hash map from rows to rows that reads and writes many keys at a time.
 ///
-/// A key is one row of `keys`, of any shape and type, a value one row of `values`; the first `set` decides both.
-/// Keys are compared as they are. Of equal keys in one call the last one counts. Rows come out as tensors of
-/// torch if they came in as such, else as arrays of numpy.
+/// A key is one row of `keys`, of any shape and type, and a value is one row of `values`; the first `set`
+/// determines shapes and types. Keys are compared by their bytes; for floats, -0.0 equals 0.0, and all NaN
+/// are equal. If a call has equal keys, the last one counts. Results are torch tensors if the given rows
+/// were torch tensors, else numpy arrays.
 ///
 /// >>> import numpy as np
 /// >>> m = serrate.HashMap()
@@ -46,7 +47,7 @@ impl PyHashMap {
         Ok(Self { inner: here(|| HashMap::new(options))?, library })
     }
 
-    /// Writes values of keys; whether each key is new.
+    /// Writes the values of keys. Returns whether each key is new.
     fn set<'py>(
         &mut self,
         py: Python<'py>,
@@ -69,8 +70,8 @@ impl PyHashMap {
         self.set(py, keys, values).map(drop)
     }
 
-    /// Values of keys and whether they were there: `(values, is_found)`. Others have the fallback: 0, a number,
-    /// or a value.
+    /// Returns the values of keys, and whether each key was found: `(values, is_found)`. Missing keys have
+    /// the fallback value: 0, a given number, or a given row.
     #[pyo3(signature = (keys, fallback_value=None))]
     fn get<'py>(
         &self,
@@ -105,7 +106,7 @@ impl PyHashMap {
         self.get(py, keys, None)
     }
 
-    /// Values of keys, those that are not there written first: `(values, is_found)`.
+    /// Returns the values of keys, after writing the given values of missing keys: `(values, is_found)`.
     fn get_or_insert<'py>(
         &mut self,
         py: Python<'py>,
@@ -119,7 +120,7 @@ impl PyHashMap {
         Ok((give(py, out.values, self.library)?, flags(py, out.found, self.library)?))
     }
 
-    /// Whether each key is there.
+    /// Returns whether the map has each key.
     fn contains<'py>(
         &self,
         py: Python<'py>,
@@ -129,7 +130,7 @@ impl PyHashMap {
         flags(py, compute(py, || self.inner.contains(&keys))?, self.library)
     }
 
-    /// Removes keys; whether each was there.
+    /// Removes keys. Returns whether the map had each key.
     fn remove<'py>(
         &mut self,
         py: Python<'py>,
@@ -144,7 +145,7 @@ impl PyHashMap {
         self.remove(py, keys).map(drop)
     }
 
-    /// All keys, in the order of `values()`; None before the first `set`.
+    /// Returns all keys, in the order of `values()`; None before the first `set`.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.inner.key_type() {
             None => Ok(None),
@@ -152,7 +153,7 @@ impl PyHashMap {
         }
     }
 
-    /// All values, in the order of `keys()`; None before the first `set`.
+    /// Returns all values, in the order of `keys()`; None before the first `set`.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.inner.value_type() {
             None => Ok(None),
@@ -170,19 +171,19 @@ impl PyHashMap {
         self.inner.len()
     }
 
-    /// Places for keys.
+    /// Number of slots for keys.
     #[getter]
     fn n_buckets(&self) -> usize {
         self.inner.n_buckets()
     }
 
-    /// The part of the places that is taken.
+    /// Fraction of the slots that hold a key.
     #[getter]
     fn load_factor(&self) -> f64 {
         self.inner.load_factor()
     }
 
-    /// Distributes the keys anew, over so many places, or as many as they need.
+    /// Distributes the keys anew over `n_buckets` slots, or over as many as they need.
     #[pyo3(signature = (n_buckets=0))]
     fn rehash(&mut self, py: Python<'_>, n_buckets: usize) -> PyResult<()> {
         let map = &mut self.inner;
@@ -194,7 +195,7 @@ impl PyHashMap {
         self.inner.clear();
     }
 
-    /// A map of its own.
+    /// Returns a copy of the map.
     fn clone(&self, py: Python<'_>) -> PyResult<Self> {
         Ok(Self { inner: compute(py, || self.inner.try_clone())?, library: self.library })
     }
@@ -211,7 +212,10 @@ impl PyHashMap {
         let (key, _) = tensor_of(key)?;
         let Some(kind) = self.inner.key_type() else { return Ok(false) };
         if key.shape() != kind.shape() {
-            return Err(invalid(format!("`in` is asked of one key of shape {:?}", kind.shape())));
+            return Err(invalid(format!(
+                "`key in map` needs one key of shape {:?}; use contains() for several keys",
+                kind.shape()
+            )));
         }
         let mut shape = vec![1];
         shape.extend_from_slice(key.shape());

@@ -1,4 +1,4 @@
-//! `HetTensor`.
+//! The Python class `HetTensor`.
 
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
@@ -20,14 +20,15 @@ use crate::tensor::{
     Library, dtype_of, fill_of, give, index_in, is_number, is_tensor, tensor_of, torch,
 };
 
-/// A tensor with dims whose size varies: a nested list of tensors, without padding.
+/// A tensor in which the size of dims may vary: a nested list of tensors, without padding.
 ///
-/// Levels of lists and axes of tensors both are dims. A dim of one size is `batch`, another one `het`.
-/// Results in which no dim varies are plain tensors. Tensors are those of torch if the leaves were, else arrays
-/// of numpy. Gradients are not recorded.
+/// Levels of lists and axes of tensors are both dims. A dim whose size is the same everywhere has the type
+/// `batch`, a dim whose size varies the type `het`. A result in which no dim varies is a plain tensor.
+/// Tensors are torch tensors if the leaves were torch tensors, else numpy arrays. Gradients are not
+/// recorded.
 ///
-/// A hole is a place without a value, such as that of a list too short in `x[:, 1]`: it is None in `unbind`, 0
-/// in `to_dense`, and left out of reductions.
+/// A hole is a slot without a value, for example in `x[:, 1]` for a list of one element. A hole is None in
+/// `unbind` and 0 in `to_dense`, and reductions skip it.
 ///
 /// >>> import numpy as np
 /// >>> x = serrate.HetTensor([[np.array([1, 2]), np.array([3])], [np.array([4, 5, 6])]])
@@ -46,7 +47,7 @@ pub(crate) struct HetTensor {
     library: Library,
 }
 
-/// A nested list of tensors as it is given; None is a hole.
+/// Converts a nested list of tensors given by the caller; None is a hole.
 fn nested_of(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Nested, Library)> {
     if value.is_none() {
         return Ok((Nested::Hole, Library::Numpy));
@@ -57,12 +58,12 @@ fn nested_of(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Nested, Librar
     }
     if value.cast::<PyList>().is_err() && value.cast::<PyTuple>().is_err() {
         return Err(invalid(format!(
-            "a {} in the nested list; its leaves are tensors of torch or arrays of numpy",
+            "the nested list contains a {}, but its leaves must be torch tensors, numpy arrays or None",
             value.get_type().name()?
         )));
     }
     if depth > 64 {
-        return Err(invalid("lists nested more than 64 deep"));
+        return Err(invalid("the lists are nested more than 64 levels deep, which is the maximum"));
     }
     let mut library = Library::Numpy;
     let mut parts = Vec::new();
@@ -89,7 +90,7 @@ fn nested_out<'py>(
     }
 }
 
-/// The other side of an operator.
+/// The second operand of an operator.
 enum Other {
     Het(Het),
     Dense(DenseTensor),
@@ -119,7 +120,7 @@ fn other_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(Other, Library)>> {
         let number = match fill_of(value)? {
             Fill::Bool(b) => Number::Bool(b),
             Fill::Int(n) => Number::Int(n),
-            Fill::UInt(n) => return Err(invalid(format!("{n} does not fit 64 bits with a sign"))),
+            Fill::UInt(n) => return Err(invalid(format!("{n} exceeds a signed 64-bit integer"))),
             Fill::Float(x) => Number::Float(x),
         };
         return Ok(Some((Other::Number(number), Library::Numpy)));
@@ -158,7 +159,7 @@ impl HetTensor {
     }
 }
 
-/// A plain tensor where no dim varies, else a `HetTensor`.
+/// Returns a plain tensor if no dim varies, else a `HetTensor`.
 fn made(py: Python<'_>, value: HetValue, library: Library) -> PyResult<Py<PyAny>> {
     match value {
         HetValue::Dense(tensor) => Ok(give(py, tensor, library)?.unbind()),
@@ -168,14 +169,15 @@ fn made(py: Python<'_>, value: HetValue, library: Library) -> PyResult<Py<PyAny>
 
 #[pymethods]
 impl HetTensor {
-    /// From a nested list of tensors, or one tensor.
+    /// Creates a tensor from a nested list of tensors, or from one tensor.
     #[new]
     fn new(data: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (nested, library) = nested_of(data, 0)?;
         Ok(Self { inner: compute(data.py(), || Het::from_nested(&nested))?, library })
     }
 
-    /// From a `RaggedArray`, whose rows are dim 0 and whose missing values are holes, without a copy.
+    /// Creates a tensor from a `RaggedArray`, without a copy. Rows become dim 0, and missing values become
+    /// holes.
     ///
     /// >>> serrate.HetTensor.from_ragged(serrate.RaggedArray([[1, 2], [3]])).sum(dim=0)
     /// array([4, 2])
@@ -210,7 +212,7 @@ impl HetTensor {
         made(py, out, library)
     }
 
-    /// Per dim, whether its size is the same everywhere (`batch`) or varies (`het`).
+    /// The type of each dim: `batch` if its size is the same everywhere, `het` if it varies.
     #[getter]
     fn dim_type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let class = py.import("serrate.hettensor")?.getattr("DimType")?;
@@ -218,7 +220,7 @@ impl HetTensor {
         PyList::new(py, kinds.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// Size of every dim, -1 for those that are het.
+    /// Size of every dim; -1 for dims whose size varies.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.library.shape(py, self.inner.shape())
@@ -242,12 +244,12 @@ impl HetTensor {
         self.inner.ndim()
     }
 
-    /// Number of dims.
+    /// Returns the number of dims.
     fn dim(&self) -> usize {
         self.inner.ndim()
     }
 
-    /// Number of values that exist.
+    /// Returns the number of values, without holes.
     fn numel(&self) -> usize {
         self.inner.num_values()
     }
@@ -263,18 +265,18 @@ impl HetTensor {
         first.ok_or_else(|| PyTypeError::new_err("len() of a tensor without dims"))
     }
 
-    /// Nested lists of tensors; parts that do not vary are one tensor each.
+    /// Returns nested lists of tensors; each part in which no dim varies is one tensor.
     fn unbind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         nested_out(py, compute(py, || self.inner.unbind())?, self.library)
     }
 
-    /// Nested Python lists of the values.
+    /// Returns the values as nested Python lists.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         crate::nested::to_list(py, &here(|| self.inner.to_ragged()?.to_arrow())?)
             .map(Bound::into_any)
     }
 
-    /// A padded tensor of the shape `max_shape`, 0 (or `fill`) where there is no value.
+    /// Returns a padded tensor of the shape `max_shape`, with 0 (or `fill`) where there is no value.
     #[pyo3(signature = (padding_side="right", fill=None, dtype=None, limit=None))]
     fn to_dense<'py>(
         &self,
@@ -289,7 +291,8 @@ impl HetTensor {
         give(py, compute(py, || self.inner.to_dense(&options))?, self.library)
     }
 
-    /// Where values are and what they are: `(indices, values)`, indices int64 of shape (dims, values).
+    /// Returns the coordinates and the values: `(indices, values)`, with int64 indices of shape (dims,
+    /// values).
     ///
     /// >>> import numpy as np
     /// >>> serrate.HetTensor([np.array([7, 8]), np.array([9])]).to_coo()
@@ -319,7 +322,7 @@ impl HetTensor {
         Ok((give(py, places, self.library)?, give(py, values, self.library)?))
     }
 
-    /// A sparse tensor of torch (COO) of the shape `max_shape`.
+    /// Returns a sparse torch tensor (COO) of the shape `max_shape`.
     fn to_sparse<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let of_torch = Self { inner: self.inner.clone(), library: Library::Torch };
         let (places, values) = of_torch.to_coo(py)?;
@@ -328,15 +331,16 @@ impl HetTensor {
         torch(py)?.call_method("sparse_coo_tensor", (places, values, shape), Some(&options))
     }
 
-    /// A `RaggedArray` whose rows are dim 0, without a copy; holes are missing values.
+    /// Returns a `RaggedArray` without a copy. Dim 0 becomes the rows, and holes become missing values.
     fn to_ragged(&self) -> PyResult<RaggedArray> {
         Ok(here(|| self.inner.to_ragged())?.into())
     }
 
-    /// Integers drop a dim, slices (with steps and negatives), lists of indices and masks keep it.
+    /// Returns the elements at an index. An integer removes a dim; slices (with steps and negative
+    /// indices), lists of indices and masks keep it.
     ///
-    /// In lists of different length a slice takes its part of each, and an integer leaves a hole where a list
-    /// is too short.
+    /// In lists of different lengths, a slice selects from each list, and an integer leaves a hole where a
+    /// list is too short.
     ///
     /// >>> import numpy as np
     /// >>> x = serrate.HetTensor([np.array([1, 2, 3]), np.array([4])])
@@ -356,12 +360,12 @@ impl HetTensor {
         Ok(PyList::new(py, rows)?.try_iter()?.into_any())
     }
 
-    /// The values where a mask of the same structure is true; the rest of each list moves up.
+    /// Returns the values at which a mask of the same structure is true; lists become shorter.
     fn filter(&self, py: Python<'_>, mask: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let mask = match other_of(mask)? {
             Some((Other::Het(mask), _)) => mask,
             Some((Other::Dense(mask), _)) => here(|| Het::from_dense(&mask))?,
-            _ => return Err(crate::errors::wrong_type("a mask is a tensor of booleans")),
+            _ => return Err(crate::errors::wrong_type("a mask must be a tensor of booleans")),
         };
         let out = compute(py, || self.inner.filter(&mask))?;
         self.made(py, out)
@@ -379,49 +383,50 @@ impl HetTensor {
         self.made(py, out)
     }
 
-    /// Sum along a dim, or of all values; only values that exist count, in all reductions.
+    /// Returns the sum along a dim, or of all values. As in all reductions, holes are skipped.
     #[pyo3(signature = (dim=None))]
     fn sum(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
         self.reduce(py, Reduction::Sum, dim)
     }
 
-    /// Mean; float64 for integers.
+    /// Returns the mean; integers give float64.
     #[pyo3(signature = (dim=None))]
     fn mean(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
         self.reduce(py, Reduction::Mean, dim)
     }
 
-    /// Product.
+    /// Returns the product.
     #[pyo3(signature = (dim=None))]
     fn prod(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
         self.reduce(py, Reduction::Prod, dim)
     }
 
-    /// Greatest value.
+    /// Returns the largest value.
     #[pyo3(signature = (dim=None))]
     fn amax(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
         self.reduce(py, Reduction::Max, dim)
     }
 
-    /// Least value.
+    /// Returns the smallest value.
     #[pyo3(signature = (dim=None))]
     fn amin(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
         self.reduce(py, Reduction::Min, dim)
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     #[pyo3(signature = (dim=None))]
     fn count(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
         self.reduce(py, Reduction::Count, dim)
     }
 
-    /// Softmax along a dim over the values that exist.
+    /// Returns the softmax along a dim over the values, without holes.
     fn softmax(&self, py: Python<'_>, dim: i64) -> PyResult<Py<PyAny>> {
         let out = compute(py, || self.inner.softmax(dim))?;
         self.made(py, out)
     }
 
-    /// The same structure with what a function makes of all values as one flat array or tensor.
+    /// Returns the same structure with other values: a function converts all values at once, as one flat
+    /// array or tensor.
     ///
     /// >>> import numpy as np
     /// >>> serrate.HetTensor([np.array([1, 2]), np.array([3])]).apply(lambda v: v[::-1])
@@ -435,7 +440,7 @@ impl HetTensor {
                 let (made, of) = tensor_of(&op.call1((give(py, given, library)?,))?)?;
                 if made.ndim() != 1 || made.num_elements() != leaves.len() {
                     return Err(invalid(format!(
-                        "the function made a tensor of shape {:?} of {} values; one value each is expected",
+                        "the function returned a tensor of shape {:?} for {} values, but must return one value for each in a flat tensor",
                         made.shape(),
                         leaves.len()
                     )));
@@ -457,77 +462,77 @@ impl HetTensor {
         }
     }
 
-    /// The same values of another type.
+    /// Returns the values converted to another type.
     fn to(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (dtype, library) = dtype_of(dtype)?;
         let inner = compute(py, || self.inner.cast(dtype))?;
         Ok(Self { inner, library: self.library.or(library) })
     }
 
-    /// The tensors that come out are those of torch.
+    /// Returns the same tensor with torch tensors as results.
     fn torch(&self) -> Self {
         Self { inner: self.inner.clone(), library: Library::Torch }
     }
 
-    /// The tensors that come out are arrays of numpy.
+    /// Returns the same tensor with numpy arrays as results.
     fn numpy(&self) -> Self {
         Self { inner: self.inner.clone(), library: Library::Numpy }
     }
 
-    /// Square roots.
+    /// Returns the square root of each value.
     fn sqrt(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.unary(py, Unary::Sqrt)
     }
 
-    /// e to the power of each value.
+    /// Returns e to the power of each value.
     fn exp(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.unary(py, Unary::Exp)
     }
 
-    /// Natural logarithms.
+    /// Returns the natural logarithm of each value.
     fn log(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.unary(py, Unary::Ln)
     }
 
-    /// Absolute values.
+    /// Returns the absolute value of each value.
     fn abs(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.unary(py, Unary::Abs)
     }
 
-    /// -1, 0 or 1.
+    /// Returns the sign of each value: -1, 0 or 1.
     fn sign(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.unary(py, Unary::Sign)
     }
 
-    /// Rounded up.
+    /// Rounds each value up.
     fn ceil(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.unary(py, Unary::Ceil)
     }
 
-    /// Rounded down.
+    /// Rounds each value down.
     fn floor(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.unary(py, Unary::Floor)
     }
 
-    /// Rounded to so many decimals, halves to even.
+    /// Rounds each value to a number of decimals, halves to even.
     #[pyo3(signature = (decimals=0))]
     fn round(&self, py: Python<'_>, decimals: i32) -> PyResult<Py<PyAny>> {
         self.unary(py, Unary::Round(decimals))
     }
 
-    /// The smaller of both values, NaN if either is.
+    /// Returns the smaller of two values, or NaN if either is NaN.
     fn minimum(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         self.binary(py, other, Op::Minimum, false)
     }
 
-    /// The larger of both values, NaN if either is.
+    /// Returns the larger of two values, or NaN if either is NaN.
     fn maximum(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         self.binary(py, other, Op::Maximum, false)
     }
 
     #[classattr]
     fn __array_ufunc__() -> Option<bool> {
-        // numpy leaves operators to this class.
+        // None makes numpy leave operators to this class.
         None
     }
 
@@ -619,10 +624,12 @@ impl HetTensor {
     }
 
     fn __bool__(&self) -> PyResult<bool> {
-        Err(invalid("the truth value of a tensor is ambiguous; use equals() or a reduction"))
+        Err(invalid(
+            "a tensor cannot be used as a condition, because each of its values is true or false; use equals() or a reduction",
+        ))
     }
 
-    /// Whether structure, type and values are the same; NaN equals nothing.
+    /// Returns whether the other tensor has the same structure, type and values; NaN equals nothing.
     fn equals(&self, other: &Self) -> bool {
         self.inner == other.inner
     }

@@ -1,7 +1,7 @@
-//! The module `serrate._serrate`: what the Python package `serrate` is made of.
+//! The extension module `serrate._serrate` of the Python package `serrate`.
 //!
-//! One file per subject, each a thin layer over the Rust crate. Nothing here computes; what is not in the
-//! crate is in `python/serrate/*.py` where it needs no speed.
+//! Each file has one subject and is a thin layer over the Rust crate, which does all computation. Functions
+//! that need no speed are in `python/serrate/*.py`.
 
 mod array;
 mod batch;

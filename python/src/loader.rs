@@ -1,4 +1,4 @@
-//! Loaders: epochs of batches of numpy arrays.
+//! Loaders, which iterate over epochs of batches of numpy arrays.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -20,24 +20,23 @@ use crate::run::compute;
 use crate::sql::batches_of;
 use crate::table::RaggedTable;
 
-/// A loader of the crate.
 #[derive(Clone)]
 enum Kind {
     Meds(Box<MedsLoader>),
     Plain(Loader),
 }
 
-/// What makes the batches of `MedsLoader` and `Loader`.
+/// Builds the batches of the Python classes `MedsLoader` and `Loader`.
 #[pyclass(frozen, module = "serrate._serrate")]
 pub(crate) struct BatchLoader {
     kind: Kind,
 }
 
-/// Keywords, each read once; what is left over is no option.
+/// Keyword arguments. Reading one removes it, so that unknown names are left over at the end.
 struct Options<'py>(Bound<'py, PyDict>);
 
 impl<'py> Options<'py> {
-    /// An option that is there and not None.
+    /// Takes an option; `None` if it is absent or None.
     fn any(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let value = self.0.get_item(name)?;
         if value.is_some() {
@@ -54,7 +53,7 @@ impl<'py> Options<'py> {
         match value.extract::<T>() {
             Ok(value) => Ok(Some(value)),
             Err(_) => Err(wrong_type(format!(
-                "option {name}: {} is not of the type that it has",
+                "the option {name} has the value {}, which is not of the expected type",
                 value.repr()?
             ))),
         }
@@ -63,7 +62,7 @@ impl<'py> Options<'py> {
     fn rest(self) -> PyResult<()> {
         match self.0.keys().iter().next() {
             None => Ok(()),
-            Some(name) => Err(wrong_type(format!("there is no option {name}"))),
+            Some(name) => Err(wrong_type(format!("the loader has no option {name}"))),
         }
     }
 
@@ -71,7 +70,7 @@ impl<'py> Options<'py> {
         match self.get::<String>("form")?.as_deref() {
             None | Some("padded") => Ok(Form::Padded),
             Some("packed") => Ok(Form::Packed),
-            Some(other) => Err(invalid(format!("the form is 'padded' or 'packed', not {other:?}"))),
+            Some(other) => Err(invalid(format!("form is {other:?}; use 'padded' or 'packed'"))),
         }
     }
 
@@ -90,7 +89,7 @@ fn fill_of(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
     Ok(Fill::Float(value.extract()?))
 }
 
-/// Labels from a folder or file, or from a table.
+/// Reads labels from a folder or file, or converts them from a table.
 fn labels_of(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
     let is_path = value.is_instance_of::<PyString>() || value.hasattr("__fspath__")?;
     if is_path {
@@ -105,7 +104,7 @@ fn labels_of(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
     let column = |name: &str, to: &DataType| -> PyResult<_> {
         let found = batch
             .column_by_name(name)
-            .ok_or_else(|| invalid(format!("labels have no column {name:?}")))?;
+            .ok_or_else(|| invalid(format!("the labels have no column {name:?}")))?;
         cast(found, to).or_raise()
     };
     let subjects = column("subject_id", &DataType::Int64)?;
@@ -126,7 +125,7 @@ fn labels_of(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
 
 #[pymethods]
 impl BatchLoader {
-    /// Over a tensorized cohort or a MEDS data set.
+    /// Creates a loader over a tensorized cohort or a MEDS data set.
     #[staticmethod]
     fn meds(root: PathBuf, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let py = options.py();
@@ -186,7 +185,7 @@ impl BatchLoader {
         Ok(Self { kind: Kind::Meds(Box::new(loader)) })
     }
 
-    /// Over tables and `.nrt` files.
+    /// Creates a loader over tables or `.nrt` files.
     #[staticmethod]
     fn plain(source: &Bound<'_, PyAny>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let py = options.py();
@@ -207,11 +206,11 @@ impl BatchLoader {
                 l = l.window(len, Sampling::Step { stride: stride.unwrap_or(len) });
             }
             (None, _, None) if sampling.is_none() => {}
-            (None, ..) => return Err(invalid("sampling and stride are those of a window")),
-            (_, _, Some(_)) => return Err(invalid("a stride is one of sampling='step'")),
+            (None, ..) => return Err(invalid("sampling and stride require a window")),
+            (_, _, Some(_)) => return Err(invalid("stride requires sampling='step'")),
             (_, other, _) => {
                 return Err(invalid(format!(
-                    "sampling is 'start', 'end', 'random', 'balanced' or 'step', not {other:?}"
+                    "sampling must be 'start', 'end', 'random', 'balanced' or 'step', not {other:?}"
                 )));
             }
         }
@@ -276,7 +275,9 @@ impl BatchLoader {
             }
         }
         if !tables.is_empty() && !paths.is_empty() {
-            return Err(invalid("shards are files or tables, not both"));
+            return Err(invalid(
+                "the shards are a mixture of files and tables; give only files, or only tables",
+            ));
         }
         let loader = compute(py, move || match paths.is_empty() {
             true => Loader::try_new(tables, l),
@@ -291,13 +292,13 @@ impl BatchLoader {
         self.loader().num_items()
     }
 
-    /// Rows of all shards.
+    /// Number of rows of all shards.
     #[getter]
     fn num_rows(&self) -> usize {
         self.loader().num_rows()
     }
 
-    /// Labels that were left out because their subjects are not there.
+    /// Number of labels that were omitted because their subjects are unknown.
     #[getter]
     fn unknown_labels(&self) -> usize {
         match &self.kind {
@@ -306,7 +307,7 @@ impl BatchLoader {
         }
     }
 
-    /// The categories that `categorical_value` counts.
+    /// The categories that `categorical_value` refers to by index.
     #[getter]
     fn categories(&self) -> Vec<String> {
         match &self.kind {
@@ -315,19 +316,19 @@ impl BatchLoader {
         }
     }
 
-    /// Batches of an epoch.
+    /// Returns the number of batches of an epoch.
     fn num_batches(&self, epoch: u64) -> usize {
         self.loader().plan(epoch).num_batches()
     }
 
-    /// The batches `start`, `start + step`, .. of an epoch.
+    /// Iterates over the batches `start`, `start + step`, .. of an epoch.
     fn epoch(&self, py: Python<'_>, epoch: u64, start: usize, step: usize) -> PyResult<Batches> {
         let loader = self.loader().clone();
         let epoch = compute(py, move || loader.epoch_from(epoch, start))?;
         Ok(Batches { state: Mutex::new((epoch, false)), step: step.max(1) })
     }
 
-    /// One batch of the items that are asked for.
+    /// Builds one batch from the given items.
     fn batch_of<'py>(
         &self,
         py: Python<'py>,
@@ -349,7 +350,8 @@ impl BatchLoader {
     }
 }
 
-/// Tensors of a batch as numpy arrays over their memory, which goes back to the loader with the last.
+/// Returns the tensors of a batch as numpy arrays over the same memory, which returns to the loader when
+/// the last array is dropped.
 fn arrays<'py>(py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     for (name, tensor) in batch.into_tensors() {
@@ -358,10 +360,10 @@ fn arrays<'py>(py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyDict>> {
     Ok(out)
 }
 
-/// The batches of one epoch.
+/// An iterator over batches of one epoch.
 #[pyclass(frozen, module = "serrate._serrate")]
 pub(crate) struct Batches {
-    /// The epoch, and whether a batch was asked for.
+    /// The epoch, and whether a batch has already been requested.
     state: Mutex<(Epoch, bool)>,
     step: usize,
 }
@@ -385,7 +387,7 @@ impl Batches {
         next.transpose().or_raise()?.map(|batch| arrays(py, batch)).transpose()
     }
 
-    /// Number of the batch that comes next.
+    /// Index of the next batch.
     #[getter]
     fn position(&self) -> usize {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).0.position()

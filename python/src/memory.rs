@@ -1,4 +1,4 @@
-//! Tensors of the crate as numpy arrays and back.
+//! Converts tensors of the crate to numpy arrays and back.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use serrate::dense::{DType, DenseTensor};
 
 use crate::errors::{OrRaise, wrong_type};
 
-/// Memory of Rust that numpy looks at in place, by `__array_interface__`.
+/// Rust memory that numpy reads in place through `__array_interface__`.
 #[pyclass(frozen, module = "serrate._serrate")]
 pub(crate) struct Memory {
     buffer: Buffer,
@@ -25,7 +25,7 @@ pub(crate) struct Memory {
 
 #[pymethods]
 impl Memory {
-    /// numpy's description of the memory; read only where others may look at it, too.
+    /// numpy's description of the memory, which is read-only if other owners share the memory.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let d = PyDict::new(py);
@@ -37,7 +37,7 @@ impl Memory {
     }
 }
 
-/// numpy's name of a type; bfloat16, which numpy lacks, is widened before.
+/// Returns numpy's name of a type. Callers convert bfloat16, which numpy lacks, to float32.
 pub(crate) fn typestr(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "|b1",
@@ -55,7 +55,7 @@ pub(crate) fn typestr(dtype: DType) -> &'static str {
     }
 }
 
-/// An array over memory, which it keeps.
+/// Returns a numpy array over memory that the array keeps alive.
 fn view<'py>(
     py: Python<'py>,
     buffer: Buffer,
@@ -67,7 +67,7 @@ fn view<'py>(
     py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (memory,))
 }
 
-/// A tensor as a read-only numpy array over its memory; bfloat16 as float32.
+/// Returns a tensor as a read-only numpy array over its memory; bfloat16 is converted to float32.
 pub(crate) fn to_numpy<'py>(py: Python<'py>, tensor: &DenseTensor) -> PyResult<Bound<'py, PyAny>> {
     let widened;
     let tensor = match tensor.dtype() {
@@ -81,13 +81,13 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, tensor: &DenseTensor) -> PyResult<B
     view(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, true)
 }
 
-/// A tensor that nobody else has, as a numpy array over its memory that may be written.
+/// Returns a tensor without other owners as a writable numpy array over its memory.
 pub(crate) fn into_numpy<'py>(py: Python<'py>, tensor: DenseTensor) -> PyResult<Bound<'py, PyAny>> {
     let text = typestr(tensor.dtype()).to_owned();
     view(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, false)
 }
 
-/// The unit of numpy's datetime64 for a type that is one.
+/// Returns numpy's kind and unit of an Arrow date, timestamp or duration type.
 fn time_unit(data_type: &DataType) -> Option<(char, &'static str)> {
     let unit = |u: &TimeUnit| match u {
         TimeUnit::Second => "s",
@@ -104,10 +104,11 @@ fn time_unit(data_type: &DataType) -> Option<(char, &'static str)> {
     }
 }
 
-/// A flat Arrow array without nulls as a numpy array: numbers and times in place, texts as objects.
+/// Converts a flat Arrow array without nulls to a numpy array: numbers and times in place, strings as
+/// objects.
 pub(crate) fn flat_to_numpy<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
     if let Some((kind, unit)) = time_unit(array.data_type()) {
-        // Dates of 32 bits have 64 in numpy.
+        // A date has 32 bits in Arrow, but 64 in numpy.
         let whole = match array.data_type() {
             DataType::Date32 => {
                 let days = cast(array, &DataType::Int32).or_raise()?;
@@ -127,7 +128,7 @@ pub(crate) fn flat_to_numpy<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<
     objects(py, array)
 }
 
-/// Any flat array as a numpy array of objects.
+/// Converts any flat array to a numpy array of objects.
 pub(crate) fn objects<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
     let values = crate::nested::to_list(py, array)?;
     let numpy = py.import(intern!(py, "numpy"))?;
@@ -136,7 +137,7 @@ pub(crate) fn objects<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<
     Ok(out)
 }
 
-/// A flat Arrow array as numpy holds it: nulls are masked (`numpy.ma`), or None among objects.
+/// Converts a flat Arrow array to numpy: nulls are masked (`numpy.ma`), or None in an array of objects.
 pub(crate) fn column_to_numpy<'py>(
     py: Python<'py>,
     array: &ArrayRef,
@@ -156,7 +157,7 @@ pub(crate) fn column_to_numpy<'py>(
     masked.call_method("MaskedArray", (plain.call_method0("copy")?,), Some(&kwargs))
 }
 
-/// A numpy array that owns `nbytes` of zeros, to be written by [`bytes_of`], under its type and shape.
+/// Returns a numpy array of `nbytes` zeros, and a view of it with its type and shape.
 pub(crate) fn zeroed<'py>(
     py: Python<'py>,
     dtype: DType,
@@ -170,7 +171,7 @@ pub(crate) fn zeroed<'py>(
     Ok((bytes, typed))
 }
 
-/// A numpy array (or what numpy makes one of) as a tensor of its own memory.
+/// Copies a numpy array (or a value that numpy can convert to an array) to a tensor.
 pub(crate) fn from_numpy(array: &Bound<'_, PyAny>) -> PyResult<DenseTensor> {
     let py = array.py();
     let numpy = py.import(intern!(py, "numpy"))?;
@@ -193,7 +194,7 @@ pub(crate) fn from_numpy(array: &Bound<'_, PyAny>) -> PyResult<DenseTensor> {
         ("f", 8) => DType::F64,
         _ => {
             return Err(wrong_type(format!(
-                "an array of {}; booleans, integers of 8 to 64 bits and floats of 16 to 64 bits are taken",
+                "an array of type {} is not supported; use booleans, integers of 8 to 64 bits or floats of 16 to 64 bits",
                 dtype.str()?
             )));
         }
@@ -212,7 +213,8 @@ pub(crate) fn from_numpy(array: &Bound<'_, PyAny>) -> PyResult<DenseTensor> {
     DenseTensor::try_new(found, shape, buffer).or_raise()
 }
 
-/// A one-dimensional numpy array as an Arrow array; times keep their unit, texts and objects are parsed.
+/// Converts a one-dimensional numpy array to an Arrow array. Times keep their unit; strings and objects are
+/// parsed.
 pub(crate) fn flat_from_numpy(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let py = array.py();
     let dtype = array.getattr(intern!(py, "dtype"))?;
@@ -245,7 +247,7 @@ pub(crate) fn flat_from_numpy(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
         _ => DataType::Duration(unit),
     };
     let times = cast(&flat, &target).or_raise()?;
-    // NaT is the least integer there is.
+    // numpy's NaT is the smallest int64.
     let missing = serrate::arrow::compute::kernels::cmp::eq(
         &flat,
         &serrate::arrow::array::Int64Array::new_scalar(i64::MIN),

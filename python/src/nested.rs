@@ -1,4 +1,4 @@
-//! Nested Python lists as ragged arrays and back.
+//! Converts nested Python lists to ragged arrays and back.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use serrate::arrow::util::display::{ArrayFormatter, FormatOptions};
 
 use crate::errors::{OrRaise, invalid, raised};
 
-/// One value below all lists.
+/// One value below all levels of lists.
 enum Leaf {
     Null,
     Bool(bool),
@@ -32,7 +32,6 @@ enum Leaf {
     Day(i64),
 }
 
-/// The lists of one level.
 #[derive(Default)]
 struct Level {
     lengths: Vec<usize>,
@@ -48,27 +47,25 @@ impl Level {
     }
 }
 
-/// A nested list, read.
 pub(crate) struct Parsed {
     array: RaggedArray,
 }
 
 impl Parsed {
-    /// As an array with its axes.
     pub(crate) fn ragged(self) -> RaggedArray {
         self.array
     }
 
-    /// As a flat array, which it must be.
+    /// Returns the array if it is flat, else an error.
     pub(crate) fn flat(self) -> PyResult<ArrayRef> {
         match self.array.ndim() {
             1 => Ok(self.array.leaves().clone()),
-            _ => Err(invalid("nested lists where a flat one is expected")),
+            _ => Err(invalid("the value is a nested list, but must be a flat list")),
         }
     }
 }
 
-/// The elements of a list, a tuple or a numpy array of one axis or more; `None` for other things.
+/// Returns the elements of a list, a tuple or a numpy array of at least one axis; `None` for other values.
 fn elements<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if value.is_exact_instance_of::<PyList>() || value.is_exact_instance_of::<PyTuple>() {
         return Ok(Some(value.clone()));
@@ -89,11 +86,12 @@ fn elements<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
     Ok(None)
 }
 
-/// Levels of lists, told by the first value below them; without any, by the deepest list.
+/// Returns the number of list levels above the first value that is not None (or of the deepest list), and
+/// whether there is such a value.
 fn depth(value: &Bound<'_, PyAny>, above: usize) -> PyResult<(usize, bool)> {
     let Some(list) = elements(value)? else { return Ok((above, !value.is_none())) };
     if above > 64 {
-        return Err(invalid("lists nested more than 64 deep"));
+        return Err(invalid("the lists are nested more than 64 levels deep, which is the maximum"));
     }
     let mut deepest = above + 1;
     for element in list.try_iter()? {
@@ -169,7 +167,7 @@ impl Reader<'_> {
             return value
                 .extract::<u64>()
                 .map(Leaf::UInt)
-                .map_err(|_| invalid(format!("{}: {value} does not fit 64 bits", self.place())));
+                .map_err(|_| invalid(format!("{}: {value} exceeds 64 bits", self.place())));
         }
         if value.is_none() {
             return Ok(Leaf::Null);
@@ -205,7 +203,7 @@ impl Reader<'_> {
         }
         if value.is_instance(&datetime.getattr(intern!(py, "date"))?)? {
             let ordinal: i64 = value.call_method0("toordinal")?.extract()?;
-            // 1970-01-01 is day 719163.
+            // 1970-01-01 is day 719163 of Python's ordinals.
             return Ok(Leaf::Day(ordinal - 719_163));
         }
         // Scalars of numpy and torch.
@@ -217,14 +215,15 @@ impl Reader<'_> {
         }
         Err(raised(&Error::ValueType {
             path: self.place(),
-            expected: "a number, a boolean, a text, a date, a time or None".into(),
+            expected: "a number, a boolean, a string, a date, a time or None".into(),
             found: value.get_type().name()?.to_string(),
         }))
     }
 }
 
-/// Reads nested lists (tuples, numpy arrays) into a ragged array. `what` stands in errors. None is a null
-/// value or a null list. Integers are int64, other numbers float64, unless `dtype` says otherwise.
+/// Reads nested lists (also tuples and numpy arrays) into a ragged array. None is a null value or a null
+/// list. Integers become int64 and other numbers float64, unless `dtype` is given. `what` names the value
+/// in error messages.
 pub(crate) fn parse(
     value: &Bound<'_, PyAny>,
     what: &str,
@@ -232,9 +231,7 @@ pub(crate) fn parse(
 ) -> PyResult<Parsed> {
     let Some(list) = elements(value)? else {
         let found = value.get_type().name()?;
-        return Err(crate::errors::wrong_type(format!(
-            "{what}: a list is expected, found {found}"
-        )));
+        return Err(crate::errors::wrong_type(format!("{what}: expected a list, found {found}")));
     };
     let (depth, _) = depth(&list, 0)?;
     let mut reader = Reader {
@@ -256,7 +253,6 @@ pub(crate) fn parse(
     Ok(Parsed { array })
 }
 
-/// The leaves as one array.
 fn column(what: &str, leaves: &[Leaf], dtype: Option<&DataType>) -> PyResult<ArrayRef> {
     let has = |f: fn(&Leaf) -> bool| leaves.iter().any(f);
     let text = has(|l| matches!(l, Leaf::Text(_)));
@@ -267,7 +263,7 @@ fn column(what: &str, leaves: &[Leaf], dtype: Option<&DataType>) -> PyResult<Arr
     let kinds = [text, time || day, number || bools];
     if kinds.iter().filter(|k| **k).count() > 1 {
         return Err(invalid(format!(
-            "{what}: numbers, texts and times in one column; a column has values of one kind"
+            "{what}: the values are a mixture of numbers, strings and times, but one column must have values of one kind"
         )));
     }
     let array: ArrayRef = if text {
@@ -303,7 +299,7 @@ fn column(what: &str, leaves: &[Leaf], dtype: Option<&DataType>) -> PyResult<Arr
             values.push(match leaf {
                 Leaf::UInt(v) => Some(*v),
                 Leaf::Int(v) => Some(u64::try_from(*v).map_err(|_| {
-                    invalid(format!("{what}: no integer type holds both {v} and 2^63 and more"))
+                    invalid(format!("{what}: the values include {v} and an integer of 2^63 or more, which no 64-bit integer type can hold together; set dtype to float64"))
                 })?),
                 Leaf::Bool(v) => Some(u64::from(*v)),
                 _ => None,
@@ -334,7 +330,7 @@ fn column(what: &str, leaves: &[Leaf], dtype: Option<&DataType>) -> PyResult<Arr
     }
 }
 
-/// The Arrow type of a numpy dtype, a Python type or a name of either (`"int64"`, `"str"`).
+/// Converts a numpy dtype, a Python type or the name of either (`"int64"`, `"str"`) to an Arrow type.
 pub(crate) fn dtype(value: &Bound<'_, PyAny>) -> PyResult<DataType> {
     let py = value.py();
     let made = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "dtype"), (value,))?;
@@ -357,7 +353,7 @@ pub(crate) fn dtype(value: &Bound<'_, PyAny>) -> PyResult<DataType> {
     Ok(name.parse::<serrate::dense::DType>().or_raise()?.to_arrow())
 }
 
-/// An Arrow array as a Python list; lists as lists, structs as dicts, nulls as None.
+/// Converts an Arrow array to a Python list: lists become lists, structs dicts, and nulls None.
 pub(crate) fn to_list<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
     match array.data_type() {
         DataType::Null => PyList::new(py, (0..array.len()).map(|_| py.None())),
@@ -435,7 +431,7 @@ pub(crate) fn to_list<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<
     }
 }
 
-/// Dates as `datetime.date`, times as `datetime.datetime` (in UTC where the type has a zone).
+/// Converts dates to `datetime.date` and times to `datetime.datetime` (in UTC if the type has a time zone).
 fn times<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
     let zoned = matches!(array.data_type(), DataType::Timestamp(_, Some(_)));
     let day = matches!(array.data_type(), DataType::Date32 | DataType::Date64);

@@ -1,5 +1,5 @@
-//! What the class `JointNestedRaggedTensorDict` is made of: lazily read files, tensors as files store
-//! them, stacks of tables. Nothing here uses threads, so all of it works in a forked process.
+//! Supports the class `JointNestedRaggedTensorDict`: lazily read files, tensors as files store them, stacks
+//! of tables. Nothing here uses threads, so all of it works in a forked process.
 
 use std::path::PathBuf;
 
@@ -17,20 +17,19 @@ use crate::memory::from_numpy;
 use crate::run::here;
 use crate::table::{RaggedTable, owned, owned_i64, without_scalars};
 
-/// A mapped `.nrt` file, all of its columns or some.
+/// A memory-mapped `.nrt` file, with all or some of its columns.
 #[pyclass(frozen, module = "serrate._serrate")]
 pub(crate) struct JointFile {
     file: NrtFile,
-    /// Names of the columns that are seen; all when `None`.
+    /// Names of the visible columns; `None` for all.
     columns: Option<Vec<String>>,
-    /// Names of the tensors that are seen, sorted.
+    /// Names of the visible tensors, sorted.
     names: Vec<String>,
 }
 
-/// Name of a column's tensor.
 fn tensor_name(axis: usize, column: &str) -> String {
     let prefix = format!("dim{axis}/");
-    // Where names collide, the reader gives columns the whole name.
+    // If names collide, the reader has already given the column its full name.
     if column.starts_with(&prefix) { column.to_owned() } else { prefix + column }
 }
 
@@ -69,18 +68,18 @@ impl JointFile {
         self.file.num_rows()
     }
 
-    /// Axis and type of every column, as `RaggedTable._kinds`.
+    /// Returns axis and type of every column, like `RaggedTable._kinds`.
     fn kinds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let none = self.read(0, 0)?;
         Bound::new(py, RaggedTable::from(none))?.call_method0("_kinds")
     }
 
-    /// All rows as a table over the map.
+    /// Returns all rows as a table over the mapped file.
     fn table(&self) -> PyResult<RaggedTable> {
         Ok(self.read(0, self.file.num_rows())?.into())
     }
 
-    /// Some rows and elements; see [`take`].
+    /// Returns the rows and elements at an index; see [`take`].
     fn take(&self, index: &Bound<'_, PyAny>) -> PyResult<(RaggedTable, usize)> {
         take(index, self.file.num_rows(), self.max_ndim(), &|start, stop| self.read(start, stop))
     }
@@ -107,18 +106,18 @@ impl JointFile {
 }
 
 fn out_of_range(index: i64, axis: usize, size: usize) -> PyErr {
-    // Upstream's classes and texts: its users, and its tests, look at both.
+    // Same class and text as in nested_ragged_tensors, because its users and tests rely on both.
     PyIndexError::new_err(format!("Index {index} is out of range at dim {axis} (length {size})."))
 }
 
-/// A position, negative from the end.
+/// Resolves an index; a negative index counts from the end.
 fn position(index: i64, axis: usize, size: usize) -> PyResult<usize> {
     let length = i64::try_from(size).unwrap_or(i64::MAX);
     let at = if index < 0 { index.saturating_add(length) } else { index };
     usize::try_from(at).ok().filter(|at| *at < size).ok_or_else(|| out_of_range(index, axis, size))
 }
 
-/// Start and stop of a slice of `size` elements, clipped.
+/// Returns start and stop of a slice, clipped to `size` elements.
 fn span(slice: &Bound<'_, PySlice>, size: usize) -> PyResult<(usize, usize)> {
     let step = slice.getattr("step")?;
     if !step.is_none() && !step.extract::<i64>().is_ok_and(|s| s == 1) {
@@ -140,7 +139,7 @@ fn span(slice: &Bound<'_, PySlice>, size: usize) -> PyResult<(usize, usize)> {
     Ok((start, stop.max(start)))
 }
 
-/// An integer as upstream takes it: Python's own, and arrays of numpy without axes.
+/// Extracts an integer as nested_ragged_tensors does: a Python integer, or a numpy array without axes.
 fn integer(item: &Bound<'_, PyAny>) -> Option<i64> {
     if item.is_instance_of::<pyo3::types::PyInt>() || item.is_instance_of::<PyBool>() {
         return item.extract().ok();
@@ -150,7 +149,7 @@ fn integer(item: &Bound<'_, PyAny>) -> Option<i64> {
     (scalar && matches!(kind.as_str(), "i" | "u")).then(|| item.extract().ok()).flatten()
 }
 
-/// The elements that an index takes, and how many axes went.
+/// Returns the elements at an index, and the number of axes that the index removes.
 fn take(
     index: &Bound<'_, PyAny>,
     rows: usize,
@@ -192,7 +191,7 @@ fn take(
     Ok((here(|| Table::concat(&each))?.into(), 0))
 }
 
-/// Integers down one row, and at last a slice.
+/// Applies a tuple of integers, one per axis, optionally followed by one slice.
 fn take_path(
     items: &Bound<'_, PyTuple>,
     rows: usize,
@@ -219,7 +218,7 @@ fn take_path(
         };
         if let Some(at) = integer(&item) {
             let at = position(at, axis, size)?;
-            // What an integer before left is gone with the next one.
+            // Drop scalars that the previous integer left.
             let row = without_scalars(&whole(at, at + 1)?)?;
             table = Some(here(|| row.squeeze(0))?);
             gone += 1;
@@ -240,7 +239,7 @@ fn take_path(
     }
 }
 
-/// Some rows and elements of a table in memory.
+/// Returns the rows and elements of a table in memory at an index.
 #[pyfunction]
 pub(crate) fn take_table(
     table: &Bound<'_, RaggedTable>,
@@ -251,7 +250,7 @@ pub(crate) fn take_table(
     take(index, inner.num_rows(), deepest, &|start, stop| here(|| inner.slice(start..stop)))
 }
 
-/// Whether tables have the same columns of the same types on the same axes.
+/// Returns whether tables have the same columns of the same types on the same axes.
 #[pyfunction]
 pub(crate) fn same_kinds(tables: Vec<PyRef<'_, RaggedTable>>, stack: bool) -> bool {
     let Some((first, rest)) = tables.split_first() else { return true };
@@ -272,7 +271,8 @@ pub(crate) fn same_kinds(tables: Vec<PyRef<'_, RaggedTable>>, stack: bool) -> bo
     })
 }
 
-/// The rows of all tables, or every table as one row. Values that indexing left are dropped.
+/// Returns a table with the rows of all tables or, if `stack`, with every table as one row. Scalars left by
+/// indexing are dropped.
 #[pyfunction]
 pub(crate) fn concat_tables(
     py: Python<'_>,
@@ -289,7 +289,7 @@ pub(crate) fn concat_tables(
     Ok(joined.into())
 }
 
-/// A table as the tensors of a file, each with memory of its own.
+/// Returns copies of the tensors that a file of the table has.
 pub(crate) fn stored<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     let mut next = 1;
@@ -314,17 +314,17 @@ pub(crate) fn stored<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py,
     Ok(out)
 }
 
-/// Axis and key of a tensor's name.
+/// Splits the name of a tensor into its axis and key.
 fn parts_of(name: &str) -> PyResult<(i64, &str)> {
     name.strip_prefix("dim")
         .and_then(|rest| rest.split_once('/'))
         .and_then(|(axis, key)| Some((axis.parse().ok()?, key)))
         .ok_or_else(|| {
-            invalid(format!("tensor {name:?}: names are dim0/KEY, dim1/bounds, dim1/KEY, .."))
+            invalid(format!("the tensor name {name:?} is invalid; names must be dim0/KEY, dim1/bounds, dim1/KEY, .."))
         })
 }
 
-/// A table of the tensors of a file. Tensors of axes below 0 are left out.
+/// Creates a table from the tensors of a file. Tensors of negative axes are omitted.
 #[pyfunction]
 pub(crate) fn table_of_stored(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTable> {
     let mut axes: Vec<(usize, Offsets)> = Vec::new();
@@ -336,7 +336,7 @@ pub(crate) fn table_of_stored(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTab
         let values = from_numpy(&values)?;
         if values.ndim() != 1 {
             return Err(invalid(format!(
-                "tensor {name:?} has {} axes; tensors are flat",
+                "tensor {name:?} has {} axes, but must have one",
                 values.ndim()
             )));
         }
@@ -351,7 +351,9 @@ pub(crate) fn table_of_stored(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTab
     axes.sort_by_key(|(axis, _)| *axis);
     for (expected, (axis, _)) in (1..).zip(&axes) {
         if *axis != expected {
-            return Err(invalid(format!("there is dim{axis}/bounds, but no dim{expected}/bounds")));
+            return Err(invalid(format!(
+                "the tensors have dim{axis}/bounds, but lack dim{expected}/bounds; add the bounds of every axis"
+            )));
         }
     }
     let rows = match axes.first() {
@@ -362,7 +364,7 @@ pub(crate) fn table_of_stored(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTab
     Ok(here(|| Table::try_new(rows, None, axes, columns))?.into())
 }
 
-/// Writes tensors as a safetensors file, replacing one that exists.
+/// Writes tensors to a safetensors file, replacing an existing file.
 #[pyfunction]
 pub(crate) fn save_stored(path: PathBuf, tensors: &Bound<'_, PyDict>) -> PyResult<()> {
     let mut read: Vec<(String, DenseTensor)> = Vec::with_capacity(tensors.len());

@@ -1,4 +1,4 @@
-//! How far a statement is, for what takes longer than a second.
+//! Shows the progress of statements that take longer than a second.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use serrate::datafusion::physical_plan::ExecutionPlan;
 use serrate::datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 
-/// When a statement is first told of.
+/// Time after which the progress of a statement is first shown.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Time between two tellings.
+/// Time between two updates.
 const EACH: Duration = Duration::from_millis(200);
 
-/// The plan of a statement, once it runs.
+/// The plan of a statement, which is set when the statement starts to run.
 #[derive(Clone, Default)]
 pub(crate) struct Running(Arc<OnceLock<Arc<dyn ExecutionPlan>>>);
 
@@ -22,7 +22,7 @@ impl Running {
         let _ = self.0.set(Arc::clone(plan));
     }
 
-    /// Rows that the sources have given so far, and how many they will give, where they all know.
+    /// Returns the number of rows read so far, and the total if all sources know theirs.
     fn rows(&self) -> (usize, Option<usize>) {
         self.0.get().map_or((0, None), read_rows)
     }
@@ -42,9 +42,9 @@ fn read_rows(plan: &Arc<dyn ExecutionPlan>) -> (usize, Option<usize>) {
     })
 }
 
-/// Tells of one statement.
+/// Shows the progress of one statement.
 pub(crate) struct Progress {
-    /// Makes what shows it, or None where nobody looks.
+    /// Creates the display; `None` if no progress is shown.
     start: Option<Py<PyAny>>,
     running: Running,
     shown: Option<Py<PyAny>>,
@@ -80,7 +80,7 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(shown) = self.shown.take() {
-            // What cannot be cleared away is no reason to fail.
+            // A display that cannot be closed is no reason to fail.
             Python::attach(|py| drop(shown.call_method0(py, "close")));
         }
     }

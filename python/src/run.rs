@@ -1,5 +1,5 @@
-//! Running Rust for Python: without the interpreter's lock, on threads of this process, with Ctrl-C heard
-//! and no panic let through.
+//! Runs Rust code for Python: without holding the interpreter, on threads of this process, interruptible by
+//! Ctrl-C, and with panics converted to exceptions.
 
 use std::any::Any;
 use std::future::Future;
@@ -13,47 +13,45 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::errors::{OrRaise, exception, invalid};
 
-/// How long a wait lasts between two looks at signals.
+/// Time between two checks for signals while waiting.
 const TICK: Duration = Duration::from_millis(50);
 
-/// The stack of each thread that plans and runs queries: expressions are as deep as they are written.
+/// Stack size of each thread that plans and runs queries: deeply nested expressions recurse deeply.
 const STACK: usize = 64 << 20;
 
-/// The process that loaded the module. One forked from it has none of its threads.
+/// Id of the process that loaded the module. A process forked from it has none of its threads.
 static HOME: OnceLock<u32> = OnceLock::new();
 
-/// Notes the process that loads the module.
 pub(crate) fn remember_process() {
     HOME.get_or_init(std::process::id);
 }
 
-/// Whether this process was forked from the one that loaded the module.
+/// Returns whether this process was forked from the process that loaded the module.
 pub(crate) fn is_forked() -> bool {
     HOME.get().is_some_and(|home| *home != std::process::id())
 }
 
-/// Threads of one process.
 #[derive(Clone)]
 pub(crate) struct Threads {
     process: u32,
     runtime: Arc<Runtime>,
-    /// Where parallel kernels run in a forked process, whose global pool may be that of its parent.
+    /// Pool for parallel kernels in a forked process, whose global pool may belong to the parent.
     pool: Option<Arc<ThreadPool>>,
 }
 
 static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
 
-/// The threads of this process, started when they are first needed.
+/// Returns the threads of this process, which are started on first use.
 ///
-/// In a forked process queries run on one thread within a pool of its own: parallel kernels that they
-/// call find that pool, and not the one whose threads stayed with the parent.
+/// In a forked process, queries run on one thread of a separate pool: parallel kernels use the pool of the
+/// calling thread instead of the global pool, whose threads exist only in the parent.
 pub(crate) fn threads() -> PyResult<Threads> {
     let process = std::process::id();
     let mut known = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = known.as_ref().filter(|t| t.process == process) {
         return Ok(found.clone());
     }
-    let failed = |e: String| invalid(format!("threads could not be started: {e}"));
+    let failed = |e: String| invalid(format!("the threads for queries cannot be started: {e}"));
     let forked = is_forked();
     let mut builder =
         if forked { Builder::new_current_thread() } else { Builder::new_multi_thread() };
@@ -72,21 +70,22 @@ pub(crate) fn threads() -> PyResult<Threads> {
     };
     let threads = Threads { process, runtime: Arc::new(runtime), pool };
     if let Some(parents) = known.replace(threads.clone()) {
-        // Its threads are not here to be joined.
+        // The threads of the parent do not exist in this process and cannot be joined, so leak the runtime.
         std::mem::forget(parents);
     }
     Ok(threads)
 }
 
 impl Threads {
-    /// Waits for a future; an error when a signal handler raises meanwhile, or what looks on.
+    /// Waits for a future. Returns an error if a signal handler or `watch` raises an exception.
     fn wait<T: Send>(
         &self,
         future: impl Future<Output = T> + Send,
         watch: &mut impl FnMut(Python<'_>, Duration) -> PyResult<()>,
     ) -> PyResult<T> {
         if let Some(pool) = &self.pool {
-            // On another thread than the caller's, who may hold the interpreter: signals are not its.
+            // Runs on a thread of the pool, which cannot handle signals and must not wait for the
+            // interpreter, because the caller may hold it.
             return Ok(pool.install(|| self.runtime.block_on(future)));
         }
         let started = Instant::now();
@@ -104,7 +103,8 @@ impl Threads {
         })
     }
 
-    /// Runs a future on the threads and waits for it; Ctrl-C ends it. Called without the interpreter.
+    /// Runs a future on the threads and waits for it; Ctrl-C aborts it. The caller must not hold the
+    /// interpreter.
     pub(crate) fn finish<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
@@ -112,7 +112,7 @@ impl Threads {
         self.finish_watched(future, |_, _| Ok(()))
     }
 
-    /// Does the same, and calls `watch` now and then with the time that has passed.
+    /// Runs a future like [`finish`](Self::finish), and regularly calls `watch` with the elapsed time.
     pub(crate) fn finish_watched<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
@@ -131,12 +131,11 @@ impl Threads {
         }
     }
 
-    /// Waits for a future on this thread.
+    /// Waits for a future on the calling thread.
     pub(crate) fn next<T: Send>(&self, future: impl Future<Output = T> + Send) -> PyResult<T> {
         self.wait(future, &mut |_, _| Ok(()))
     }
 
-    /// Starts a task.
     pub(crate) fn spawn(
         &self,
         future: impl Future<Output = ()> + Send + 'static,
@@ -145,9 +144,14 @@ impl Threads {
     }
 }
 
-/// What a panic becomes.
 pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
-    exception("Error", format!("stopped by an internal error: {}", panic_text(panic)))
+    exception(
+        "Error",
+        format!(
+            "serrate stopped because of an internal error; please report this bug: {}",
+            panic_text(panic)
+        ),
+    )
 }
 
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
@@ -158,7 +162,7 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "a panic without a message".into())
 }
 
-/// Runs `f` without the interpreter's lock. What is parallel in it runs on threads of this process.
+/// Runs `f` without holding the interpreter. Parallel parts of `f` run on threads of this process.
 pub(crate) fn compute<T: Send>(
     py: Python<'_>,
     f: impl FnOnce() -> serrate::Result<T> + Send,
@@ -175,7 +179,7 @@ pub(crate) fn compute<T: Send>(
     .or_raise()
 }
 
-/// Runs short single-threaded `f` where it is called.
+/// Runs a short, single-threaded `f` on the calling thread, holding the interpreter.
 pub(crate) fn here<T>(f: impl FnOnce() -> serrate::Result<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|panic| panicked(panic.as_ref()))?.or_raise()
 }

@@ -1,4 +1,4 @@
-//! SQL: sessions and results.
+//! SQL sessions and results.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -38,16 +38,16 @@ use crate::progress::{Progress, Running};
 use crate::run::{Threads, here, threads};
 use crate::table::RaggedTable;
 
-/// Batches of a stream that may wait for their reader.
+/// Maximum number of batches of a stream that wait for their reader.
 const WAITING: usize = 2;
 
 /// A session: settings, registered tables, views.
 #[pyclass(frozen, module = "serrate._serrate")]
 pub(crate) struct Session {
     context: SessionContext,
-    /// Held while tables of one statement have their names.
+    /// Locked while the tables of one statement are registered under their names.
     names: Arc<Mutex<()>>,
-    /// Makes what shows how far a statement is.
+    /// Creates a display of the progress of a statement.
     progress: Option<Py<PyAny>>,
 }
 
@@ -65,7 +65,7 @@ impl Session {
         let mut config = SessionConfig::new();
         if let Some(threads) = threads {
             if threads == 0 {
-                return Err(invalid("0 threads; 1 at least"));
+                return Err(invalid("the number of threads is 0; use at least 1"));
             }
             config = config.with_target_partitions(threads);
         }
@@ -76,7 +76,9 @@ impl Session {
         for (name, value) in settings {
             let safe = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
             if name.is_empty() || !name.chars().all(safe) {
-                return Err(invalid(format!("there is no setting {name:?}")));
+                return Err(invalid(format!(
+                    "the name of a setting is {name:?}, but names consist of letters, digits, '_' and '.'"
+                )));
             }
             let text = format!("SET {name} = '{}'", value.replace('\'', "''"));
             let context = session.context.clone();
@@ -88,7 +90,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Plans a statement; one that writes or defines something runs now.
+    /// Plans a statement. A statement that writes or defines something runs immediately.
     #[pyo3(signature = (query, params=None, tables=None))]
     fn sql(
         &self,
@@ -102,7 +104,7 @@ impl Session {
         for (name, table) in tables.iter().flat_map(|t| t.iter()) {
             let name: String = name.extract()?;
             let provider = provider_of(&table, &name)?;
-            // Names without quotes are read in lower case.
+            // SQL reads names without quotes in lower case.
             let lower = name.to_lowercase();
             if lower != name && !providers.iter().any(|(n, _)| *n == lower) {
                 providers.push((lower, Arc::clone(&provider)));
@@ -143,7 +145,7 @@ impl Session {
         })
     }
 
-    /// Gives a table a name, replacing what had it.
+    /// Registers a table under a name, replacing any table of this name.
     fn register(&self, name: &str, table: &Bound<'_, PyAny>) -> PyResult<()> {
         let provider = provider_of(table, name)?;
         self.context.deregister_table(TableReference::bare(name)).or_raise()?;
@@ -151,21 +153,23 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a name away; whether there was a table of it.
+    /// Removes a table. Returns whether there was a table of this name.
     fn deregister(&self, name: &str) -> PyResult<bool> {
         Ok(self.context.deregister_table(TableReference::bare(name)).or_raise()?.is_some())
     }
 
-    /// Gives the files of a folder URLs that begin with `url`.
+    /// Makes the files of a folder available under URLs that begin with `url`.
     fn register_store(&self, url: &str, folder: std::path::PathBuf) -> PyResult<()> {
         let parsed = ObjectStoreUrl::parse(url).map_err(|e| {
             invalid(format!(
-                "{url:?} is no beginning of URLs, such as \"lake://cohort/\": {}",
+                "{url:?} cannot be the beginning of URLs; use a scheme and a host, such as \"lake://cohort/\": {}",
                 e.strip_backtrace()
             ))
         })?;
         if parsed.as_str().starts_with("file://") {
-            return Err(invalid("file:// is the file system itself; choose another name"));
+            return Err(invalid(
+                "file:// URLs already refer to the file system; choose another scheme, such as \"lake://\"",
+            ));
         }
         let store = LocalFileSystem::new_with_prefix(&folder)
             .map_err(|e| serrate::Error::Store { path: folder, source: e })
@@ -174,7 +178,7 @@ impl Session {
         Ok(())
     }
 
-    /// Names of the tables and views.
+    /// Returns the sorted names of the tables and views.
     fn tables(&self) -> Vec<String> {
         let schema = self.context.catalog("datafusion").and_then(|c| c.schema("public"));
         let mut names = schema.map(|s| s.table_names()).unwrap_or_default();
@@ -183,7 +187,7 @@ impl Session {
     }
 }
 
-/// Plans a statement that sees `tables` by their names.
+/// Plans a statement while `tables` are registered under their names.
 async fn plan(
     context: &SessionContext,
     names: &Mutex<()>,
@@ -210,7 +214,7 @@ async fn plan(
     planned
 }
 
-/// Runs a query. Its rows come in the order of their source where the plan keeps one.
+/// Runs a query. Rows have the order of their source if the plan preserves it.
 async fn stream_of(
     frame: DataFrame,
     running: &Running,
@@ -238,7 +242,7 @@ async fn collect(
     Ok((schema, stream.try_collect().await?))
 }
 
-/// A table from Python: ours, a dict of columns, or anything that speaks Arrow.
+/// Converts a table from Python: a `RaggedTable`, a dict of columns, or an object with an Arrow interface.
 fn provider_of(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Arc<dyn TableProvider>> {
     if let Ok(ours) = table.cast::<RaggedTable>() {
         let inner = ours.get().inner().clone();
@@ -248,7 +252,6 @@ fn provider_of(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Arc<dyn TablePr
     Ok(Arc::new(MemTable::try_new(schema, vec![batches]).or_raise()?))
 }
 
-/// The batches of a table from Python.
 pub(crate) fn batches_of(
     table: &Bound<'_, PyAny>,
     name: &str,
@@ -266,7 +269,7 @@ pub(crate) fn batches_of(
     if speaks(intern!(py, "__arrow_c_stream__")) || speaks(intern!(py, "__arrow_c_array__")) {
         let read: AnyRecordBatch = table.extract()?;
         let (batches, schema) = read.into_table()?.into_inner();
-        // Schemas of batches may differ in metadata from that of their stream.
+        // The schema of a batch may differ in metadata from the schema of the stream.
         let batches = batches.into_iter().map(|b| b.with_schema(Arc::clone(&schema)));
         return Ok((
             Arc::clone(&schema),
@@ -274,12 +277,12 @@ pub(crate) fn batches_of(
         ));
     }
     Err(wrong_type(format!(
-        "table {name:?}: a {} is none; a RaggedTable, a dict of lists or arrays, or an object with __arrow_c_stream__ (pyarrow, polars, pandas, DuckDB) is",
+        "table {name:?} has the type {}; it must be a RaggedTable, a dict of lists or arrays, or an object with __arrow_c_stream__ (pyarrow, polars, pandas, DuckDB)",
         table.get_type().name()?
     )))
 }
 
-/// One column from Python as an Arrow array.
+/// Converts a column from Python to an Arrow array.
 pub(crate) fn column_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let py = value.py();
     if let Ok(ours) = value.cast::<RaggedArray>() {
@@ -310,7 +313,7 @@ pub(crate) fn column_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayR
     here(|| array.to_arrow())
 }
 
-/// One column from Python as a ragged array.
+/// Converts a column from Python to a ragged array.
 pub(crate) fn ragged_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged> {
     let py = value.py();
     if let Ok(ours) = value.cast::<RaggedArray>() {
@@ -327,14 +330,18 @@ pub(crate) fn ragged_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged
         let array = numpy.call_method1(intern!(py, "asarray"), (value,))?;
         let shape: Vec<usize> = array.getattr(intern!(py, "shape"))?.extract()?;
         let Some(rows) = shape.first().copied() else {
-            return Err(wrong_type(format!("{name}: one value where a list is expected")));
+            return Err(wrong_type(format!(
+                "{name}: expected a list or an array with axes, found a scalar"
+            )));
         };
         let flat = crate::memory::flat_from_numpy(&array.call_method1("reshape", (-1,))?)?;
         let mut axes = Vec::new();
         let mut lists = rows;
         for size in shape.iter().skip(1).copied() {
             axes.push(serrate::array::Layout::Uniform { size, lists }.into());
-            lists = lists.checked_mul(size).ok_or_else(|| invalid("a shape beyond 64 bits"))?;
+            lists = lists
+                .checked_mul(size)
+                .ok_or_else(|| invalid("the array has more elements than 64 bits can count"))?;
         }
         return here(|| Ragged::try_new(rows, axes, flat));
     }
@@ -351,7 +358,7 @@ fn batch_of_dict(dict: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
             && first.len() != array.len()
         {
             return Err(invalid(format!(
-                "column {name:?} has {} rows, those before have {}",
+                "column {name:?} has {} rows, but the columns before it have {}; all columns must have the same number of rows",
                 array.len(),
                 first.len()
             )));
@@ -364,7 +371,7 @@ fn batch_of_dict(dict: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options).or_raise()
 }
 
-/// Parameters of a statement: a list for `$1`, `$2`, .., a dict for `$name`.
+/// Converts the parameters of a statement: a list for `$1`, `$2`, .., or a dict for `$name`.
 fn param_values(params: &Bound<'_, PyAny>) -> PyResult<Option<ParamValues>> {
     let scalar = |value: &Bound<'_, PyAny>| -> PyResult<ScalarValue> {
         if value.is_none() {
@@ -383,7 +390,7 @@ fn param_values(params: &Bound<'_, PyAny>) -> PyResult<Option<ParamValues>> {
     }
     if params.cast::<PyList>().is_err() && params.cast::<PyTuple>().is_err() {
         return Err(wrong_type(
-            "parameters are a list for $1, $2, .. or a dict for names such as $since",
+            "the parameters of a statement must be a list for $1, $2, .. or a dict for names such as $since",
         ));
     }
     let mut all = Vec::new();
@@ -398,19 +405,18 @@ fn here_arrow(one: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
     here(|| array.to_arrow())
 }
 
-/// The result of a statement. Statements that only read run when the result is looked at.
+/// The result of a statement. A statement that only reads runs when its result is used.
 #[pyclass(frozen, module = "serrate._serrate")]
 pub(crate) struct Result {
     frame: DataFrame,
     schema: SchemaRef,
-    /// All batches, once they were asked for together.
+    /// All batches, after they have been collected.
     done: OnceLock<Vec<RecordBatch>>,
-    /// Makes what shows how far the statement is.
+    /// Creates a display of the progress of the statement.
     progress: Option<Py<PyAny>>,
 }
 
 impl Result {
-    /// Runs a statement to its end.
     fn run(&self, py: Python<'_>, frame: DataFrame) -> PyResult<Vec<RecordBatch>> {
         let threads = threads()?;
         let running = Running::default();
@@ -432,7 +438,7 @@ impl Result {
         Ok(self.done.get_or_init(|| batches))
     }
 
-    /// The first rows, and whether there are more.
+    /// Returns the first rows, and whether there are more.
     fn head(&self, py: Python<'_>, rows: usize) -> PyResult<(Vec<RecordBatch>, bool)> {
         let batches = match self.done.get() {
             Some(done) => done.clone(),
@@ -508,15 +514,15 @@ impl Result {
         stream_capsule(py, reader, requested_schema)
     }
 
-    /// Runs the statement and keeps all of its result.
+    /// Runs the statement and keeps its whole result.
     fn collect(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         slf.get().batches(slf.py())?;
         Ok(slf)
     }
 
-    /// A dict of numpy arrays, without a copy where the result is one batch: flat columns as arrays
-    /// (masked where there are NULLs, objects for texts), FixedSizeList of numbers as arrays of more
-    /// axes, other lists as `RaggedArray`.
+    /// Returns a dict of numpy arrays, without a copy if the result is one batch. Flat columns become
+    /// arrays (masked if they have NULLs, objects for strings), FixedSizeList columns of numbers arrays
+    /// with more axes, and other lists `RaggedArray`s.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let batch = self.all(py)?;
         let out = PyDict::new(py);
@@ -538,14 +544,14 @@ impl Result {
         Ok(out)
     }
 
-    /// A `RaggedTable`: columns that share their lists.
+    /// Returns a `RaggedTable`, in which columns share their lists.
     fn table(&self, py: Python<'_>) -> PyResult<RaggedTable> {
         let batch = self.all(py)?;
         Ok(crate::run::compute(py, move || serrate::table::RaggedTable::try_from_batch(&batch))?
             .into())
     }
 
-    /// A dict of Python lists.
+    /// Returns a dict of Python lists.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let batch = self.all(py)?;
         let out = PyDict::new(py);
@@ -555,7 +561,7 @@ impl Result {
         Ok(out)
     }
 
-    /// The first rows as text.
+    /// Returns the first rows as text.
     #[pyo3(signature = (rows=20))]
     fn to_text(&self, py: Python<'_>, rows: usize) -> PyResult<String> {
         let (batches, more) = self.head(py, rows)?;
@@ -572,7 +578,7 @@ impl Result {
     }
 }
 
-/// Batches of a running query, as they come.
+/// Reads the batches of a running query as they arrive.
 struct Reader {
     schema: SchemaRef,
     threads: Threads,
@@ -587,7 +593,7 @@ impl Reader {
         let (send, batches) = mpsc::channel(WAITING);
         let task = threads.spawn(async move {
             while let Some(batch) = stream.next().await {
-                // Nobody reads any more.
+                // The reader is gone.
                 if send.send(batch).await.is_err() {
                     break;
                 }
@@ -625,7 +631,7 @@ impl Drop for Reader {
     }
 }
 
-/// A reader as the capsule of Arrow's C stream.
+/// Exports a reader as a capsule of the Arrow C stream interface.
 pub(crate) fn stream_capsule<'py>(
     py: Python<'py>,
     reader: Box<dyn RecordBatchReader + Send>,

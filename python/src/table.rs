@@ -1,4 +1,4 @@
-//! `RaggedTable`.
+//! The Python class `RaggedTable`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::nested;
 use crate::run::{compute, here};
 use crate::sql::{batches_of, ragged_of, stream_capsule};
 
-/// Columns that share their nesting: each a flat array on one of a chain of axes. Axis 0 is the rows.
+/// Columns that share their lists. Each column is a flat array on one axis; axis 0 has the rows.
 #[pyclass(frozen, module = "serrate")]
 pub(crate) struct RaggedTable {
     inner: Table,
@@ -38,7 +38,7 @@ impl RaggedTable {
     }
 }
 
-/// Writes tensors straight into numpy arrays.
+/// Converts a table to padded numpy arrays, written in place.
 pub(crate) fn dense_dict<'py>(
     py: Python<'py>,
     table: &Table,
@@ -61,7 +61,7 @@ pub(crate) fn dense_dict<'py>(
     Ok(out)
 }
 
-/// A table whose columns come from Python, each with its lists.
+/// Creates a table from a dict of columns, which must have the same lists.
 pub(crate) fn table_of_dict(
     columns: &Bound<'_, PyDict>,
     schema: Option<&Bound<'_, PyDict>>,
@@ -104,7 +104,7 @@ pub(crate) fn table_of_dict(
         let first = *rows.get_or_insert(array.len());
         if first != array.len() {
             return Err(invalid(format!(
-                "column {name:?} has {} rows, those before have {first}",
+                "column {name:?} has {} rows, but the columns before it have {first}; all columns must have the same number of rows",
                 array.len()
             )));
         }
@@ -154,8 +154,8 @@ fn extension(path: &std::path::Path) -> String {
 
 #[pymethods]
 impl RaggedTable {
-    /// From a dict of nested lists, numpy arrays or Arrow arrays (types by name in `schema`), or from
-    /// anything with `__arrow_c_stream__`.
+    /// Creates a table from a dict of nested lists, numpy arrays or Arrow arrays (with types by name in
+    /// `schema`), or from an object with `__arrow_c_stream__`.
     #[new]
     #[pyo3(signature = (data, schema=None, axes=None))]
     fn new(
@@ -177,7 +177,7 @@ impl RaggedTable {
         }
     }
 
-    /// From a file: `.nrt`, `.parquet`, `.arrow` (`.arrows`, `.feather`), `.json`, `.ndjson`.
+    /// Reads a table from a file: `.nrt`, `.parquet`, `.arrow` (`.arrows`, `.feather`), `.json`, `.ndjson`.
     #[staticmethod]
     #[pyo3(signature = (path, columns=None))]
     fn read(py: Python<'_>, path: PathBuf, columns: Option<Vec<String>>) -> PyResult<Self> {
@@ -214,8 +214,8 @@ impl RaggedTable {
         Ok(table.into())
     }
 
-    /// To a file, its form told by the ending as in `read`. A file that exists is refused unless
-    /// `overwrite`.
+    /// Writes the table to a file, in the format given by the extension, as in `read`. Raises an error if
+    /// the file exists, unless `overwrite` is True.
     #[pyo3(signature = (path, overwrite=false))]
     fn write(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
         let table = &self.inner;
@@ -245,12 +245,13 @@ impl RaggedTable {
                 json::write_ndjson(&path, table, &options)
             }
             other => Err(serrate::Error::invalid(format!(
-                "no format is named .{other}; tables are written as .nrt, .parquet, .arrow, .arrows, .json or .ndjson"
+                "no file format has the extension .{other}; use .nrt, .parquet, .arrow, .arrows, .json or .ndjson"
             ))),
         })
     }
 
-    /// Rows of a long table under keys: one row per value of the first key, one list per further key.
+    /// Groups the rows of a long table by keys: returns one row per value of the first key, with one level
+    /// of lists per further key.
     #[staticmethod]
     #[pyo3(signature = (data, keys, sort=false))]
     fn nest(data: &Bound<'_, PyAny>, keys: Vec<String>, sort: bool) -> PyResult<Self> {
@@ -267,14 +268,14 @@ impl RaggedTable {
         Ok(table.into())
     }
 
-    /// The rows of all tables, one after the other.
+    /// Returns the rows of all tables, one after the other.
     #[staticmethod]
     fn concat(py: Python<'_>, tables: Vec<PyRef<'_, RaggedTable>>) -> PyResult<Self> {
         let tables: Vec<Table> = tables.iter().map(|t| t.inner.clone()).collect();
         Ok(compute(py, move || Table::concat(&tables))?.into())
     }
 
-    /// Every table as one row of a new table.
+    /// Returns a table in which every table is one row.
     #[staticmethod]
     fn vstack(py: Python<'_>, tables: Vec<PyRef<'_, RaggedTable>>) -> PyResult<Self> {
         let tables: Vec<Table> = tables.iter().map(|t| t.inner.clone()).collect();
@@ -285,7 +286,7 @@ impl RaggedTable {
         self.inner.num_rows()
     }
 
-    /// Number of axes, the rows included.
+    /// Number of axes, including the rows.
     #[getter]
     fn ndim(&self) -> usize {
         self.inner.ndim()
@@ -297,12 +298,12 @@ impl RaggedTable {
         self.inner.names().map(str::to_owned).collect()
     }
 
-    /// Names of the columns.
+    /// Returns the names of the columns.
     fn keys(&self) -> Vec<String> {
         self.columns()
     }
 
-    /// The axis that each column lives on.
+    /// A dict of the axis of each column.
     #[getter]
     fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
@@ -312,13 +313,13 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Names of the axes, the rows first; None for those without a name.
+    /// Names of the axes, the rows first; None for an axis without a name.
     #[getter]
     fn axis_names(&self) -> Vec<Option<String>> {
         (0..self.inner.ndim()).map(|a| self.inner.axis_name(a).map(str::to_owned)).collect()
     }
 
-    /// Values that an index left of columns whose last axis it took.
+    /// Values of the columns whose last axis was removed by an index.
     #[getter]
     fn scalars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
@@ -328,7 +329,7 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Bytes of all values and offsets.
+    /// Size of all values and offsets in bytes.
     #[getter]
     fn nbytes(&self) -> usize {
         self.inner.nbytes()
@@ -338,7 +339,7 @@ impl RaggedTable {
         self.inner.column(name).is_ok()
     }
 
-    /// A column by its name, columns by a list of names, or rows and elements by an index.
+    /// Returns a column by its name, columns by a list of names, or rows and elements by an index.
     fn __getitem__<'py>(
         &self,
         py: Python<'py>,
@@ -361,13 +362,13 @@ impl RaggedTable {
         Self::from(here(|| self.inner.index(&index))?).into_bound_py_any(py)
     }
 
-    /// Only these columns, in this order.
+    /// Returns only these columns, in this order.
     fn select(&self, names: Vec<String>) -> PyResult<Self> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         Ok(here(|| self.inner.select(&names))?.into())
     }
 
-    /// Rows in a stable order of the columns named, which live on axis 0; `"-name"` descends.
+    /// Sorts the rows by columns of axis 0; the sort is stable. `"-name"` sorts in descending order.
     fn sort(&self, py: Python<'_>, by: Vec<String>) -> PyResult<Self> {
         let keys: Vec<SortKey> = by
             .iter()
@@ -379,32 +380,33 @@ impl RaggedTable {
         Ok(compute(py, || self.inner.sort(&keys))?.into())
     }
 
-    /// Merges an axis into the one above; columns of that one have their value at the first of the
-    /// elements that take its place, and zero (`fill="repeat"`: their value, `"null"`: None) elsewhere.
+    /// Merges an axis into the axis above it. A column of the axis above keeps its value at the first of
+    /// the merged elements; the others get zero, None (`fill="null"`) or the same value (`fill="repeat"`).
     #[pyo3(signature = (axis=-1, fill="zero"))]
     fn flatten(&self, py: Python<'_>, axis: i64, fill: &str) -> PyResult<Self> {
         let fill = match fill {
             "zero" => FlattenFill::Zero,
             "null" => FlattenFill::Null,
             "repeat" => FlattenFill::Repeat,
-            _ => return Err(invalid(format!("fill is 'zero', 'null' or 'repeat', not {fill:?}"))),
+            _ => return Err(invalid(format!("fill is {fill:?}; use 'zero', 'null' or 'repeat'"))),
         };
         Ok(compute(py, || self.inner.flatten_with(axis, fill))?.into())
     }
 
-    /// Removes an axis of one element in every list.
+    /// Removes an axis that has one element in every list.
     #[pyo3(signature = (axis=0))]
     fn squeeze(&self, axis: i64) -> PyResult<Self> {
         Ok(here(|| self.inner.squeeze(axis))?.into())
     }
 
-    /// Adds an axis of one element in every list.
+    /// Inserts an axis with one element in every list.
     #[pyo3(signature = (axis=0))]
     fn unsqueeze(&self, axis: i64) -> PyResult<Self> {
         Ok(here(|| self.inner.unsqueeze(axis))?.into())
     }
 
-    /// Whether columns, lists and values are the same, by name; NaN equals NaN where `equal_nan`.
+    /// Returns whether the other table has the same columns (by name), lists and values. If `equal_nan` is
+    /// True, NaN equals NaN.
     #[pyo3(signature = (other, equal_nan=false))]
     fn equals(&self, other: &Self, equal_nan: bool) -> PyResult<bool> {
         here(|| self.inner.equals(&other.inner, equal_nan))
@@ -414,8 +416,8 @@ impl RaggedTable {
         other.cast::<Self>().is_ok_and(|other| self.inner == other.get().inner)
     }
 
-    /// Padded numpy arrays by name, which own their memory and may be written: every column, a mask
-    /// `dim{d}/mask` per axis, and `{column}/valid` for columns with missing values.
+    /// Returns a dict of padded, writable numpy arrays: every column by name, a mask `dim{d}/mask` for each
+    /// axis `d`, and a mask `{column}/valid` for each column with missing values.
     #[pyo3(signature = (padding_side="right", fill=None, sizes=None, columns=None, tokens_as_i64=false, masks=true, limit=None))]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn to_dense<'py>(
@@ -442,7 +444,7 @@ impl RaggedTable {
         dense_dict(py, &self.inner, &options)
     }
 
-    /// A dict of nested Python lists.
+    /// Returns a dict of nested Python lists.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
         for column in self.inner.columns() {
@@ -452,7 +454,7 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// The rows of each table as a stream of one batch; lists beside each other.
+    /// Exports the rows as an Arrow stream of one batch, in which every column has its own lists.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -465,12 +467,13 @@ impl RaggedTable {
         stream_capsule(py, Box::new(reader), requested_schema)
     }
 
-    /// Tensors as `.nrt` files have them: `dim{d}/bounds` before the first column of an axis.
+    /// Returns the tensors of the table as `.nrt` files store them, with `dim{d}/bounds` before the first
+    /// column of an axis.
     fn _stored<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         crate::nrt::stored(py, &self.inner)
     }
 
-    /// What `JointNestedRaggedTensorDict.to_dense` gives, without threads.
+    /// Returns the result of `JointNestedRaggedTensorDict.to_dense`, without using threads.
     fn _to_dense_joint<'py>(&self, py: Python<'py>, side: &str) -> PyResult<Bound<'py, PyDict>> {
         let names: Vec<String> = self.inner.names().map(str::to_owned).collect();
         let dense = DenseOptions {
@@ -489,7 +492,7 @@ impl RaggedTable {
                 out.set_item(mask, mask_values)?;
             }
             for column in self.inner.columns_at(axis) {
-                // A key without values has no tensor.
+                // nested_ragged_tensors has no tensor for a column without values.
                 if axis == 0 || !column.values().is_empty() {
                     out.set_item(column.name(), all.get_item(column.name())?)?;
                 }
@@ -498,7 +501,7 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Axis and type of every column and scalar (axis -1), for schemas.
+    /// Returns name, axis and type of every column and scalar (axis -1), for schemas.
     fn _kinds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let numpy = py.import("numpy")?;
         let kind = |t: &serrate::arrow::datatypes::DataType| -> PyResult<Bound<'py, PyAny>> {
@@ -515,12 +518,12 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Number of elements of an axis.
+    /// Returns the number of elements of an axis.
     fn _axis_len(&self, axis: usize) -> PyResult<usize> {
         here(|| self.inner.axis_len(axis))
     }
 
-    /// The columns alone.
+    /// Returns the table without scalars.
     fn _without_scalars(&self) -> PyResult<Self> {
         Ok(without_scalars(&self.inner)?.into())
     }
@@ -566,7 +569,7 @@ impl RaggedTable {
     }
 }
 
-/// The columns alone.
+/// Returns the table without scalars.
 pub(crate) fn without_scalars(table: &Table) -> PyResult<Table> {
     if table.scalars().is_empty() {
         return Ok(table.clone());
@@ -575,7 +578,7 @@ pub(crate) fn without_scalars(table: &Table) -> PyResult<Table> {
     here(|| table.select(&names))
 }
 
-/// Values of a flat array as an owned numpy array.
+/// Copies a flat array to a numpy array.
 pub(crate) fn owned<'py>(
     py: Python<'py>,
     values: &serrate::arrow::array::ArrayRef,
@@ -584,7 +587,6 @@ pub(crate) fn owned<'py>(
     crate::memory::to_numpy(py, &tensor)?.call_method0("copy")
 }
 
-/// An array of integers, as numpy has it.
 pub(crate) fn owned_i64<'py>(py: Python<'py>, values: Vec<i64>) -> PyResult<Bound<'py, PyAny>> {
     let array = serrate::arrow::array::Int64Array::from(values);
     owned(py, &(Arc::new(array) as serrate::arrow::array::ArrayRef))

@@ -1,4 +1,4 @@
-//! Dense tensors of numpy and of torch, in and out. Results are of the library that the arguments are of.
+//! Converts dense tensors from and to numpy and torch. Results belong to the library of the arguments.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use crate::array::index_of;
 use crate::errors::{OrRaise, as_index_error, invalid, wrong_type};
 use crate::memory::{from_numpy, into_numpy, to_numpy};
 
-/// The library whose arrays a result is made of.
+/// The library whose tensors the results are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Library {
     #[default]
@@ -20,12 +20,12 @@ pub(crate) enum Library {
 }
 
 impl Library {
-    /// torch if either is.
+    /// Returns torch if either library is torch.
     pub(crate) fn or(self, other: Self) -> Self {
         if self == Self::Torch { self } else { other }
     }
 
-    /// A type as this library names it; numpy has no bfloat16, of which it is given float32.
+    /// Returns the type of this library for `dtype`. numpy has no bfloat16, so its arrays are float32.
     pub(crate) fn dtype<'py>(self, py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Self::Torch => torch(py)?.getattr(dtype.name()),
@@ -36,7 +36,7 @@ impl Library {
         }
     }
 
-    /// A shape: `torch.Size`, or a tuple.
+    /// Returns a shape as a `torch.Size` or a tuple.
     pub(crate) fn shape<'py, T: IntoPyObject<'py>>(
         self,
         py: Python<'py>,
@@ -49,7 +49,7 @@ impl Library {
         }
     }
 
-    /// Where tensors are: always in main memory.
+    /// Returns the device of tensors, which is always main memory.
     pub(crate) fn device(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
             Self::Torch => torch(py)?.call_method1(intern!(py, "device"), ("cpu",)),
@@ -58,19 +58,18 @@ impl Library {
     }
 }
 
-/// torch, imported.
 pub(crate) fn torch(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import(intern!(py, "torch"))
 }
 
-/// torch, if something imported it: without it, nothing is a tensor of it.
+/// Returns torch if it has been imported. If it has not, no value can be a torch tensor.
 fn known_torch(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
     let found = modules.call_method1(intern!(py, "get"), (intern!(py, "torch"),))?;
     Ok((!found.is_none()).then_some(found))
 }
 
-/// Whether a value is of a class of torch, such as `Tensor` or `dtype`.
+/// Returns whether a value is an instance of a torch class, such as `Tensor` or `dtype`.
 pub(crate) fn is_torch(value: &Bound<'_, PyAny>, class: &str) -> PyResult<bool> {
     match known_torch(value.py())? {
         Some(torch) => value.is_instance(&torch.getattr(class)?),
@@ -78,14 +77,14 @@ pub(crate) fn is_torch(value: &Bound<'_, PyAny>, class: &str) -> PyResult<bool> 
     }
 }
 
-/// Whether a value is a tensor of torch or an array of numpy.
+/// Returns whether a value is a torch tensor or a numpy array.
 pub(crate) fn is_tensor(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let numpy = value.py().import(intern!(value.py(), "numpy"))?;
     Ok(value.is_instance(&numpy.getattr(intern!(value.py(), "ndarray"))?)?
         || is_torch(value, "Tensor")?)
 }
 
-/// A tensor of torch, or what numpy makes an array of, as a tensor of its own memory.
+/// Copies a torch tensor, or a value that numpy can convert to an array, to a tensor.
 pub(crate) fn tensor_of(value: &Bound<'_, PyAny>) -> PyResult<(DenseTensor, Library)> {
     let py = value.py();
     if !is_torch(value, "Tensor")? {
@@ -95,24 +94,24 @@ pub(crate) fn tensor_of(value: &Bound<'_, PyAny>) -> PyResult<(DenseTensor, Libr
     let device: String = value.getattr(intern!(py, "device"))?.getattr("type")?.extract()?;
     if device != "cpu" {
         return Err(invalid(format!(
-            "a tensor on the device {device}; tensors in main memory are taken: pass tensor.cpu()"
+            "the tensor is on the device {device}, but must be in main memory; pass tensor.cpu()"
         )));
     }
     let strided = value.getattr(intern!(py, "layout"))?.eq(torch.getattr("strided")?)?;
     if !strided || value.getattr("is_nested")?.is_truthy()? {
         return Err(invalid(
-            "a sparse or nested tensor where a dense one is expected: pass tensor.to_dense()",
+            "the tensor is sparse or nested, but must be dense; pass tensor.to_dense()",
         ));
     }
     let recorded = value.getattr(intern!(py, "requires_grad"))?.is_truthy()?;
     if recorded && torch.call_method0("is_grad_enabled")?.is_truthy()? {
         return Err(invalid(
-            "a tensor that requires a gradient, which would end here: pass tensor.detach(), or call under torch.no_grad()",
+            "the tensor requires a gradient, but gradients are not recorded here; pass tensor.detach(), or call under torch.no_grad()",
         ));
     }
     let plain = value.call_method0(intern!(py, "detach"))?.call_method0("resolve_neg")?;
     if plain.getattr(intern!(py, "dtype"))?.eq(torch.getattr("bfloat16")?)? {
-        // numpy has no such type; the bits are those of int16.
+        // numpy has no bfloat16, so pass the bits as int16.
         let bits =
             plain.call_method0("contiguous")?.call_method1("view", (torch.getattr("int16")?,))?;
         let bits = from_numpy(&bits.call_method0("numpy")?)?;
@@ -122,11 +121,11 @@ pub(crate) fn tensor_of(value: &Bound<'_, PyAny>) -> PyResult<(DenseTensor, Libr
     }
     let kind = plain.getattr("dtype")?;
     let array = plain.call_method0(intern!(py, "numpy"));
-    let array = array.map_err(|_| wrong_type(format!("a tensor of {kind} is not supported")))?;
+    let array = array.map_err(|_| wrong_type(format!("a tensor of type {kind} is not supported; convert it to booleans, integers or floats first")))?;
     Ok((from_numpy(&array)?, Library::Torch))
 }
 
-/// An array or a tensor over memory that nobody else has; memory that is shared is copied.
+/// Returns an array or a tensor that owns its memory. Memory with other owners is copied.
 pub(crate) fn give<'py>(
     py: Python<'py>,
     tensor: DenseTensor,
@@ -151,7 +150,8 @@ pub(crate) fn give<'py>(
     }
 }
 
-/// A look at memory that others look at, too: read only for numpy, a copy for torch, which has no such thing.
+/// Returns a view of shared memory: a read-only array for numpy, and a copy for torch, which has no
+/// read-only tensors.
 pub(crate) fn show<'py>(
     py: Python<'py>,
     tensor: &DenseTensor,
@@ -177,7 +177,7 @@ fn to_torch<'py>(
     torch.call_method1(intern!(py, "from_numpy"), (array,))
 }
 
-/// A number: of Python, or a scalar of numpy or torch.
+/// Converts a Python number, or a scalar of numpy or torch.
 pub(crate) fn fill_of(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
     if value.is_instance_of::<PyBool>() {
         return Ok(Fill::Bool(value.extract()?));
@@ -187,18 +187,18 @@ pub(crate) fn fill_of(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
             return Ok(Fill::Int(int));
         }
         let wide = value.extract::<u64>();
-        return wide.map(Fill::UInt).map_err(|_| invalid(format!("{value} does not fit 64 bits")));
+        return wide.map(Fill::UInt).map_err(|_| invalid(format!("{value} exceeds 64 bits")));
     }
     if value.is_exact_instance_of::<PyFloat>() {
         return Ok(Fill::Float(value.extract()?));
     }
     match value.call_method0(intern!(value.py(), "item")) {
         Ok(item) if item.get_type().as_ptr() != value.get_type().as_ptr() => fill_of(&item),
-        _ => Err(wrong_type(format!("a {} where a number is expected", value.get_type().name()?))),
+        _ => Err(wrong_type(format!("expected a number, found a {}", value.get_type().name()?))),
     }
 }
 
-/// Whether a value is a number, or a tensor of no axes.
+/// Returns whether a value is a number or a tensor without axes.
 pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() {
         return Ok(true);
@@ -207,13 +207,13 @@ pub(crate) fn is_number(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(shape.len().is_ok_and(|n| n == 0) && value.hasattr(intern!(value.py(), "item"))?)
 }
 
-/// A type as torch, numpy or a text names it, and whose name it is.
+/// Converts a type of torch or numpy, or the name of a type. Also returns the library of the type.
 pub(crate) fn dtype_of(value: &Bound<'_, PyAny>) -> PyResult<(DType, Library)> {
     let py = value.py();
     let by_name = |name: &str| {
         name.parse::<DType>().map_err(|_| {
             invalid(format!(
-                "the type {name}; booleans, integers of 8 to 64 bits and floats of 16 to 64 bits are supported"
+                "the type {name} is not supported; use booleans, integers of 8 to 64 bits or floats of 16 to 64 bits"
             ))
         })
     };
@@ -231,31 +231,35 @@ pub(crate) fn dtype_of(value: &Bound<'_, PyAny>) -> PyResult<(DType, Library)> {
     Ok((by_name(&name)?, Library::Numpy))
 }
 
-/// Refuses every device but main memory; whether one was named.
+/// Returns whether a device is given, or an error if it is not main memory.
 pub(crate) fn check_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
     let Some(device) = device else { return Ok(false) };
     let name = device.str()?.to_string();
     if name == "cpu" || name.starts_with("cpu:") {
         return Ok(true);
     }
-    Err(invalid(format!("the device {name}; tensors are kept in main memory: use \"cpu\"")))
+    Err(invalid(format!(
+        "the device {name} is not supported, because tensors are in main memory; use \"cpu\""
+    )))
 }
 
-/// The number of an axis that may not be negative.
+/// Converts the index of an axis, which must not be negative.
 pub(crate) fn axis_of(dim: i64) -> PyResult<usize> {
     usize::try_from(dim)
-        .map_err(|_| as_index_error(invalid(format!("axis {dim}; axes here count from 0 upwards"))))
+        .map_err(|_| as_index_error(invalid(format!("axis {dim} is negative; axes count from 0"))))
 }
 
-/// One axis or several.
 pub(crate) fn axes_of(dims: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     match dims.extract::<i64>() {
         Ok(one) => Ok(vec![one]),
-        Err(_) => dims.extract::<Vec<i64>>().map_err(|_| wrong_type("axes are integers")),
+        Err(_) => dims
+            .extract::<Vec<i64>>()
+            .map_err(|_| wrong_type("axes must be integers, or one integer")),
     }
 }
 
-/// The integers of a call such as `reshape(2, 3)`, `reshape((2, 3))` or `reshape(torch.Size([2, 3]))`.
+/// Converts the arguments of a call such as `reshape(2, 3)`, `reshape((2, 3))` or `reshape(torch.Size([2,
+/// 3]))`.
 pub(crate) fn sizes_of(sizes: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
     if sizes.len() == 1 {
         return axes_of(&sizes.get_item(0)?);
@@ -263,12 +267,11 @@ pub(crate) fn sizes_of(sizes: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
     axes_of(sizes.as_any())
 }
 
-/// An index of numpy between brackets; what is none is an `InvalidIndexError`.
+/// Converts a numpy index between brackets; an invalid index raises an `InvalidIndexError`.
 pub(crate) fn index_in(index: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
     index_of(index).map_err(as_index_error)
 }
 
-/// Booleans as a flat array.
 pub(crate) fn flags<'py>(
     py: Python<'py>,
     flags: Vec<bool>,
@@ -278,7 +281,7 @@ pub(crate) fn flags<'py>(
     give(py, tensor, library)
 }
 
-/// Keyword arguments of one name.
+/// Returns a dict of one keyword argument.
 pub(crate) fn keyword<'py>(
     py: Python<'py>,
     name: &str,

@@ -54,7 +54,10 @@ fn masks_and_sizes_are_checked() {
     let floats = DenseTensor::from_vec([2], vec![1.0f32, 2.0]).unwrap();
     refused(new(None, Some(&floats), None), "sample sizes must be integers, not float32");
     refused(new(Some(&ints(&[2, 3], &[1; 6])), None, None), "a mask must be bool");
-    refused(new(Some(&bools(&[2, 2], &[1; 4])), None, None), "the mask has 2 slots");
+    refused(
+        new(Some(&bools(&[2, 2], &[1; 4])), None, None),
+        "the last axis of the mask has the size 2",
+    );
     refused(
         new(Some(&bools(&[2, 3], &[1; 6])), Some(&sizes(&[1])), None),
         "does not match sample sizes",
@@ -108,7 +111,7 @@ fn axes_are_checked() {
     assert_eq!(same, batch);
     refused(batch.sample(6), "out of range");
     refused(batch.get(&[2.into()]), "out of range");
-    refused(same.set(&[0.into()], &ints(&[2], &[1, 2])), "a value of shape [2]");
+    refused(same.set(&[0.into()], &ints(&[2], &[1, 2])), "the value has the shape [2]");
     let big = DenseTensor::from_vec([1], vec![1e30]).unwrap();
     assert!(same.set(&[0.into()], &big).is_err());
     assert_eq!(same, batch);
@@ -136,7 +139,10 @@ fn padding_has_its_limits() {
     refused(RaggedBatch::from_packed(ints(&[1], &[5]), &down), "must not decrease");
     let none = DenseTensor::from_vec([0], Vec::<i64>::new()).unwrap();
     refused(RaggedBatch::from_packed(ints(&[0], &[]), &none), "at least one offset");
-    refused(RaggedBatch::from_packed(ints(&[1], &[5]), &ints(&[1, 1], &[0])), "of one axis");
+    refused(
+        RaggedBatch::from_packed(ints(&[1], &[5]), &ints(&[1, 1], &[0])),
+        "of shape [samples + 1]",
+    );
 }
 
 #[test]
@@ -179,8 +185,8 @@ fn masks_of_data_are_checked() {
     refused(batched_bool_indexing(&data, bools(&[2, 2], &[1; 4])), "mask has 2");
     refused(batched_bool_indexing(&data, bools(&[3, 3], &[1; 9])), "batch axes");
     refused(batched_bool_indexing(&data, ints(&[2, 3], &[1; 6])), "a mask must be bool");
-    refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "a mask needs 1 batch axes");
-    refused(batched_bool_indexing(full(&[1, 2, 3], 2), &mask), "used with a tensor");
+    refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "a mask must have 1 batch axes");
+    refused(batched_bool_indexing(full(&[1, 2, 3], 2), &mask), "used with a dense tensor");
     let sizes = ints(&[2], &[3, 1]);
     let short = RaggedBatch::try_new(&mask, None, Some(&sizes), None).unwrap();
     refused(batched_bool_indexing(full(&[2, 3], 1), &short), "sample 1 has 3 and 1");
@@ -208,7 +214,7 @@ fn masks_of_data_are_checked() {
 fn samples_to_combine_are_checked() {
     let combine = |s: Samples, flat| combine_data(&s, None, flat);
     let t = |n: usize| Samples::Tensor(ints(&[n], &vec![1; n]));
-    refused(combine(Samples::List(vec![]), true), "at least one sample");
+    refused(combine(Samples::List(vec![]), true), "no sample is given");
     refused(combine(t(1), true), "from a list");
     refused(combine(vec![vec![t(1)], vec![]].into(), false), "lists of 1 and of 0");
     refused(combine(vec![t(1), vec![t(1)].into()].into(), false), "list next to samples");

@@ -283,14 +283,17 @@ fn what_makes_no_sense_is_refused() {
     let options = || MedsOptions::new(2, 4);
     for (options, says) in [
         (MedsOptions::new(0, 4), "the batch size is 0"),
-        (MedsOptions::new(2, 0), "the window length is 0"),
-        (MedsOptions::new(2, 1).statics(Statics::Prepend), "leave no room in sequences"),
-        (options().measurements_per_event(3), "set unit = event"),
+        (MedsOptions::new(2, 0), "the length of windows is 0"),
+        (
+            MedsOptions::new(2, 1).statics(Statics::Prepend),
+            "sequences of length 1 have no element left",
+        ),
+        (options().measurements_per_event(3), "set the unit to 'event'"),
         (options().unit(Unit::Event).measurements_per_event(0), "measurements per event is 0"),
         (options().unit(Unit::Event).measurements_per_event(3).form(Form::Packed), "packed"),
         (options().form(Form::Packed).compat(true), "packed"),
-        (options().form(Form::Packed).fixed_shape(true), "fixed shape"),
-        (options().form(Form::Packed).side(Side::Left), "a padding side"),
+        (options().form(Form::Packed).fixed_shape(true), "fixed_shape is set"),
+        (options().form(Form::Packed).side(Side::Left), "the padding side is left"),
         (options().window(Window::Step { stride: 0 }), "stride of windows"),
         (options().window(Window::Overlap { overlap: 4 }), "smaller overlap"),
         (options().part(2, 2), "part 2 of 2"),
@@ -373,7 +376,7 @@ fn labels_that_are_no_targets_are_refused() {
     for wrong in [f64::NAN, f64::INFINITY, 1e300] {
         let values: ArrayRef = Arc::new(Float64Array::from(vec![0.5, wrong]));
         let found = open(&valued(vec![("float_value", values)]), false).unwrap_err().to_string();
-        for part in ["label 1", "subject 1", "float_value", "must be a finite float32"] {
+        for part in ["label 1", "subject 1", "float_value", "NaN, infinite or too large"] {
             assert!(found.contains(part), "{found}");
         }
     }

@@ -193,7 +193,7 @@ fn what_does_not_go_together_is_refused_by_name() {
         (LoaderOptions::new(0), "at least 1 item"),
         (o().window(0, Sampling::Random), "at least 1 event"),
         (o().window(1, Sampling::Step { stride: 0 }), "stride"),
-        (o().bucket(0), "pool of bucketing"),
+        (o().bucket(0), "pool for bucketing"),
         (o().threads(0), "number of threads"),
         (super::support::packed(&o().sizes([Size::Longest])), "packed"),
         (o().position_ids(DType::U8), "int32 or int64"),

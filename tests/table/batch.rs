@@ -148,7 +148,7 @@ fn columns_that_disagree_are_named_with_the_place() {
     .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "columns \"time\" and \"code\" disagree on axis 1: list 2 has 2 element(s) in \"time\" and 1 in \"code\"; columns of one ragged table must share their lengths on every axis they both have"
+        "columns \"time\" and \"code\" differ in list lengths on axis 1: list 2 has 2 element(s) in \"time\" and 1 in \"code\"; columns of one ragged table must have equal lists on every axis they share"
     );
 }
 

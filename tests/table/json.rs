@@ -383,7 +383,8 @@ fn errors_name_the_path() {
 fn outer_lengths_reserved_names_and_empty_columns_are_checked() {
     let text = read(&json!({"a": [1, 2, 3], "b": [[1], [2]]})).unwrap_err().to_string();
     assert!(
-        text.contains("\"a\" and \"b\" disagree on axis 0") && text.contains("3 element(s)"),
+        text.contains("\"a\" and \"b\" differ in list lengths on axis 0")
+            && text.contains("3 element(s)"),
         "{text}"
     );
     for name in ["bounds", "mask"] {

@@ -8,12 +8,12 @@ use crate::array::Layout;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// A dense tensor, whose samples have one size, or a ragged batch. Functions that accept either
-/// convert as needed; clones share buffers.
+/// Either a dense tensor, whose samples have equal sizes, or a ragged batch. Functions that accept
+/// both convert between them as needed. Clones share buffers.
 #[derive(Clone, Debug)]
 pub enum AnyBatch {
-    /// Samples of one size. The first axis is the only batch axis, unless another argument
-    /// determines the batch axes.
+    /// Samples of equal size. The first axis is the only batch axis, unless another argument of the
+    /// function determines the batch axes.
     Dense(DenseTensor),
     /// Samples of different sizes.
     Ragged(RaggedBatch),
@@ -94,22 +94,22 @@ impl AnyBatch {
     }
 }
 
-/// Data as entries along one axis; the entries of a sample are adjacent.
+/// The entries of all samples along one axis of a tensor or batch, one sample after the other.
 #[derive(Debug)]
 pub(super) struct EntryView {
-    /// `[entries, before.., after..]`, where the data is `[batch.., before.., entries, after..]`.
+    /// Shape `[entries, before.., after..]`, with the data axes before and after axis `dim`.
     pub(super) values: DenseTensor,
     pub(super) layout: Layout,
-    /// Number of slots along the axis, including filler.
+    /// Size of axis `dim` in the padded tensor.
     pub(super) width: usize,
-    /// The value of filler, as one element; `None` for zero.
+    /// Padding value as a tensor of one element; `None` means zero.
     pub(super) filler: Option<DenseTensor>,
     pub(super) dim: usize,
 }
 
 impl EntryView {
-    /// Arranges data with these batch axes as entries along axis `dim`. Ragged data is shared along
-    /// its non-uniform axis, and padded along any other axis.
+    /// Views `data` as entries along axis `dim`. Shares the buffers of a batch whose non-uniform
+    /// axis is `dim`; converts any other batch to a padded tensor first.
     pub(super) fn new(data: &AnyBatch, batch_shape: &[usize], dim: usize) -> Result<Self> {
         let shape = data.shape();
         check_batch_axes(&shape, batch_shape)?;
@@ -142,10 +142,11 @@ impl EntryView {
         let lists = count_samples(&shape[..batch])?;
         let outer = saturating_product(before);
         let entries = lists.checked_mul(width);
-        let mut made =
-            vec![entries.ok_or_else(|| {
-                Error::invalid("the data has more entries than memory can address")
-            })?];
+        let mut made = vec![entries.ok_or_else(|| {
+            Error::invalid(
+                "the data to index has more entries than memory can address; index a smaller batch",
+            )
+        })?];
         made.extend_from_slice(before);
         made.extend_from_slice(after);
         let values = if outer == 1 {

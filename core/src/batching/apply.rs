@@ -4,15 +4,15 @@ use super::RaggedBatch;
 use crate::dense::DenseTensor;
 use crate::error::Result;
 
-/// Result of a function applied to a batch: one tensor or several, each of which becomes a batch.
+/// Result of the function given to [`RaggedBatch::apply`]: one or several tensors.
 pub trait ApplyOutput {
     /// The batches built from the tensors.
     type Batches;
 
-    /// Converts each tensor to a batch by `make`.
+    /// Converts each tensor to a batch with `make`.
     ///
     /// # Errors
-    /// Errors of `make`.
+    /// If `make` fails.
     fn batches(self, make: impl Fn(DenseTensor) -> Result<RaggedBatch>) -> Result<Self::Batches>;
 }
 
@@ -49,12 +49,11 @@ impl ApplyOutput for (DenseTensor, DenseTensor, DenseTensor) {
 }
 
 impl RaggedBatch {
-    /// Applies a function to the padded [`tensor`](Self::tensor). The function returns one tensor
-    /// or several (a tuple or a `Vec`) of any type and data axes, with the same batch axes, the
-    /// same non-uniform axis and size along it, and entries in the same slots.
+    /// Applies a function to the padded [`tensor`](Self::tensor) and converts each returned tensor
+    /// to a batch. The function returns one or several tensors (a tuple or a `Vec`) of any type and
+    /// data axes, with the same batch axes, non-uniform axis, size along it and slots of entries.
     ///
-    /// For functions of single entries, [`apply_to_values`](Self::apply_to_values) avoids the
-    /// padding.
+    /// For functions of single entries, [`apply_to_values`](Self::apply_to_values) avoids padding.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -68,8 +67,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// Errors of the function; same as [`tensor`](Self::tensor); also if a result has other batch
-    /// axes or another size of the non-uniform axis.
+    /// If the function or [`tensor`](Self::tensor) fails, or a returned tensor has other batch axes
+    /// or another size of the non-uniform axis.
     pub fn apply<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor) -> Result<R>,
@@ -77,7 +76,7 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?)?)
     }
 
-    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) as a second
+    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) as an
     /// argument.
     pub fn apply_with_mask<R: ApplyOutput>(
         &self,
@@ -99,9 +98,9 @@ impl RaggedBatch {
         result.batches(|t| self.create_with_sample_sizes_like_self(&t, None))
     }
 
-    /// Applies a function to the [`values`](Self::values), without padding. The function returns
-    /// values of the same number of entries, in the same order, of any type. If the shape of an
-    /// entry changes, all data axes of the result follow the non-uniform axis.
+    /// Applies a function to the [`values`](Self::values), which have no padding. The function
+    /// returns one or several tensors of any type, with the same number and order of entries. If
+    /// the shape of an entry changes, all data axes of the result follow the non-uniform axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -114,7 +113,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// Errors of the function; also if a result has another number of entries.
+    /// If the function fails, or a returned tensor has another number of entries.
     pub fn apply_to_values<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor) -> Result<R>,

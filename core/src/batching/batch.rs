@@ -28,8 +28,8 @@ use crate::error::{Error, Result};
 /// may be wider than the largest sample ([`max_sample_size`](Self::max_sample_size)), if the batch
 /// was built from a wider tensor.
 ///
-/// Clones, batches with other batch axes, and other data with the same sample sizes share buffers,
-/// offsets and masks.
+/// Clones share buffers, offsets and masks. So do batches derived with other batch axes, or with
+/// other data of the same sample sizes.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -46,17 +46,17 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub struct RaggedBatch {
     structure: Arc<SampleStructure>,
-    /// `[entries, data axes except the non-uniform one..]`.
+    /// Shape `[entries, data axes except the non-uniform one..]`.
     values: DenseTensor,
     non_uniform_dim: usize,
-    /// One element of the type of the values; `None` for zero.
+    /// Padding value as a tensor of one element; `None` means zero.
     filler: Option<DenseTensor>,
     tensor: OnceLock<DenseTensor>,
 }
 
 impl RaggedBatch {
-    /// Creates a batch of the entries of `structure`; `non_uniform_dim` is the non-uniform axis of
-    /// the padded tensor.
+    /// Creates a batch: `structure` has the size of each sample, `values` has one element per entry
+    /// along its first axis, and `non_uniform_dim` is an axis of the padded tensor.
     pub(super) fn from_parts(
         structure: Arc<SampleStructure>,
         values: DenseTensor,
@@ -81,15 +81,14 @@ impl RaggedBatch {
         self
     }
 
-    /// Creates a batch of other values with the samples of this batch. Keeps the filler if the type
-    /// is the same.
+    /// Returns a batch with other values and the same sample sizes. Keeps the filler if the type is
+    /// unchanged.
     pub(super) fn with_values(&self, values: DenseTensor, non_uniform_dim: usize) -> Result<Self> {
         let filler = self.filler.clone().filter(|f| f.dtype() == values.dtype());
         let structure = Arc::clone(&self.structure);
         Ok(Self::from_parts(structure, values, non_uniform_dim)?.with_filler(filler))
     }
 
-    /// Creates a batch of `structure` and `values` with the filler of this batch.
     pub(super) fn with_structure(
         &self,
         structure: SampleStructure,
@@ -108,13 +107,13 @@ impl RaggedBatch {
         self.filler.as_ref()
     }
 
-    /// Returns the entries of all samples, without padding:
-    /// `[entries, data axes except the non-uniform one..]`.
+    /// Returns the entries of all samples without padding, as a tensor of shape `[entries, data
+    /// axes except the non-uniform one..]`.
     pub fn values(&self) -> &DenseTensor {
         &self.values
     }
 
-    /// Returns the start and end of each sample in [`values`](Self::values): one list per sample,
+    /// Returns the offsets of the samples in [`values`](Self::values): one list per sample,
     /// row-major over the batch axes, starting at zero.
     pub fn offsets(&self) -> &Offsets {
         self.structure.offsets()
@@ -125,8 +124,8 @@ impl RaggedBatch {
     /// pass on first use and cached.
     ///
     /// # Errors
-    /// If it needs more than [`DenseOptions::DEFAULT_LIMIT`] bytes; [`padded`](Self::padded) takes
-    /// another limit.
+    /// If the tensor needs more than [`DenseOptions::DEFAULT_LIMIT`] bytes;
+    /// [`padded`](Self::padded) accepts another limit.
     pub fn tensor(&self) -> Result<&DenseTensor> {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
     }
@@ -135,15 +134,14 @@ impl RaggedBatch {
     /// of `options`. The result is not cached.
     ///
     /// # Errors
-    /// If the tensor exceeds the limit, the type cannot represent the filler, or `options` request
-    /// padding on the left or another type, which are not supported.
+    /// If the tensor exceeds the limit, the element type cannot represent the filler, or `options`
+    /// request padding on the left or another type, which is not supported.
     pub fn padded(&self, options: &DenseOptions) -> Result<DenseTensor> {
         pad_batch(self, options)
     }
 
-    /// Returns which slots of the non-uniform axis are entries: a `Bool` tensor of shape `[batch
-    /// axes.., max_sample_size]`. Computed on first use and shared by all derived batches with the
-    /// same sample sizes.
+    /// Returns a `Bool` tensor of shape `[batch axes.., max_sample_size]`: true for entries, false
+    /// for filler. Computed on first use and shared by derived batches with the same sample sizes.
     ///
     /// # Errors
     /// Same as [`tensor`](Self::tensor).
@@ -151,8 +149,8 @@ impl RaggedBatch {
         self.structure.mask()
     }
 
-    /// Returns the number of entries of each sample: integers of shape `[batch axes..]`, of the
-    /// type in which they were given, else int64.
+    /// Returns the number of entries of each sample: a tensor of shape `[batch axes..]`. Its type
+    /// is the integer type of the sizes that the batch was created with, or int64.
     ///
     /// # Errors
     /// If a size does not fit the type.
@@ -190,8 +188,7 @@ impl RaggedBatch {
         self.offsets().children()
     }
 
-    /// Returns the size of the non-uniform axis of the padded tensor, which is at least the size of
-    /// the largest sample.
+    /// Returns the size of the non-uniform axis of the padded tensor, at least the largest sample.
     pub fn max_sample_size(&self) -> usize {
         self.structure.width()
     }
@@ -228,7 +225,7 @@ impl RaggedBatch {
         self.values.dtype()
     }
 
-    /// Returns the number of bytes of the entries, without padding and offsets.
+    /// Returns the size of [`values`](Self::values) in bytes.
     pub fn nbytes(&self) -> usize {
         self.values.nbytes()
     }
@@ -241,21 +238,21 @@ impl RaggedBatch {
         self.with_values(values, self.non_uniform_dim)
     }
 
-    /// Takes the values out for writing, and leaves an empty tensor.
+    /// Moves the values out, so that they can be changed in place, and leaves an empty tensor.
     pub(super) fn take_values(&mut self) -> DenseTensor {
         self.tensor = OnceLock::new();
         let none = DenseTensor::new_empty(self.values.dtype());
         std::mem::replace(&mut self.values, none)
     }
 
-    /// Splits the entry shape into the parts before and after the non-uniform axis.
+    /// Splits the shape of an entry into the axes before and after the non-uniform axis.
     pub(super) fn split_entry_shape(&self) -> (&[usize], &[usize]) {
         self.entry_shape().split_at(self.non_uniform_dim - self.num_batch_dims())
     }
 }
 
-/// Batches are equal if batch axes, sizes, width, non-uniform axis, type and values are equal; NaN
-/// equals NaN of the same bits. Filler and the type of the sample sizes are ignored.
+/// Two batches are equal if their batch axes, sizes, width, non-uniform axis, type and values are
+/// equal; NaN equals NaN of the same bits. Filler and the type of the sample sizes are ignored.
 impl PartialEq for RaggedBatch {
     fn eq(&self, other: &Self) -> bool {
         self.batch_shape() == other.batch_shape()

@@ -10,7 +10,7 @@ use crate::array::Offsets;
 use crate::dense::{DType, DenseOptions, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Samples in lists, nested to any depth.
+/// Samples in nested lists of any depth.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -50,7 +50,7 @@ impl Samples {
         }
     }
 
-    /// Returns the length of the lists at each level, which must be equal within a level.
+    /// Returns the length of the lists of each nesting level, which must not vary in a level.
     fn shape(&self) -> Result<Vec<usize>> {
         fn stack_level(
             samples: &Samples,
@@ -60,7 +60,7 @@ impl Samples {
         ) -> Result<()> {
             let found = |what: String| {
                 Err(Error::invalid(format!(
-                    "the nested lists of samples differ at level {depth} ({what}); set flatten_batch_dims to combine them anyway"
+                    "the nested lists of samples differ at level {depth} ({what}), but all lists of a level must have one length; set flatten_batch_dims to combine them anyway"
                 )))
             };
             match samples {
@@ -81,7 +81,7 @@ impl Samples {
         let mut current = vec![self];
         let mut depth = 0;
         while !current.is_empty() {
-            // A level that starts with a sample must be the last.
+            // Samples contain no lists, so a level that starts with a sample must be the innermost.
             let leaf = matches!(current[0], Self::Tensor(_));
             for samples in &current {
                 stack_level(samples, depth, &mut shape, leaf)?;
@@ -100,12 +100,11 @@ impl Samples {
 /// Combines samples `[size, ..]`, which may differ only in their first axis, into one batch. Their
 /// first axis becomes the non-uniform axis, right after the batch axes.
 ///
-/// If `flatten_batch_dims` is set, samples are taken depth first from lists of any nesting, and the
-/// batch has one batch axis. Otherwise each level of lists is a batch axis, and all lists of a level have the
-/// same length. The type is the type of the first sample, or, if flattened, of the first sample
-/// with elements; the others are converted to it. A sample without elements has no entries; its
-/// other axes are ignored. With `other_with_same_sample_sizes`, sizes and mask are shared with that
-/// batch.
+/// If `flatten_batch_dims` is set, samples are collected depth first from lists of any nesting, and
+/// the batch has one batch axis. Otherwise each nesting level is a batch axis, and all lists of a
+/// level must have the same length. All samples are converted to the type of the first sample, or,
+/// if flattened, of the first sample with elements. A sample without elements has no entries; its
+/// other axes are ignored. The result shares the sizes of `other_with_same_sample_sizes`, if given.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -121,6 +120,7 @@ impl Samples {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
+/// # Errors
 /// If there are no samples; if a sample has no axes, or samples differ in other axes than the
 /// first; if lists differ in length or depth, unless flattened; if sample sizes differ from the
 /// batch to share with (the message names the sample); if values do not fit the type.
@@ -132,7 +132,7 @@ pub fn combine_data(
     let tensors: Vec<&DenseTensor> = data_list.tensors().collect();
     let (Samples::List(_), Some(first)) = (data_list, tensors.first()) else {
         return Err(Error::invalid(
-            "a batch must be combined from a list of at least one sample; give a list with samples",
+            "a batch must be combined from a list of samples, but no sample is given; give a list of at least one tensor",
         ));
     };
     let filled = tensors.iter().find(|t| t.num_elements() > 0);
@@ -144,7 +144,7 @@ pub fn combine_data(
         match tensor.shape() {
             [] => {
                 return Err(Error::invalid(format!(
-                    "sample {i} is a tensor without axes; it needs a first axis for its entries"
+                    "sample {i} is a tensor without axes; give a tensor whose first axis has the entries"
                 )));
             }
             [size, rest @ ..] if rest == entry_shape => lengths.push(*size),

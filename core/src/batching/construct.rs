@@ -18,12 +18,11 @@ struct SampleSizes {
     batch_shape: Vec<usize>,
     lengths: Vec<usize>,
     dtype: DType,
-    /// Size of the last axis of the mask.
     mask_width: Option<usize>,
 }
 
 impl SampleSizes {
-    /// Reads a mask, sizes, or both, which must agree.
+    /// Reads the sizes of samples from a mask, a tensor of sizes, or both, which must agree.
     fn read(mask: Option<&DenseTensor>, sample_sizes: Option<&DenseTensor>) -> Result<Self> {
         let of_mask = match mask {
             Some(mask) => Some((count_mask_lengths(mask)?, mask.shape())),
@@ -46,7 +45,7 @@ impl SampleSizes {
                 let batch = &shape[..shape.len() - 1];
                 if batch != batch_shape {
                     return Err(Error::invalid(format!(
-                        "a mask of shape {shape:?} does not match sample sizes of shape {batch_shape:?}"
+                        "a mask of shape {shape:?} does not match sample sizes of shape {batch_shape:?}; the mask must have the axes of the sizes and one more"
                     )));
                 }
                 if let Some(i) = (0..lengths.len()).find(|i| lengths[*i] != counted[*i]) {
@@ -63,7 +62,7 @@ impl SampleSizes {
         Ok(Self { batch_shape, lengths, dtype, mask_width })
     }
 
-    /// Checks that the tensor has the batch axes; returns the non-uniform axis and its size.
+    /// Checks the batch axes of the tensor. Returns the non-uniform axis and its size.
     fn check_tensor(
         &self,
         tensor: &DenseTensor,
@@ -71,7 +70,9 @@ impl SampleSizes {
     ) -> Result<(usize, usize)> {
         let batch = self.batch_shape.len();
         if batch == 0 {
-            return Err(Error::invalid("a batch needs at least one batch axis"));
+            return Err(Error::invalid(
+                "there are no batch axes; a batch needs at least one batch axis",
+            ));
         }
         let dim = non_uniform_dim.unwrap_or(batch);
         check_dim(dim, batch, tensor.ndim())?;
@@ -79,7 +80,7 @@ impl SampleSizes {
         let width = tensor.shape()[dim];
         if let Some(mask) = self.mask_width.filter(|m| *m != width) {
             return Err(Error::invalid(format!(
-                "the mask has {mask} slots, but the non-uniform axis has {width}"
+                "the last axis of the mask has the size {mask}, but the non-uniform axis of the tensor has the size {width}; both must be equal"
             )));
         }
         Ok((dim, width))
@@ -91,16 +92,16 @@ pub(super) fn check_batch_axes(shape: &[usize], batch_shape: &[usize]) -> Result
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "a tensor of shape {shape:?} does not start with the batch axes {batch_shape:?}"
+        "a tensor has the shape {shape:?}, but its first axes must be the batch axes {batch_shape:?}"
     )))
 }
 
 impl RaggedBatch {
-    /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and a mask `[batch
-    /// axes.., max_sample_size]` (bool; true for the entries of each sample, which come first),
-    /// sample sizes `[batch axes..]` (integers), or both. They define the number of batch axes; the
-    /// non-uniform axis is the first data axis by default. Entries are copied and filler is
-    /// dropped; a tensor without filler is shared.
+    /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and the size of each
+    /// sample. The sizes are given as a mask `[batch axes.., max_sample_size]` (bool; the entries
+    /// of a sample are true and come first), as integers `[batch axes..]`, or as both. They define
+    /// the number of batch axes. The non-uniform axis is the first data axis by default. Entries
+    /// are copied and filler is dropped; a tensor without filler is shared.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -132,7 +133,7 @@ impl RaggedBatch {
         Self::from_sizes(tensor, given, dim, width)
     }
 
-    /// Creates a batch like [`try_new`](Self::try_new) from a tensor (and mask) that is longer
+    /// Creates a batch like [`try_new`](Self::try_new) from a tensor (and mask) that may be longer
     /// along the non-uniform axis than the largest sample.
     /// [`max_sample_size`](Self::max_sample_size) becomes the size of the largest sample, or 0
     /// without samples.
@@ -158,7 +159,7 @@ impl RaggedBatch {
         let room = tensor.shape()[dim];
         if let Some(i) = given.lengths.iter().position(|n| *n > room) {
             return Err(Error::invalid(format!(
-                "{} has {} entries, more than the {room} of the non-uniform axis",
+                "{} has {} entries, more than the size {room} of the non-uniform axis",
                 name_sample(&given.batch_shape, i),
                 given.lengths[i]
             )));
@@ -170,18 +171,20 @@ impl RaggedBatch {
         Self::from_parts(Arc::new(structure), values, dim)
     }
 
-    /// Creates a batch from a tensor without filler: each sample has the size of the non-uniform
+    /// Creates a batch from a tensor without filler: every sample has the size of the non-uniform
     /// axis. Copies nothing if the non-uniform axis is the first data axis.
     ///
     /// # Errors
-    /// If there are no batch axes, or the non-uniform axis is one of them or does not exist.
+    /// If there are no batch axes, or the non-uniform axis is a batch axis or does not exist.
     pub fn from_full_tensor(
         full_tensor: &DenseTensor,
         non_uniform_dim: usize,
         num_batch_dims: usize,
     ) -> Result<Self> {
         if num_batch_dims == 0 {
-            return Err(Error::invalid("a batch needs at least one batch axis"));
+            return Err(Error::invalid(
+                "there are no batch axes; a batch needs at least one batch axis",
+            ));
         }
         check_dim(non_uniform_dim, num_batch_dims, full_tensor.ndim())?;
         let batch_shape = full_tensor.shape()[..num_batch_dims].to_vec();
@@ -192,9 +195,9 @@ impl RaggedBatch {
         Self::from_sizes(full_tensor, given, non_uniform_dim, width)
     }
 
-    /// Creates a batch of `num_dims` axes without entries, of float32. Every axis has size 0,
-    /// except for batch axes of a given shape. There is one batch axis unless the number or shape
-    /// of the batch axes is given.
+    /// Creates a float32 batch of `num_dims` axes without entries. Every axis has size 0, except
+    /// for the axes of `batch_shape`. There is one batch axis unless `num_batch_dims` or
+    /// `batch_shape` is given.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -205,7 +208,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If both number and shape of the batch axes are given, if batch or data axes are missing, or
+    /// If both `num_batch_dims` and `batch_shape` are given, if batch or data axes are missing, or
     /// if the non-uniform axis is a batch axis or does not exist.
     pub fn empty(
         num_dims: usize,
@@ -265,7 +268,7 @@ impl RaggedBatch {
         check_dim(dim, batch, tensor.ndim())?;
         if tensor.shape()[dim] != self.max_sample_size() {
             return Err(Error::invalid(format!(
-                "the tensor has the size {} along the non-uniform axis {dim}, but the batch has {}",
+                "the tensor has the size {} along the non-uniform axis {dim}, but the batch has the size {}; both must be equal",
                 tensor.shape()[dim],
                 self.max_sample_size()
             )));

@@ -9,13 +9,13 @@ use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A batch in the form of variable-length kernels: all entries, and the start of each sample.
+/// A batch as variable-length kernels take it: all entries, and the cumulative sample sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
-    /// `[entries, data axes except the non-uniform one..]`, one sample after the other.
+    /// Entries `[entries, data axes except the non-uniform one..]`, one sample after the other.
     pub values: DenseTensor,
-    /// `[samples + 1]`, starting at 0: sample `i` has the entries `cu_seqlens[i]..cu_seqlens[i +
-    /// 1]`. int32 if the sizes fit, else int64.
+    /// Offsets `[samples + 1]`, starting at 0: sample `i` has the entries
+    /// `cu_seqlens[i]..cu_seqlens[i + 1]`. The type is int32 if the offsets fit, else int64.
     pub cu_seqlens: DenseTensor,
     /// Number of entries of the largest sample.
     pub max_seqlen: usize,
@@ -23,16 +23,16 @@ pub struct Packed {
 
 impl RaggedBatch {
     /// Creates a batch with one batch axis from all entries `[entries, ..]` and the cumulative
-    /// sample sizes: integers `[samples + 1]`, from 0 to the number of entries. Shares the entries,
-    /// and the sizes if they are int32 or int64.
+    /// sample sizes: integers `[samples + 1]`, from 0 to the number of entries. Shares the entries;
+    /// shares int32 and int64 sizes.
     ///
     /// # Errors
-    /// If the sizes have other axes, are not integers, decrease, or do not end at the number of
+    /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of
     /// entries.
     pub fn from_packed(values: DenseTensor, cu_seqlens: &DenseTensor) -> Result<Self> {
         if cu_seqlens.ndim() != 1 || !cu_seqlens.dtype().is_integer() {
             return Err(Error::invalid(format!(
-                "cumulative sizes must be integers of one axis, not {} of shape {:?}",
+                "cumulative sizes must be integers of shape [samples + 1], not {} of shape {:?}",
                 cu_seqlens.dtype(),
                 cu_seqlens.shape()
             )));
@@ -53,7 +53,7 @@ impl RaggedBatch {
         Self::from_parts(structure.into(), values, 1)
     }
 
-    /// Returns entries and cumulative sizes, sharing the entries.
+    /// Returns the entries and the cumulative sizes; shares the entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -79,10 +79,10 @@ impl RaggedBatch {
         })
     }
 
-    /// Creates a batch from a ragged array without nulls. The one axis whose lists differ in length
-    /// becomes the non-uniform axis, the axes before it (including the rows) become batch axes, and
-    /// the axes after it data axes. If no lists differ, the first axis stored as ragged is the
-    /// non-uniform axis. Shares offsets and leaves.
+    /// Creates a batch from a ragged array without nulls. The only axis whose lists differ in
+    /// length becomes the non-uniform axis. The axes before it (including the rows) become batch
+    /// axes, and the axes after it data axes. If all lists of each axis have equal lengths, the
+    /// first axis stored as ragged is the non-uniform axis. Shares offsets and leaves.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -98,8 +98,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the array contains nulls or no lists, lists differ in length on more than one axis, or
-    /// the leaves are not numeric.
+    /// If the array has nulls or no lists, its leaves are not numeric, or lists differ in length on
+    /// more than one axis.
     pub fn from_ragged_array(array: &RaggedArray) -> Result<Self> {
         let axes = array.axes();
         let nulls = |a: &ListAxis| a.nulls().is_some_and(|n| n.null_count() > 0);
@@ -121,14 +121,16 @@ impl RaggedBatch {
         let at = match (differ.next(), differ.next()) {
             (Some(first), Some(second)) => {
                 return Err(Error::invalid(format!(
-                    "lists differ in length on axes {} and {}; they may differ on one axis of a batch only",
+                    "lists differ in length on axes {} and {}, but a batch can have only one such axis; pad the lists of the other",
                     first + 1,
                     second + 1
                 )));
             }
             (Some(at), None) => at,
             (None, _) if axes.is_empty() => {
-                return Err(Error::invalid("an array without lists has no samples to batch"));
+                return Err(Error::invalid(
+                    "the array has no lists that could be samples; give an array of lists",
+                ));
             }
             (None, _) => ragged.unwrap_or(0),
         };
@@ -139,15 +141,15 @@ impl RaggedBatch {
         let mut shape = vec![offsets.children()];
         shape.extend((at + 1..axes.len()).map(|i| size(&i)));
         let values = DenseTensor::from_flat(array.leaves(), "the leaves of a batch")?;
-        // An axis without lists has no known size; any size fits, because there are no elements.
+        // An axis without lists gets the size 0, which fits because there are no elements.
         let values = values.reshape(shape)?;
         let dim = batch_shape.len();
         let structure = SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?;
         Self::from_parts(structure.into(), values, dim)
     }
 
-    /// Returns a ragged array: the rows are the first batch axis, followed by the other batch axes,
-    /// the non-uniform axis, and the data axes, at any position of the non-uniform axis in the
+    /// Returns a ragged array. Its rows are the first batch axis; its list axes are the other batch
+    /// axes, the non-uniform axis and then the data axes, wherever the non-uniform axis is in the
     /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
     pub fn to_ragged_array(&self) -> Result<RaggedArray> {
         let uniform = |size: usize, lists: usize| ListAxis::from(Layout::Uniform { size, lists });
@@ -178,11 +180,12 @@ impl RaggedBatch {
 
     /// Creates a table with one column per batch. All batches must have the same sample sizes; the
     /// columns share their offsets and have the axes of [`to_ragged_array`](Self::to_ragged_array).
-    /// The data axes of each column must be a prefix of the data axes of the column with the most.
+    /// The data axes of each column must be a prefix of the data axes of the column with the most
+    /// axes.
     ///
     /// # Errors
     /// If there are no batches, sample sizes differ (the message names the sample), data axes are
-    /// not such prefixes, or a name repeats.
+    /// not such a prefix, or a name repeats.
     pub fn to_table(columns: &[(&str, &Self)]) -> Result<RaggedTable> {
         let Some((_, first)) = columns.iter().rev().max_by_key(|(_, b)| b.dim()) else {
             return Err(Error::invalid(

@@ -1,4 +1,4 @@
-//! Entries as bytes: copies specialized by size, and division of work among threads.
+//! Copies of entries as bytes, specialized by entry size, and division of the work among threads.
 
 use std::ops::Range;
 
@@ -65,11 +65,11 @@ impl EntryBytes for AnySize {
     }
 }
 
-/// Maximum size in bytes of results on the heap. The allocator reuses freed memory there, which
-/// takes a third of the time of mapping new huge pages.
+/// Results below this size in bytes are allocated on the heap. There the allocator reuses freed
+/// memory, which takes a third of the time of mapping new huge pages.
 const HEAP: usize = 32 << 20;
 
-/// Evaluates `$body` with `$e` bound to the fastest copier of entries of `$size` bytes (not 0).
+/// Evaluates `$body` with `$e` bound to an [`EntryBytes`] for entries of `$size` bytes (not 0).
 macro_rules! with_entry {
     ($size:expr, $e:ident => $body:expr) => {
         match $size {
@@ -102,8 +102,9 @@ macro_rules! with_entry {
 }
 pub(super) use with_entry;
 
-/// Calls `leaf` for ranges of the lists of a layout, each with its part of `out`, which has `size`
-/// bytes per child. Large outputs are divided among threads; returns the error of the first range.
+/// Calls `leaf` for ranges of the lists of `layout`, each with the slice of `out` for their
+/// children (`size` bytes per child). Large outputs are divided among threads if `parallel`.
+/// Returns the error of the first range that fails.
 pub(super) fn for_each_part(
     layout: &Layout,
     size: usize,
@@ -172,8 +173,8 @@ pub(super) fn repeat_value(out: &mut [u8], value: &[u8]) {
     }
 }
 
-/// Transposes `[a, b]` entries to `[b, a]`: entry `(i, j)` of `from` becomes entry `(j, i)` of
-/// `out`. The rows are `from_width` and `out_width` entries apart.
+/// Transposes a matrix of `a` x `b` entries: entry `(i, j)` of `from` becomes entry `(j, i)` of
+/// `out`. Rows start every `from_width` entries in `from` and every `out_width` entries in `out`.
 pub(super) fn transpose_entries(
     entry: impl EntryBytes,
     (a, b): (usize, usize),
@@ -187,7 +188,7 @@ pub(super) fn transpose_entries(
     }
 }
 
-/// Copies a dense block `[blocks, a, b]` of entries of `size` bytes to `[blocks, b, a]`.
+/// Copies an array `[blocks, a, b]` of entries of `size` bytes to an array `[blocks, b, a]`.
 pub(super) fn swap_axes(
     from: &[u8],
     blocks: usize,

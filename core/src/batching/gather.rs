@@ -36,7 +36,7 @@ pub(super) struct Indices {
     batch_shape: Vec<usize>,
 }
 
-/// Evaluates `$body` with `$ids` bound to the indices as a typed slice.
+/// Evaluates `$body` with `$ids` bound to the indices as a slice of i32 or i64.
 macro_rules! with_positions {
     ($indices:expr, $ids:ident => $body:expr) => {
         match $indices.values.dtype() {
@@ -53,7 +53,7 @@ macro_rules! with_positions {
 }
 
 impl Indices {
-    /// Checks that indices are integers without data axes; shares int32 and int64 values.
+    /// Checks that the indices are integers without data axes. Shares int32 and int64 buffers.
     pub(super) fn new(batch: &RaggedBatch) -> Result<Self> {
         let values = batch.values();
         if values.ndim() != 1 || !values.dtype().is_integer() {
@@ -82,11 +82,10 @@ impl Indices {
     }
 }
 
-/// Valid indices in a sample: only its entries, or also filler.
+/// Range of valid indices: below the size of the sample if `strict`, else below the padded `width`.
 #[derive(Clone, Copy)]
 pub(super) struct Limit {
     pub(super) width: usize,
-    /// Whether indices of filler are out of range.
     pub(super) strict: bool,
 }
 
@@ -96,7 +95,7 @@ impl Limit {
     }
 }
 
-/// Resolves an index; a negative one counts from the end of the valid range.
+/// Resolves an index below `limit`; a negative index counts from `limit`.
 #[inline(always)]
 fn resolve_position(index: i64, limit: usize) -> Option<usize> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -104,7 +103,7 @@ fn resolve_position(index: i64, limit: usize) -> Option<usize> {
     usize::try_from(index).ok()
 }
 
-/// Returns the entries at the indices: `[positions, entry shape..]`.
+/// Returns the entries at the indices, of shape `[positions, entry shape..]`.
 pub(super) fn gather_entries(
     data: &EntryView,
     indices: &Indices,
@@ -123,7 +122,7 @@ pub(super) fn gather_entries(
         } else {
             let bytes = count.checked_mul(entry);
             let bytes = bytes.ok_or_else(|| {
-                Error::invalid("the selected entries have more bytes than memory can address")
+                Error::invalid("the selected entries have more bytes than memory can address; select fewer entries")
             })?;
             let filler = data.filler_entry();
             fill_buffer(bytes, |out| {
@@ -171,7 +170,7 @@ fn gather_part<E: EntryBytes, I: Position>(
     Ok(())
 }
 
-/// Checks the indices of entries that have no bytes to copy.
+/// Checks the indices of entries that have no bytes, for which nothing is copied.
 fn check_positions<I: Position>(
     layout: &Layout,
     ids: &[I],
@@ -203,8 +202,8 @@ pub(super) struct ScatterTarget<'a> {
     pub(super) unique: bool,
 }
 
-/// Returns the target with entry `j` of each sample of `from` at index `j` of that sample. Writes
-/// to filler are dropped.
+/// Returns the target with entry `j` of each sample of `from` written to the `j`-th index of that
+/// sample. Drops writes to filler.
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,
@@ -254,7 +253,7 @@ fn scatter_part<E: EntryBytes, I: Position>(
             let start = first * e.size();
             out.copy_from_slice(&all[start..start + out.len()]);
         }
-        // New memory is already zero.
+        // `out` is new memory and already zero.
         Before::Fill(value) if value.iter().all(|b| *b == 0) => {}
         Before::Fill(value) => repeat_value(out, value),
     }
@@ -267,7 +266,7 @@ fn scatter_part<E: EntryBytes, I: Position>(
         let ids = &ids[indices.offsets.range(i)];
         let values = &all[from.layout.range(i).start * e.size()..];
         if target.unique {
-            // Writes to filler are dropped, so repeats there are no error.
+            // Writes to filler are dropped, so a repeated index of filler is not an error.
             seen.start_sample(own.len() / e.size());
         }
         for (j, id) in ids.iter().enumerate() {
@@ -288,12 +287,13 @@ fn scatter_part<E: EntryBytes, I: Position>(
 #[cold]
 fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, index: i64) -> Error {
     Error::invalid(format!(
-        "{}: positions {first} and {second} both write to index {index}; remove one, or let the last write win",
+        "the indices of {} at positions {first} and {second} both write to index {index}; remove one, or let the last write win",
         super::structure::name_sample(&indices.batch_shape, i)
     ))
 }
 
-/// The entries of one sample that were written, each with the position that wrote it.
+/// For each entry of a sample: the last sample that wrote the entry, and the position of the index
+/// in that sample. Samples need no reset, because only entries written by `sample` count.
 #[derive(Default)]
 struct WrittenPositions {
     sample: u32,
@@ -312,7 +312,7 @@ impl WrittenPositions {
         }
     }
 
-    /// Returns the position that wrote entry `k` before; otherwise records `j`.
+    /// Returns the position that already wrote entry `k`; otherwise records `j` as that position.
     fn record_write(&mut self, k: usize, j: usize) -> Option<usize> {
         let (sample, index) = self.places.get_mut(k)?;
         if *sample == self.sample {
@@ -323,7 +323,7 @@ impl WrittenPositions {
     }
 }
 
-/// Returns `targets` booleans for each sample, true at its indices.
+/// Returns a mask with `targets` booleans for each sample, true at the indices of the sample.
 pub(super) fn mark_positions(indices: &Indices, targets: usize) -> Result<DenseTensor> {
     let mut shape = indices.batch_shape.clone();
     shape.push(targets);

@@ -1,4 +1,4 @@
-//! Access by index to the entries of all samples: read, write, move between batches.
+//! Reads, writes and moves entries of all samples by index.
 
 use super::any::{EntryView, to_dense};
 use super::gather::{Before, Indices, Limit, ScatterTarget, gather_entries, scatter_entries};
@@ -10,19 +10,19 @@ use crate::dense::{DenseOptions, DenseTensor, Fill};
 use crate::error::{Error, Result};
 use crate::kernels::scatter::Duplicates;
 
-/// Treatment of an index of filler: at least the size of its sample, but below
+/// How to treat an index of filler: an index of at least the size of its sample, but below
 /// [`max_sample_size`](RaggedBatch::max_sample_size).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BeyondSample {
-    /// Filler is part of the range, as in the padded tensor: reads return the filler value (0 by
-    /// default), writes are dropped. Negative indices count from the end of the padded axis.
+    /// Filler can be indexed, as in the padded tensor: reads return the filler value (0 by
+    /// default), and writes are dropped. Negative indices count from the end of the padded axis.
     #[default]
     Filler,
     /// Such an index is out of range. Negative indices count from the end of the sample.
     Error,
 }
 
-/// Options for index arguments.
+/// Options of functions that take indices.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -32,9 +32,9 @@ pub enum BeyondSample {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct IndexOptions {
-    /// Treatment of repeated indices in writes.
+    /// How to treat repeated indices in writes.
     pub duplicates: Duplicates,
-    /// Treatment of indices of filler in ragged data.
+    /// How to treat indices beyond the size of a sample of ragged data.
     pub beyond: BeyondSample,
 }
 
@@ -44,12 +44,13 @@ impl IndexOptions {
     }
 }
 
-/// Returns the axis to index: the non-uniform axis of the indices by default; never a batch axis.
+/// Returns the axis to index, by default the non-uniform axis of the indices; a batch axis is an
+/// error.
 fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result<usize> {
     let dim = dim_to_index_in.unwrap_or(indices.non_uniform_dim());
     if dim < indices.num_batch_dims() {
         return Err(Error::invalid(format!(
-            "axis {dim} is a batch axis of the indices and cannot be indexed"
+            "axis {dim} is a batch axis of the indices and cannot be indexed; choose a data axis"
         )));
     }
     Ok(dim)
@@ -60,9 +61,9 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 ///
 /// Indices are integers `[batch axes.., positions]` without data axes; the data has the same batch
 /// axes. `dim_to_index_in` is the axis of the entries, by default the non-uniform axis of the
-/// indices; it need not be the non-uniform axis of the data. The result has the sample sizes of the
-/// indices (and their type), this axis as the non-uniform axis, and `filler_value` as filler.
-/// Negative indices count from the end, and indices may repeat.
+/// indices; it may be any data axis of the data. The result has the sample sizes of the indices
+/// (and their type), this axis as the non-uniform axis, and `filler_value` as filler. Negative
+/// indices count from the end, and indices may repeat.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -145,7 +146,9 @@ pub fn batched_inverse_indexing_access(
     let entries = lists.checked_mul(output_num_targets);
     shape.splice(..2, entries);
     if entries.is_none() {
-        return Err(Error::invalid("the result has more entries than memory can address"));
+        return Err(Error::invalid(
+            "the result has more entries than memory can address; use fewer targets",
+        ));
     }
     let target = ScatterTarget {
         layout: &Layout::Uniform { size: output_num_targets, lists },
@@ -158,14 +161,15 @@ pub fn batched_inverse_indexing_access(
     to_dense(&values, indices.batch_shape(), output_num_targets, dim)
 }
 
-/// Returns a copy of `to_write_into` with the entries of `to_write` at the indices of their sample:
-/// `out[b, indices[b, j]] = to_write[b, j]`. The result is a tensor if `to_write_into` is one, else
-/// a batch with its sample sizes.
+/// Returns a copy of `to_write_into` with the entries of `to_write` written at the indices of their
+/// sample: `out[b, indices[b, j]] = to_write[b, j]`. The result is a tensor if `to_write_into` is a
+/// tensor, else a batch with the sample sizes of `to_write_into`.
 ///
-/// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. Both data have
-/// the same type, and the same shape except along the indexed axis. Each sample of `to_write` has
-/// at least as many entries as indices; further entries are ignored. Along the non-uniform axis of
-/// a ragged batch, indices beyond a sample address filler; see [`BeyondSample`].
+/// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. `to_write` and
+/// `to_write_into` have the same type, and the same shape except along the indexed axis. Each
+/// sample of `to_write` has at least as many entries as indices; further entries are ignored. Along
+/// the non-uniform axis of a ragged batch, an index beyond the size of a sample is an index of
+/// filler; see [`BeyondSample`].
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -245,7 +249,8 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
 }
 
 /// Returns a copy of the target with entries of the source: `out[b, to[b, j]] = source[b, from[b,
-/// j]]`. The result is a tensor if the target is one, else a batch with its sample sizes.
+/// j]]`. The result is a tensor if the target is a tensor, else a batch with the sample sizes of
+/// the target.
 ///
 /// The entries are along the non-uniform axis of a ragged batch, or the axis after the batch axes
 /// of a tensor. Source and target have the same type, and the same shape except along this axis.

@@ -15,8 +15,8 @@ use crate::index::Index;
 use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 
 impl RaggedBatch {
-    /// Returns 1 for entries of the padded tensor and 0 for filler, in any type (for example
-    /// float32 weights of a loss): the [`mask`](Self::mask) in the shape of the tensor.
+    /// Returns the [`mask`](Self::mask) expanded to the shape of the padded tensor and converted to
+    /// `dtype`: 1 for entries and 0 for filler, for example as float32 weights of a loss.
     ///
     /// # Errors
     /// Same as [`tensor`](Self::tensor).
@@ -33,11 +33,12 @@ impl RaggedBatch {
             .padded(&DenseOptions::default())
     }
 
-    /// Sets the filler of the padded tensor. For integers, floats are truncated towards zero; for
-    /// booleans, nonzero values are true. Shares all data; filler is not stored.
+    /// Sets the filler of the padded tensor. For an integer batch, a float is truncated towards
+    /// zero; for a boolean batch, a nonzero value is true. Shares all data, as filler is not
+    /// stored.
     ///
-    /// Batches with other batch axes, data axes or another type keep the filler; operations that
-    /// create new entries reset it to zero.
+    /// Batches derived with other batch axes, data axes or another type keep the filler; operations
+    /// that create new entries reset it to zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -60,16 +61,14 @@ impl RaggedBatch {
     /// Sets the filler like [`with_padded_set_to`](Self::with_padded_set_to), in place.
     ///
     /// # Errors
-    /// Same as [`with_padded_set_to`](Self::with_padded_set_to); the batch is unchanged after an
-    /// error.
+    /// Same as [`with_padded_set_to`](Self::with_padded_set_to), which leaves the batch unchanged.
     pub fn set_padded_to(&mut self, value_to_set: impl Into<Fill>) -> Result<()> {
         *self = self.with_padded_set_to(value_to_set)?;
         Ok(())
     }
 
-    /// Converts all elements and the filler like [`DenseTensor::cast`]: exactly if the type can
-    /// represent them; floats to integers truncate towards zero; numbers to booleans are true if
-    /// not zero.
+    /// Converts all elements and the filler like [`DenseTensor::cast`]: floats are truncated
+    /// towards zero for integer types, and nonzero numbers become true for bool.
     ///
     /// # Errors
     /// If a value does not fit the type.
@@ -82,7 +81,7 @@ impl RaggedBatch {
         Ok(made.with_filler(filler))
     }
 
-    /// Returns sample `i`, row-major over the batch axes, as a tensor of its own size. Shares the
+    /// Returns sample `i` (row-major over the batch axes) as a tensor without filler. Shares the
     /// buffer if the non-uniform axis is the first data axis.
     ///
     /// # Errors
@@ -114,8 +113,8 @@ impl RaggedBatch {
         DenseTensor::try_new_trusted(self.dtype(), shape, buffer)
     }
 
-    /// Returns all samples, each as a tensor of its own size, in lists nested like the batch axes.
-    /// The inverse of [`combine_data`](super::combine_data).
+    /// Returns all samples as tensors without filler, in lists nested like the batch axes. The
+    /// inverse of [`combine_data`](super::combine_data).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -141,7 +140,7 @@ impl RaggedBatch {
         Ok(Samples::List(level))
     }
 
-    /// Returns items of the padded [`tensor`](Self::tensor), including filler, by NumPy's indexing;
+    /// Returns items of the padded [`tensor`](Self::tensor), including filler, by NumPy indexing;
     /// see [`DenseTensor::index`].
     ///
     /// # Errors
@@ -150,10 +149,9 @@ impl RaggedBatch {
         self.tensor()?.index(index)
     }
 
-    /// Writes to items of the padded tensor by NumPy's indexing. The value is converted to the type
+    /// Writes to items of the padded tensor by NumPy indexing. The value is converted to the type
     /// of the batch and broadcast to the selected items; writes to filler are dropped. If an item
-    /// is selected more than once, the last value wins. Writes in place unless the buffer of the
-    /// entries is shared.
+    /// is selected more than once, the last value wins. Copies the entries only if they are shared.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -187,7 +185,7 @@ impl RaggedBatch {
             && broadcast_shapes(own, selection.shape()).as_deref() == Some(selection.shape());
         if !fits {
             return Err(Error::invalid(format!(
-                "a value of shape {:?} does not broadcast to items of shape {:?}",
+                "the value has the shape {:?}, which does not broadcast to the indexed items of shape {:?}",
                 value.shape(),
                 selection.shape()
             )));
@@ -220,8 +218,8 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Takes the bytes of the entries out for writing, without a copy unless they are shared, and
-    /// leaves a batch without entries.
+    /// Moves the bytes of the entries out for writing and leaves a batch without entries. Copies
+    /// the bytes only if they are shared.
     fn take_bytes(&mut self) -> MutableBuffer {
         let buffer = self.take_values().into_buffer();
         buffer.into_mutable().unwrap_or_else(|shared: Buffer| {

@@ -1,4 +1,4 @@
-//! Access by mask to the entries of all samples: filter, write, overwrite.
+//! Filters and writes entries of all samples by mask.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,7 +20,7 @@ struct MaskedData {
     entries: EntryView,
     flags: Flags,
     batch_shape: Vec<usize>,
-    /// Offsets of the entries that each sample keeps.
+    /// Offsets of the entries whose mask is true, one list per sample.
     kept: Offsets,
 }
 
@@ -29,7 +29,7 @@ impl MaskedData {
         let one = |batch: &RaggedBatch, what: &str| match batch.num_batch_dims() {
             1 => Ok(()),
             n => Err(Error::invalid(format!(
-                "{what} has {n} batch axes; used with a tensor, it must have one"
+                "{what} with {n} batch axes cannot be used with a dense tensor; call flatten_batch_dims first to get one batch axis"
             ))),
         };
         match (data, mask) {
@@ -47,7 +47,7 @@ impl MaskedData {
         let flags = Flags::new(mask, batch_shape.len())?;
         if mask.shape()[..batch_shape.len()] != batch_shape {
             return Err(Error::invalid(format!(
-                "the data has batch axes of shape {batch_shape:?}, but the mask has the shape {:?}",
+                "the data has batch axes of shape {batch_shape:?}, but the mask has the shape {:?}; the mask must have the batch axes of the data",
                 mask.shape()
             )));
         }
@@ -55,7 +55,7 @@ impl MaskedData {
         let width = mask.shape()[batch_shape.len()];
         if width != entries.width {
             return Err(Error::invalid(format!(
-                "the data has the size {} along the non-uniform axis, but the mask has {width}",
+                "the data has the size {} along the non-uniform axis, but the mask has the size {width}; both must be equal",
                 entries.width
             )));
         }
@@ -100,7 +100,7 @@ impl MaskedData {
         }
     }
 
-    /// Returns the data with the entries of `from` where the mask is true.
+    /// Returns the data with the entries of `from` written where the mask is true.
     fn write_entries(&self, from: &RaggedBatch) -> Result<DenseTensor> {
         let entry = self.entries.entry_bytes();
         let values = &self.entries.values;
@@ -143,10 +143,10 @@ impl MaskedData {
 
 /// Returns, for each sample, the entries at which the mask is true, in order.
 ///
-/// The mask is bool, `[batch axes.., entries]`, and applies to the entries of ragged data along its
-/// non-uniform axis, or of a tensor along axis 1. If data or mask is a tensor, there is one batch
-/// axis, and the sample sizes of the other apply to it. Filler is never kept. The result has filler
-/// 0 and the width of its largest sample.
+/// The mask is bool, of shape `[batch axes.., entries]`. It applies to ragged data along the
+/// non-uniform axis, and to a tensor along axis 1. If the data or the mask is a tensor, there is
+/// one batch axis, and the sample sizes of the other argument apply to it. Filler is never kept.
+/// The result has filler 0 and the width of its largest sample.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -159,8 +159,9 @@ impl MaskedData {
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
-/// If the mask is not bool or has data axes, batch axes, widths or sample sizes differ (the message
-/// names the sample), or there are several batch axes and one argument is a tensor.
+/// # Errors
+/// If the mask is not bool or has data axes; if batch axes, widths or sample sizes differ (the
+/// message names the sample); or if there are several batch axes and one argument is a tensor.
 pub fn batched_bool_indexing(
     input_data: impl Into<AnyBatch>,
     input_mask: impl Into<AnyBatch>,
@@ -174,10 +175,12 @@ pub fn batched_bool_indexing(
 
 /// Returns a copy of `to_write_into` in which the slots where the mask is true hold the entries of
 /// `to_write`, sample by sample and in order. The inverse of [`batched_bool_indexing`]. The result
-/// is a tensor if `to_write_into` is one, else a batch with its sample sizes.
+/// is a tensor if `to_write_into` is a tensor, else a batch with the sample sizes of
+/// `to_write_into`.
 ///
-/// `to_write_into` and the mask must match like data and mask in [`batched_bool_indexing`]. Both
-/// data have the same type, and the same shape except along the non-uniform axis.
+/// `to_write_into` and the mask must match like data and mask in [`batched_bool_indexing`].
+/// `to_write` and `to_write_into` have the same type, and the same shape except along the
+/// non-uniform axis.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -193,8 +196,8 @@ pub fn batched_bool_indexing(
 /// ```
 ///
 /// # Errors
-/// Same as [`batched_bool_indexing`]; also if the entries to write of a sample differ in number
-/// from its true slots (the message names it), or types or entry shapes differ.
+/// Same as [`batched_bool_indexing`]; also if a sample does not have one entry to write per true
+/// slot (the message names the sample), or types or entry shapes differ.
 pub fn batched_bool_indexing_write(
     to_write: &RaggedBatch,
     output_mask: impl Into<AnyBatch>,
@@ -204,7 +207,7 @@ pub fn batched_bool_indexing_write(
     let masked = MaskedData::new(&into, &output_mask.into())?;
     if to_write.batch_shape() != masked.batch_shape {
         return Err(Error::invalid(format!(
-            "the entries to write have batch axes of shape {:?}, but the mask has batch axes of shape {:?}",
+            "the entries to write have batch axes of shape {:?}, but the mask has batch axes of shape {:?}; both must be equal",
             to_write.batch_shape(),
             masked.batch_shape
         )));
@@ -261,14 +264,14 @@ pub fn apply_mask_to_tensor(
     }
     let Some(own) = data.shape().get(..mask.ndim()) else {
         return Err(Error::invalid(format!(
-            "a mask of shape {:?} has more axes than data of shape {:?}",
+            "a mask of shape {:?} has more axes than data of shape {:?}; remove axes of the mask",
             mask.shape(),
             data.shape()
         )));
     };
     if broadcast_shapes(mask.shape(), own).as_deref() != Some(own) {
         return Err(Error::invalid(format!(
-            "a mask of shape {:?} does not broadcast to the first axes of data of shape {:?}",
+            "a mask of shape {:?} does not broadcast to the first axes of data of shape {:?}; each size of the mask must be 1 or the size of the data",
             mask.shape(),
             data.shape()
         )));
@@ -320,13 +323,13 @@ pub fn apply_mask_to_tensor(
 /// # Ok::<(), serrate::Error>(())
 /// ```
 pub trait CompactFields {
-    /// The same collection with batches in place of tensors.
+    /// The same collection with a batch instead of each tensor.
     type Compact;
 
-    /// Calls `each` for every tensor and keeps everything else.
+    /// Calls `each` for every tensor and keeps all other fields.
     ///
     /// # Errors
-    /// Errors of `each`.
+    /// If `each` fails.
     fn compact(
         self,
         each: &mut dyn FnMut(&DenseTensor) -> Result<RaggedBatch>,
@@ -344,21 +347,21 @@ impl CompactFields for DenseTensor {
     }
 }
 
-/// A tensor, or anything else.
+/// A field of a collection: a tensor or a value of another type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field<T> {
     /// A tensor, which becomes a batch.
     Tensor(DenseTensor),
-    /// Anything else, which is kept.
+    /// A value of another type, which is kept.
     Other(T),
 }
 
-/// The compact form of a [`Field`].
+/// A [`Field`] after conversion.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CompactField<T> {
     /// The batch built from a tensor.
     Batch(RaggedBatch),
-    /// Anything that is not a tensor.
+    /// The kept value of another type.
     Other(T),
 }
 
@@ -409,9 +412,9 @@ impl<T: CompactFields> CompactFields for (String, T) {
     }
 }
 
-/// Converts each tensor `[samples, entries, ..]` to a batch of the entries at which the mask is
-/// true, like [`batched_bool_indexing`]. All batches share sample sizes. The mask is `[samples,
-/// entries]`, of bool, or of numbers, where nonzero is true. In a list of [`Field`]s, elements that
+/// Converts each tensor `[samples, entries, ..]` to a batch of the entries whose mask is true, like
+/// [`batched_bool_indexing`]. All batches share sample sizes. The mask has the shape `[samples,
+/// entries]` and is bool, or numeric with nonzero as true. In a list of [`Field`]s, elements that
 /// are not tensors are kept.
 ///
 /// ```
@@ -446,7 +449,7 @@ pub fn get_compact_from_named_tuple<T: CompactFields>(
         [samples, _] => ([samples], AnyBatch::Dense(mask)),
         ref shape => {
             return Err(Error::invalid(format!(
-                "the mask must have two axes, not the shape {shape:?}"
+                "the mask has the shape {shape:?}, but must have two axes: samples and entries"
             )));
         }
     };

@@ -9,15 +9,15 @@ use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// One boolean per entry, in the order of the entries.
+/// A mask: one boolean per entry, in the order of the entries.
 pub(super) struct Flags {
     pub(super) values: DenseTensor,
     pub(super) layout: Layout,
 }
 
 impl Flags {
-    /// Reads a tensor `[batch axes.., entries]` or a batch without data axes. Returns an error if
-    /// it is not bool, or has data axes.
+    /// Reads a mask from a tensor `[batch axes.., entries]` or from a batch without data axes.
+    /// Returns an error if the mask is not bool or has data axes.
     pub(super) fn new(mask: &AnyBatch, batch_dims: usize) -> Result<Self> {
         let refuse = |why: String| Err(Error::invalid(format!("a mask {why}")));
         if mask.dtype() != DType::Bool {
@@ -26,7 +26,7 @@ impl Flags {
         let shape = mask.shape();
         match mask {
             _ if shape.len() != batch_dims + 1 => refuse(format!(
-                "needs {batch_dims} batch axes and one more, not the shape {shape:?}"
+                "must have {batch_dims} batch axes and one axis of entries, but has the shape {shape:?}"
             )),
             AnyBatch::Ragged(batch) => {
                 Ok(Self { values: batch.values().clone(), layout: batch.offsets().clone().into() })
@@ -46,12 +46,12 @@ impl Flags {
     }
 }
 
-/// Counts the bytes that are 1; all are 0 or 1.
+/// Counts the true flags: every byte is 0 or 1.
 pub(super) fn count_true(flags: &[u8]) -> usize {
     flags.iter().map(|b| usize::from(*b)).sum()
 }
 
-/// Calls `each` with the indices of true flags, ascending. Tests eight flags at a time.
+/// Calls `each` with the index of every true flag, ascending. Tests eight flags at a time.
 #[inline(always)]
 pub(super) fn for_each_true(flags: &[u8], mut each: impl FnMut(usize)) {
     let (eights, rest) = flags.as_chunks::<8>();
@@ -77,11 +77,11 @@ pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
     }
 }
 
-/// Returns, for each sample, the indices at which the mask is true: int64, ascending.
+/// Returns, for each sample, the indices at which the mask is true, as ascending int64.
 ///
 /// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose
-/// filler is ignored. Nonzero numbers are true. Selecting entries by these indices equals filtering
-/// by the mask, and is faster for repeated filtering.
+/// filler is ignored. Nonzero numbers are true. Selecting entries by these indices gives the same
+/// result as filtering by the mask, and is faster if the filter is repeated.
 ///
 /// ```
 /// # use serrate_core as serrate;

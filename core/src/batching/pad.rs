@@ -1,4 +1,4 @@
-//! Conversion of entries to padded tensors and back, each in one pass.
+//! Converts entries to padded tensors and back, each in one pass.
 
 use super::RaggedBatch;
 use super::entries::{fill_buffer, for_each_part, repeat_value, transpose_entries, with_entry};
@@ -70,9 +70,9 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
     DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
 }
 
-/// Returns the entries of a padded tensor `[samples, before.., width, after..]` as `[entries,
-/// before.., after..]`. No sample is larger than the width. Shares the buffer if there is no
-/// filler.
+/// Removes the filler of a padded tensor `[samples, before.., width, after..]`: returns `[entries,
+/// before.., after..]`. No sample may be larger than `width`. Shares the buffer if there is no
+/// filler and `before` has one element.
 pub(super) fn remove_padding(
     tensor: &DenseTensor,
     offsets: &Offsets,
@@ -118,8 +118,9 @@ pub(super) fn remove_padding(
     DenseTensor::try_new_trusted(tensor.dtype(), made, buffer)
 }
 
-/// Converts a value to one element of a type, as tensor libraries do: floats to integers truncate
-/// towards zero; nonzero values are true. Returns an error if the type cannot represent the value.
+/// Converts a value to a tensor of one element: floats are truncated towards zero for integer
+/// types, nonzero values are true for bool. Returns an error if the type cannot represent the
+/// value.
 pub(super) fn convert_fill(value: Fill, dtype: crate::dense::DType) -> Result<DenseTensor> {
     use crate::dense::DType;
     let value = match (value, dtype) {

@@ -16,7 +16,7 @@ const AT_LEAST: usize = 1024;
 trait Sum: Element {
     type Total: AddAssign + Copy + Default + Send;
     fn to_total(self) -> Self::Total;
-    /// Converts to the element type; `None` if the total does not fit.
+    /// Converts the total to the element type; `None` if it does not fit.
     fn from_total(total: Self::Total) -> Option<Self>;
     fn total_to_f64(total: Self::Total) -> f64;
 }
@@ -38,8 +38,7 @@ macro_rules! sum_integers {
     )*};
 }
 
-// An i64 holds the sum of 2^47 values of 16 bits; an i128 holds the sum of any number of wider
-// values.
+// An i64 holds the sum of 2^47 16-bit values; an i128 holds the sum of any number of wider values.
 sum_integers! {
     u8 => i64;
     u16 => i64;
@@ -81,8 +80,8 @@ fn to_f32(v: f64) -> f32 {
     v as f32
 }
 
-/// Reduces the entries of each sample for every element of an entry. `make` receives the total and
-/// the number of entries, and returns `None` if the total does not fit.
+/// Sums the entries of each sample, element by element, and converts each sum with `make`. `make`
+/// receives the sum and the number of entries, and returns `None` if the result does not fit.
 fn reduce_samples<T: Sum, R: Element>(
     batch: &RaggedBatch,
     make: impl Fn(T::Total, usize) -> Option<R> + Sync,
@@ -126,14 +125,14 @@ fn reduce_samples<T: Sum, R: Element>(
     match wrong {
         None => DenseTensor::from_vec(shape, out),
         Some(i) => Err(Error::invalid(format!(
-            "the sum of {} does not fit {}; convert the batch to a wider type first",
+            "the sum of the entries of {} does not fit {}; convert the batch to a wider type first",
             batch.structure().name_sample(i),
             batch.dtype()
         ))),
     }
 }
 
-/// Evaluates `$body` with `$T` bound to the type of the elements; booleans are read as u8.
+/// Evaluates `$body` with `$T` bound to the Rust type of `$dtype`; booleans are read as u8.
 macro_rules! with_type {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -189,9 +188,9 @@ macro_rules! with_type {
     };
 }
 
-/// Returns the sum of the entries of each sample: `[batch axes.., data axes except the non-uniform
-/// one..]`, of the type of the data. A sample without entries gives 0; for booleans the sum is
-/// whether any is true. Floats are summed in 64 bits.
+/// Returns the sum of the entries of each sample, of shape `[batch axes.., data axes except the
+/// non-uniform one..]` and of the type of the data. A sample without entries gives 0. The sum of
+/// booleans is true if any of them is true. Floats are summed in 64 bits.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -214,11 +213,12 @@ pub fn sum_over_targets(data: &RaggedBatch) -> Result<DenseTensor> {
     with_type!(data.dtype(), T => reduce_samples::<T, T>(data, |total, _| T::from_total(total)))
 }
 
-/// Returns the mean of the entries of each sample: `[batch axes.., data axes except the non-uniform
-/// one..]`, of the type of the data if it is a float, else float32. A sample without entries gives
-/// NaN; `nans_to_zero` replaces NaN and infinities with 0. Totals have at least 64 bits.
+/// Returns the mean of the entries of each sample, of shape `[batch axes.., data axes except the
+/// non-uniform one..]`. The type is the type of the data if it is a float, else float32. A sample
+/// without entries gives NaN; `nans_to_zero` replaces NaN and infinities with 0. Sums have at least
+/// 64 bits.
 ///
-/// The data axes keep their order at any position of the non-uniform axis.
+/// The data axes keep their order, wherever the non-uniform axis is.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,4 +1,4 @@
-//! Reshaping of batches: other batch axes, data axes, or non-uniform axis for the same entries.
+//! Reshapes batches: changes their batch axes, data axes or non-uniform axis.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::array::Offsets;
 use crate::dense::{DenseOptions, DenseTensor, element_count};
 use crate::error::{Error, Result};
 
-/// Number of repeats of samples: along one batch axis, or along each.
+/// How often samples are repeated: along one batch axis, or along each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Repeats {
-    /// Along one batch axis.
+    /// Number of repeats along one batch axis.
     One(usize),
-    /// Along every batch axis, one number per axis.
+    /// Number of repeats along each batch axis.
     Each(Vec<usize>),
 }
 
@@ -53,8 +53,7 @@ impl RaggedBatch {
         self.with_structure(structure, self.values().clone(), dim)
     }
 
-    /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last one. Shares all
-    /// data.
+    /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last. Shares all data.
     ///
     /// # Errors
     /// If `dim` is larger than the number of batch axes.
@@ -62,7 +61,7 @@ impl RaggedBatch {
         let mut shape = self.batch_shape().to_vec();
         if dim > shape.len() {
             return Err(Error::invalid(format!(
-                "a new batch axis can be inserted at 0..={}, not at {dim}",
+                "a new batch axis must be inserted at an index in 0..={}, not at {dim}",
                 shape.len()
             )));
         }
@@ -73,7 +72,7 @@ impl RaggedBatch {
     /// Removes batch axis `batch_dim`, which has size 1. Shares all data.
     ///
     /// # Errors
-    /// If it has another size, does not exist, or is the only batch axis.
+    /// If the axis has another size, does not exist, or is the only batch axis.
     pub fn squeeze_batch_dim(&self, batch_dim: usize) -> Result<Self> {
         let mut shape = self.batch_shape().to_vec();
         let Some(size) = shape.get(batch_dim) else {
@@ -95,8 +94,8 @@ impl RaggedBatch {
     /// be -1, which is inferred from the others. Shares all data.
     ///
     /// # Errors
-    /// If the number of samples differs, there are no batch axes, more than one size is -1 or it is
-    /// ambiguous, or another size is negative.
+    /// If the number of samples differs, there are no batch axes, more than one size is -1, the -1
+    /// cannot be inferred, or another size is negative.
     pub fn reshape_batch_dims(&self, new_batch_shape: &[i64]) -> Result<Self> {
         let samples = self.total_num_samples_in_batch();
         let refuse = || {
@@ -131,8 +130,9 @@ impl RaggedBatch {
         self.with_batch_shape(vec![self.total_num_samples_in_batch()])
     }
 
-    /// Repeats the samples along one batch axis (`batch_dim`, by default the first) or along each:
-    /// all samples, then all samples again. 0 repeats leave no samples.
+    /// Repeats the samples along one batch axis (`batch_dim`, by default the first) or along each
+    /// batch axis. Like NumPy's `tile`, the result has all samples, then all samples again. 0
+    /// repeats give a batch without samples.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -147,7 +147,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the batch axis does not exist or is given together with one number per axis, there is not
+    /// If `batch_dim` does not exist or is given together with one number per axis, there is not
     /// one number per batch axis, or the result exceeds [`DenseOptions::DEFAULT_LIMIT`].
     pub fn repeat_samples(
         &self,
@@ -168,7 +168,7 @@ impl RaggedBatch {
             }
             (Repeats::Each(_), Some(_)) => {
                 return Err(Error::invalid(
-                    "a batch axis is given with one number of repeats per axis; give a single number, or no axis",
+                    "batch_dim is given together with one number of repeats per batch axis; give a single number, or leave out batch_dim",
                 ));
             }
             (Repeats::Each(each), None) if each.len() == batch => each,
@@ -182,12 +182,14 @@ impl RaggedBatch {
         let sizes = self.batch_shape().iter().zip(&each).map(|(n, times)| n.checked_mul(*times));
         let shape: Option<Vec<usize>> = sizes.collect();
         self.tile_samples(shape.ok_or_else(|| {
-            Error::invalid("the repeated samples are more than memory can address")
+            Error::invalid(
+                "the repeated samples are more than memory can address; use fewer repeats",
+            )
         })?)
     }
 
-    /// Repeats samples to fill batch axes whose sizes are multiples of the current sizes: index `i`
-    /// takes the sample at `i` modulo the current size.
+    /// Repeats samples to fill batch axes of `shape`, whose sizes are multiples of the current
+    /// sizes: index `i` of an axis takes the sample at `i` modulo the current size.
     fn tile_samples(&self, shape: Vec<usize>) -> Result<Self> {
         if shape == self.batch_shape() {
             return Ok(self.clone());
@@ -219,8 +221,8 @@ impl RaggedBatch {
         self.with_structure(structure, values, self.non_uniform_dim())
     }
 
-    /// Repeats samples until the batch axes have this shape. Each size must be a multiple of the
-    /// current size (1 to any size, 2 to 4).
+    /// Repeats samples until the batch axes have the shape `new_batch_shape`. Each size must be a
+    /// multiple of the current size (1 can become any size, 2 can become 4).
     ///
     /// # Errors
     /// If the number of batch axes differs, or a size is not a multiple.
@@ -265,8 +267,8 @@ impl RaggedBatch {
         data.iter().map(|b| b.broadcast_batch_dims_to_shape(&shape)).collect()
     }
 
-    /// Inserts a data axis of size 1 at `dim` of the new shape, after the batch axes; negative axes
-    /// count from the end of the new shape. Shares all data.
+    /// Inserts a data axis of size 1 at index `dim` of the new shape, which must be after the batch
+    /// axes. A negative `dim` counts from the end of the new shape. Shares all data.
     ///
     /// # Errors
     /// If the axis is among the batch axes or beyond the last axis.
@@ -275,7 +277,7 @@ impl RaggedBatch {
         let at = crate::index::resolve_position(dim, ndim + 1).filter(|d| *d >= batch);
         let at = at.ok_or_else(|| {
             Error::invalid(format!(
-                "a new data axis can be inserted at {batch}..={ndim}, not at {dim}"
+                "a new data axis must be inserted at an index in {batch}..={ndim}, not at {dim}"
             ))
         })?;
         let (at_entry, non_uniform) = if at <= self.non_uniform_dim() {
@@ -288,7 +290,7 @@ impl RaggedBatch {
         self.with_values(self.values().reshape(shape)?, non_uniform)
     }
 
-    /// Swaps the non-uniform axis with axis `dim` of the tensor. Copies nothing if they are
+    /// Swaps the non-uniform axis with axis `dim` of the tensor. Copies only if they are not
     /// adjacent.
     ///
     /// # Errors
@@ -300,8 +302,9 @@ impl RaggedBatch {
         if dim == own {
             return Ok(self.clone());
         }
-        // Within an entry, the swapped axis moves across the axes in between: [before, x, between,
-        // after] becomes [before, between, x, after], or the reverse.
+        // The non-uniform axis is not part of an entry. In the entry, therefore, only the other
+        // axis x moves, across the axes in between: `[before, x, between, after]` becomes `[before,
+        // between, x, after]`, or the reverse.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;
@@ -360,8 +363,8 @@ pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyB
 }
 
 impl RaggedBatch {
-    /// Returns a batch of other values `[entries, ..]` for the same entries, of any type and entry
-    /// shape. All data axes follow the non-uniform axis. Sizes and mask are shared.
+    /// Returns a batch with the sample sizes of this batch and other values `[entries, ..]` of any
+    /// type and entry shape. All data axes follow the non-uniform axis. Sizes and mask are shared.
     ///
     /// # Errors
     /// If the number of entries differs.

@@ -1,4 +1,4 @@
-//! State shared by batches of the same sample sizes: batch axes, offsets, and cached masks.
+//! The sample sizes of a batch (batch axes, offsets, mask), which derived batches share.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub(super) struct SampleStructure {
     batch_shape: Vec<usize>,
-    /// One list per sample, starting at zero.
+    /// Entries of each sample, starting at zero.
     offsets: Offsets,
     /// Size of the non-uniform axis of the padded tensor, at least the size of the largest sample.
     width: usize,
@@ -22,9 +22,8 @@ pub(super) struct SampleStructure {
 }
 
 impl SampleStructure {
-    /// Creates a structure; `width` defaults to the size of the largest sample. Returns an error if
-    /// there are no batch axes, the number of samples does not match them, or a sample is larger
-    /// than the width.
+    /// `width` defaults to the size of the largest sample. Returns an error if there are no batch
+    /// axes, their product is not the number of samples, or a sample is larger than `width`.
     pub(super) fn try_new(
         batch_shape: Vec<usize>,
         offsets: Offsets,
@@ -32,11 +31,13 @@ impl SampleStructure {
         sizes_dtype: DType,
     ) -> Result<Self> {
         if batch_shape.is_empty() {
-            return Err(Error::invalid("a batch needs at least one batch axis"));
+            return Err(Error::invalid(
+                "there are no batch axes; a batch needs at least one batch axis",
+            ));
         }
         if element_count(&batch_shape) != Some(offsets.lists()) {
             return Err(Error::invalid(format!(
-                "{} samples do not fit batch axes of shape {batch_shape:?}",
+                "{} samples do not fit batch axes of shape {batch_shape:?}; the product of the sizes must be the number of samples",
                 offsets.lists()
             )));
         }
@@ -45,7 +46,7 @@ impl SampleStructure {
         if largest > width {
             let i = offsets.lengths().position(|n| n > width).unwrap_or(0);
             return Err(Error::invalid(format!(
-                "{} has {} entries, more than the {width} of the non-uniform axis",
+                "{} has {} entries, more than the size {width} of the non-uniform axis",
                 name_sample(&batch_shape, i),
                 offsets.length(i)
             )));
@@ -95,7 +96,7 @@ impl SampleStructure {
         match self.offsets.first_difference(&other.offsets) {
             None => Ok(()),
             Some(i) => Err(Error::invalid(format!(
-                "{what} differ in size: {} has {} and {} entries",
+                "{what} differ in size: {} has {} and {} entries, but both numbers must be equal",
                 self.name_sample(i),
                 self.offsets.length(i),
                 other.offsets.length(i)
@@ -134,11 +135,11 @@ pub(super) fn get_or_compute(
         return Ok(made);
     }
     let made = make()?;
-    // If another thread was faster, use its tensor, which is equal.
+    // Another thread may have stored its tensor first, which is equal.
     Ok(cell.get_or_init(|| made))
 }
 
-/// Returns the bytes of a padded tensor, or an error if they exceed the limit of the options.
+/// Returns the size of a tensor in bytes, or an error if it exceeds the limit of the options.
 pub(super) fn check_bytes(
     shape: &[usize],
     dtype: DType,
@@ -156,7 +157,7 @@ pub(super) fn check_bytes(
     )
 }
 
-/// Returns the number of samples, or an error if their sizes exceed the default limit.
+/// Returns the number of samples, or an error if a tensor of their sizes exceeds the default limit.
 pub(super) fn count_samples(batch_shape: &[usize]) -> Result<usize> {
     let options = DenseOptions::default();
     check_bytes(batch_shape, DType::I64, &options, "sample sizes").map(|bytes| bytes / 8)
@@ -166,7 +167,7 @@ pub(super) fn saturating_product(shape: &[usize]) -> usize {
     element_count(shape).unwrap_or(usize::MAX)
 }
 
-/// Names a sample for error messages: by its index, or by its coordinates on several batch axes.
+/// Returns the index of a sample, or its coordinates on several batch axes, for error messages.
 pub(super) fn name_sample(batch_shape: &[usize], i: usize) -> String {
     match batch_shape.len() {
         0 | 1 => format!("sample {i}"),
@@ -184,8 +185,7 @@ pub(super) fn unravel_position(batch_shape: &[usize], mut i: usize) -> Vec<usize
     place
 }
 
-/// Reads sample sizes of any integer type. Returns an error if they are not integers, or one is
-/// negative.
+/// Reads sample sizes of any integer type. Returns an error for other types and negative sizes.
 pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
     fn read<T: Element + TryInto<usize>>(sizes: &DenseTensor) -> Result<Vec<usize>> {
         let one = |(i, n): (usize, &T)| {

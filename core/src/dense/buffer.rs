@@ -1,4 +1,4 @@
-//! Memory of dense results: fresh zeroed blocks, and a pool that reuses them.
+//! Memory of dense results: new zeroed blocks, and a pool that reuses blocks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -8,17 +8,16 @@ use memmap2::{MmapMut, MmapOptions};
 use super::plan::Plan;
 use crate::error::{Error, Result};
 
-/// Minimum size in bytes of blocks that are mapped separately, in huge pages if the system has
-/// them.
+/// Minimum size in bytes of a block with its own memory mapping (in huge pages if available).
 pub(crate) const MAPPED: usize = 4 << 20;
 
-/// Size of a huge page. A mapping whose size is a multiple of it starts on a huge-page boundary.
+/// Size of a huge page. Linux places mappings of a multiple of this size on huge-page boundaries.
 const HUGE_PAGE: usize = 2 << 20;
 
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,
-    /// Zeros, except for the values that this plan wrote.
+    /// Zeros, except for the slots to which this plan of a dense tensor wrote values.
     Values(Plan),
     Unknown,
 }
@@ -40,11 +39,11 @@ impl MemoryBlock {
         }
         let len = bytes.checked_next_multiple_of(HUGE_PAGE).unwrap_or(bytes);
         let map = MmapOptions::new().len(len).map_anon().map_err(|e| {
-            Error::invalid(format!("cannot allocate {bytes} bytes for a dense result: {e}"))
+            Error::invalid(format!("cannot allocate {bytes} bytes for a dense tensor: {e}; convert fewer rows at a time"))
         })?;
         #[cfg(target_os = "linux")]
         {
-            // The advice is optional: small pages work, too, but are slower.
+            // Failure is harmless: small pages work too, but are slower.
             let _ = map.advise(memmap2::Advice::HugePage);
         }
         Ok(Self::Mapped(map))
@@ -67,7 +66,7 @@ impl MemoryBlock {
 
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// `None` once it is back in its pool.
+    /// `None` after the block returned to its pool.
     block: Option<MemoryBlock>,
     len: usize,
     contents: BlockContents,
@@ -80,8 +79,8 @@ impl Memory {
         Ok(Self { block, len, contents: BlockContents::Zero, pool: Weak::new() })
     }
 
-    /// Returns the whole block, which may be longer than requested, and its contents. The contents
-    /// count as unknown until [`set_contents`](Self::set_contents) is called.
+    /// Returns the whole block, which may be longer than requested, and what it contains. The
+    /// contents count as unknown until [`set_contents`](Self::set_contents) is called.
     pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
         let bytes = match &mut self.block {
@@ -91,7 +90,7 @@ impl Memory {
         (bytes, contents)
     }
 
-    /// Records the written contents if the block will be reused.
+    /// Records what the block now contains, if the block returns to a pool.
     pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
         if self.pool.strong_count() > 0 {
             self.contents = contents();
@@ -154,12 +153,12 @@ impl PoolState {
     }
 }
 
-/// Pool that reuses the memory of dropped dense results.
+/// A pool that reuses the memory of dropped dense tensors.
 ///
-/// Set it as [`DenseOptions::pool`](super::DenseOptions) and keep it between batches: the memory of
-/// a tensor returns when its last clone is dropped, and the next result clears only the slots that
-/// held values before. Pages that were padding and stay padding are not touched. Clones share the
-/// pool.
+/// Set it as [`DenseOptions::pool`](super::DenseOptions) and keep it between batches. The memory of
+/// a tensor returns to the pool when the last clone of the tensor is dropped; the next result in
+/// this memory clears only the slots that held values. Pages that hold only padding in both results
+/// are not touched. Clones share the pool.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -192,7 +191,7 @@ impl BufferPool {
     }
 
     /// Returns the smallest free block that is large enough and at most four times the requested
-    /// size, else a new one with an eighth more capacity.
+    /// size. If there is none, returns a new block with an eighth more capacity than requested.
     pub(crate) fn take(&self, len: usize) -> Result<Memory> {
         let used = {
             let mut free = self.0.free();

@@ -22,9 +22,9 @@ fn share_primitive<T: ArrowPrimitiveType>(buffer: &Buffer) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(buffer.clone()), None))
 }
 
-/// Writes each bit of `bits` as one byte, 0 or 1.
+/// Unpacks each bit of `bits` to a byte, 0 or 1.
 pub(crate) fn unpack_bits(bits: &BooleanBuffer, out: &mut [u8]) {
-    /// The eight bytes of the bits of each byte.
+    /// The eight bytes that the bits of each byte value unpack to.
     const BYTES: [[u8; 8]; 256] = {
         let mut table = [[0u8; 8]; 256];
         let mut i = 0;
@@ -65,14 +65,14 @@ pub(crate) fn unpack_bits(bits: &BooleanBuffer, out: &mut [u8]) {
 }
 
 impl DenseTensor {
-    /// Creates a one-dimensional tensor from a flat Arrow array: numbers share its memory, booleans
-    /// are unpacked to bytes, dates and times become the integers that store them.
+    /// Creates a one-dimensional tensor from a flat Arrow array: numbers share their memory,
+    /// booleans are unpacked to bytes, and dates and times become the integers that store them.
     ///
     /// Null slots keep their stored value; check [`null_count`](Array::null_count) first if nulls
     /// matter. `what` names the array in error messages.
     ///
     /// # Errors
-    /// For strings, dictionaries and every other type that is not numeric.
+    /// If the type is not numeric, such as strings and dictionaries.
     pub fn from_flat(array: &dyn Array, what: &str) -> Result<Self> {
         let dtype = DType::of_leaves(array.data_type(), what)?;
         let buffer = if let Some(b) = array.as_boolean_opt() {
@@ -82,7 +82,7 @@ impl DenseTensor {
         } else {
             let data = array.to_data();
             let size = dtype.size();
-            // A primitive array has one buffer and an offset within its length.
+            // The buffer of a primitive array is not sliced: apply its offset and length here.
             data.buffers()[0].slice_with_length(data.offset() * size, data.len() * size)
         };
         Self::try_new_trusted(dtype, vec![array.len()], buffer)
@@ -116,7 +116,7 @@ impl DenseTensor {
     }
 
     /// Returns an Arrow array with one value per row: a `FixedSizeList<T not null>` of all elements
-    /// of the row, or flat values if the tensor has one axis. Numbers are not copied.
+    /// of the row, or a flat array if the tensor has one axis. Numbers are not copied.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -143,8 +143,8 @@ impl DenseTensor {
         Ok(Arc::new(FixedSizeListArray::try_new_with_length(item, size, values, None, *rows)?))
     }
 
-    /// Converts like [`to_arrow`](Self::to_arrow), with one level of `FixedSizeList` per axis after
-    /// the rows.
+    /// Converts the tensor like [`to_arrow`](Self::to_arrow), but with one level of `FixedSizeList`
+    /// for each axis after the rows.
     ///
     /// # Errors
     /// If the tensor has no axes, or an axis is longer than 2^31 - 1.
@@ -156,7 +156,9 @@ impl DenseTensor {
         for axis in (1..self.ndim()).rev() {
             let item = Arc::new(Field::new_list_field(array.data_type().clone(), false));
             let lists = super::tensor::element_count(&self.shape()[..axis]).ok_or_else(|| {
-                Error::invalid("the tensor has more lists than memory can address")
+                Error::invalid(
+                    "the tensor has more lists along its inner axes than memory can address",
+                )
             })?;
             let size = count_row_elements(&self.shape()[axis..=axis])?;
             let list = FixedSizeListArray::try_new_with_length(item, size, array, None, lists)?;
@@ -165,20 +167,20 @@ impl DenseTensor {
         Ok(array)
     }
 
-    /// Returns the field of the array of [`to_arrow`](Self::to_arrow). With more than one axis it
-    /// is tagged as the canonical extension type `arrow.fixed_shape_tensor`, with the shape of one
-    /// row.
+    /// Returns the Arrow field for the array of [`to_arrow`](Self::to_arrow). If the tensor has
+    /// more than one axis, the field has the canonical extension type `arrow.fixed_shape_tensor`,
+    /// with the shape of one row.
     pub fn field(&self, name: &str) -> Result<Field> {
         let rest = self.shape().get(1..).unwrap_or_default();
         tensor_field(name, self.dtype(), rest)
     }
 
-    /// Creates a tensor from flat numbers within any number of `FixedSizeList` levels, each of
-    /// which becomes an axis. Numbers are not copied.
+    /// Creates a tensor from numbers nested in any number of `FixedSizeList` levels, each of which
+    /// becomes an axis. Numbers are not copied.
     ///
     /// # Errors
-    /// If the array contains nulls (fill them first) or ragged lists (densify them instead), or its
-    /// values are not numeric.
+    /// If the array contains nulls (fill them first) or variable-length lists (densify them
+    /// instead), or if its leaves are not numeric.
     pub fn try_from_arrow(array: &ArrayRef) -> Result<Self> {
         let mut shape = vec![array.len()];
         let mut current = array.clone();
@@ -192,7 +194,7 @@ impl DenseTensor {
             }
             let Some(list) = current.as_fixed_size_list_opt() else { break };
             let size = usize::try_from(list.value_length())
-                .map_err(|_| Error::invalid("the size of a FixedSizeList is negative"))?;
+                .map_err(|_| Error::invalid("the array has a FixedSizeList of negative size"))?;
             // The values of a sliced array are already sliced.
             let inner = list.values().slice(0, list.len() * size);
             shape.push(size);
@@ -210,7 +212,7 @@ impl DenseTensor {
     }
 }
 
-/// Returns the number of elements per row as the size of a FixedSizeList.
+/// Returns the number of elements in a row of `shape`, as the size of a FixedSizeList.
 fn count_row_elements(shape: &[usize]) -> Result<i32> {
     let n = super::tensor::element_count(shape);
     n.and_then(|n| i32::try_from(n).ok()).ok_or_else(|| {
@@ -220,10 +222,11 @@ fn count_row_elements(shape: &[usize]) -> Result<i32> {
     })
 }
 
-/// Returns the field of a tensor column whose rows have `shape`: flat values for an empty shape,
-/// otherwise `FixedSizeList<T not null, product>` tagged as `arrow.fixed_shape_tensor`.
+/// Returns the Arrow field of a tensor column whose rows have the shape `shape`. An empty shape
+/// gives a flat field, any other shape `FixedSizeList<T not null, product>` with the extension type
+/// `arrow.fixed_shape_tensor`.
 ///
-/// The tag is `{"shape":[256,64]}`, without the optional keys.
+/// The metadata of the extension type is `{"shape":[256,64]}`, without optional keys.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -259,7 +262,7 @@ pub(super) fn cast_tensor(tensor: &DenseTensor, dtype: DType) -> Result<DenseTen
         let values = wide.as_slice::<f32>()?.iter().map(|v| bf16::from_f32(*v)).collect();
         return DenseTensor::from_vec(shape, values);
     }
-    // The bytes of a bool tensor, 0 and 1, are already numbers.
+    // A bool tensor stores bytes 0 and 1, which are the numbers to cast.
     let source = match tensor.dtype() {
         DType::Bool if dtype == DType::U8 => {
             return DenseTensor::try_new_trusted(dtype, shape, tensor.buffer().clone());

@@ -1,4 +1,4 @@
-//! Conversion of ragged arrays to dense tensors. Pads and truncates in one pass.
+//! Converts ragged arrays to dense tensors. Pads and truncates in one pass.
 
 use std::ops::Range;
 
@@ -10,21 +10,21 @@ use super::{BlockContents, DType, DenseOptions, DenseTensor, Element, Fill, Memo
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Converts a ragged array to a dense tensor of shape `[rows, sizes..]`, padded where there are no
-/// values.
+/// Converts a ragged array to a padded dense tensor of shape `[rows, sizes..]`.
 ///
-/// `sizes` has one size per axis *after* the rows; `None` takes the longest list of every axis
-/// ([`RaggedArray::max_shape`]), so nothing is truncated. A larger size pads, a smaller one
-/// truncates; [`side`](crate::dense::Side) selects the end, at every level: `Right` keeps the first
-/// elements of a list and pads after them, `Left` keeps the last and pads before them.
+/// `sizes` has one size for each axis *after* the rows. `None` takes the length of the longest list
+/// of every axis ([`RaggedArray::max_shape`]), so nothing is truncated; a larger size pads, a
+/// smaller size truncates. [`side`](crate::dense::Side) applies to lists at every level: `Right`
+/// keeps the first elements of a list and pads after them, `Left` keeps the last elements and pads
+/// before them.
 ///
-/// Leaves are booleans, numbers, or dates and times (written as their integers). Null leaves and
-/// padding get the fill value; [`mask`](super::mask::mask) and
-/// [`validity_mask`](super::mask::validity_mask) distinguish them from values. An axis without
-/// elements has size 0.
+/// Leaves are booleans, numbers, or dates and times (written as the integers that store them). Null
+/// leaves and padding get the fill value; [`mask`](super::mask::mask) and
+/// [`validity_mask`](super::mask::validity_mask) tell them from values. An axis without elements
+/// has size 0.
 ///
-/// The size in bytes is checked before allocation. Several threads write large results into huge
-/// pages; zero padding in fresh memory needs no write.
+/// The size in bytes is checked before allocation. Several threads write a large result, whose
+/// memory is in huge pages; zero padding in new memory is not written.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -54,8 +54,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// When leaves are not numbers, the number of sizes is wrong, the result exceeds the byte limit,
-/// the type cannot represent the fill value, or a value does not fit the requested type.
+/// If the leaves are not numbers, the number of sizes is wrong, the result exceeds the byte limit,
+/// the element type cannot represent the fill value, or a value does not fit the requested type.
 pub fn densify(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -64,7 +64,7 @@ pub fn densify(
     densify_named(array, sizes, options, "densify")
 }
 
-/// Densifies like [`densify`]; `what` names the array in errors.
+/// Converts an array like [`densify`]; `what` names the array in error messages.
 pub(crate) fn densify_named(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -78,15 +78,15 @@ pub(crate) fn densify_named(
     })
 }
 
-/// Densifies like [`densify`], into memory of the caller. Returns the shape.
+/// Converts a ragged array like [`densify`], but writes to `out`. Returns the shape.
 ///
 /// `out` must have exactly the length of the result (see [`dense_bytes`]). Every byte is
-/// overwritten, in native byte order; alignment is not required. If the memory holds the previous
-/// batch, a [`BufferPool`](crate::dense::BufferPool) is faster, because it knows which values to
-/// clear.
+/// overwritten, in native byte order; `out` need not be aligned. To reuse the memory of the
+/// previous batch, a [`BufferPool`](crate::dense::BufferPool) is faster, because it clears only the
+/// slots that held values.
 ///
 /// # Errors
-/// Same as [`densify`], and when the length of `out` differs from the result.
+/// Same as [`densify`]; also if `out` does not have the length of the result.
 pub fn densify_into(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -96,7 +96,7 @@ pub fn densify_into(
     densify_into_named(array, sizes, options, "densify", out)
 }
 
-/// Densifies like [`densify_into`]; `what` names the array in errors.
+/// Converts an array like [`densify_into`]; `what` names the array in error messages.
 pub(crate) fn densify_into_named(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -116,14 +116,14 @@ pub(crate) fn check_out_len(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "{what}: the output has {} bytes, but a {dtype} result of shape {:?} takes {}",
+        "{what}: the output buffer has {} bytes, but a {dtype} tensor of shape {:?} takes exactly {}",
         out.len(),
         plan.shape(),
         plan.bytes()
     )))
 }
 
-/// Returns the type, shape and size in bytes of the result of [`densify`] without computing it.
+/// Returns element type, shape and size in bytes of the result of [`densify`] without computing it.
 ///
 /// # Errors
 /// Same as [`densify`], except for errors that depend on values.
@@ -136,7 +136,7 @@ pub fn dense_bytes(
     Ok((dtype, plan.shape().to_vec(), plan.bytes()))
 }
 
-/// Returns the size of a shape in bytes; it cannot overflow.
+/// Returns the size of a tensor in bytes; a `u128` because a `usize` may overflow.
 pub(crate) fn count_bytes(shape: &[usize], dtype: DType) -> u128 {
     if shape.contains(&0) {
         return 0;
@@ -156,7 +156,7 @@ fn make_plan(
     Ok((dtype, plan_axes(array.len(), layouts, sizes, dtype, options, what)?))
 }
 
-/// Plans the positions of the values of a chain of axes, after a check of the size in bytes.
+/// Checks the size of the result in bytes, then plans which of its slots hold values.
 pub(crate) fn plan_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -170,7 +170,7 @@ pub(crate) fn plan_axes(
     match sizes {
         Some(sizes) if sizes.len() != axes => {
             return Err(Error::invalid(format!(
-                "{what}: {} size(s) {sizes:?} for {axes} axes; give one per axis after the rows",
+                "{what}: {} size(s) {sizes:?} are given for {axes} axes; give one size for each axis after the rows",
                 sizes.len()
             )));
         }
@@ -193,16 +193,16 @@ pub(crate) fn plan_axes(
 
 #[derive(Clone, Copy)]
 pub(crate) enum Padding {
-    /// Write no padding: the memory is already zero.
+    /// Padding is not written, because the memory is already zero.
     Leave,
-    /// All bytes of the fill value are equal.
+    /// The fill value consists of equal bytes.
     Byte(u8),
-    /// Elements of 2, 4 or 8 bytes.
+    /// The fill value, an element of 2, 4 or 8 bytes, and its size.
     Element([u8; 8], usize),
 }
 
 impl Padding {
-    /// Returns padding that overwrites earlier contents with `fill`.
+    /// Returns the padding that overwrites earlier contents with `fill`.
     pub(super) fn overwriting(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
@@ -230,7 +230,7 @@ impl Padding {
     }
 }
 
-/// Allocates memory or takes it from the pool, clears earlier values, and writes.
+/// Takes memory from the pool or allocates it, clears its previous values, and calls `write`.
 pub(crate) fn write(
     plan: Plan,
     dtype: DType,
@@ -243,7 +243,7 @@ pub(crate) fn write(
         Some(pool) => pool.take(plan.bytes())?,
         None => Memory::new_zeroed(plan.bytes())?,
     };
-    // The whole block, which may be longer than this result.
+    // Clear the whole block, which may be longer than this result.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
         _ if !zero => Padding::overwriting(fill),
@@ -307,7 +307,7 @@ impl<T: Element + Into<i64>> Sink for WidenSink<'_, T> {
     }
 }
 
-/// Writes the values of a run, then the fill value over null leaves.
+/// Copies the leaves, then overwrites null leaves with the fill value.
 struct NullSink<'a, S> {
     inner: S,
     nulls: &'a NullBuffer,
@@ -329,7 +329,7 @@ impl<S: Sink> Sink for NullSink<'_, S> {
     }
 }
 
-/// Leaves of an array and the type to write them as.
+/// Leaves of an array and the element type of the result.
 struct LeafWriter {
     values: DenseTensor,
     dtype: DType,
@@ -341,7 +341,7 @@ impl LeafWriter {
     fn new(array: &RaggedArray, options: &DenseOptions, dtype: DType, what: &str) -> Result<Self> {
         let named = |e: Error| match e {
             Error::Invalid(m) => Error::invalid(format!("{what}: {m}")),
-            Error::Arrow(e) => Error::invalid(format!("{what}: to {dtype}: {e}")),
+            Error::Arrow(e) => Error::invalid(format!("{what}: cannot convert to {dtype}: {e}")),
             e => e,
         };
         let fill = options.fill.unwrap_or(Fill::Bool(false));
@@ -366,7 +366,7 @@ impl LeafWriter {
             leaves: &LeafWriter,
             padding: Padding,
         ) -> WidenSink<'_, T> {
-            // The type was matched, so the view exists.
+            // The caller matched the type, so the view exists.
             WidenSink { values: T::view(leaves.values.buffer()).unwrap_or_default(), padding }
         }
         if self.values.dtype() == self.dtype {
@@ -404,7 +404,7 @@ fn is_widening(from: DType, to: DType) -> bool {
         )
 }
 
-/// Zeroes the values at nulls, so that their conversion cannot fail.
+/// Zeroes the values in null slots, so that their conversion cannot fail.
 fn zero_nulls(values: &DenseTensor, nulls: &NullBuffer) -> Result<DenseTensor> {
     let size = values.dtype().size();
     let mut bytes = values.as_bytes().to_vec();

@@ -1,15 +1,14 @@
-//! Display of dense results.
+//! Formats dense tensors for display.
 
 use std::fmt;
 
 use super::DenseTensor;
 use super::tensor::SHORT;
 
-/// Number of rows shown per tensor.
 const SHOWN: usize = 4;
 
-/// Formats the result of [`to_dense`](crate::table::RaggedTable::to_dense): type and shape of every
-/// tensor, then its first rows, one per line; long rows are abbreviated.
+/// Displays the result of [`to_dense`](crate::table::RaggedTable::to_dense): type and shape of
+/// every tensor, then its first rows, one per line. Long rows are abbreviated.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -13,7 +13,8 @@ use crate::error::{Error, Result};
 /// Element type of a [`DenseTensor`](super::DenseTensor).
 ///
 /// These are the fixed-width types that tensor libraries share. `Bool` takes one byte per element,
-/// 0 or 1 (Arrow packs eight into a byte); `BF16` has no Arrow type and converts to `Float32`.
+/// 0 or 1 (Arrow packs eight booleans into a byte). `BF16` has no Arrow type and converts to
+/// `Float32`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -122,8 +123,7 @@ impl DType {
         }
     }
 
-    /// Returns the type with this name in safetensors files; `None` for types without a
-    /// counterpart, such as `F8_E4M3`.
+    /// Returns the type with this name in safetensors files; `None` for others, such as `F8_E4M3`.
     pub fn from_safetensors_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|d| d.safetensors_name() == name)
     }
@@ -146,7 +146,7 @@ impl DType {
         }
     }
 
-    /// Returns the type of an Arrow boolean or number; `None` for every other Arrow type.
+    /// Returns the type for an Arrow boolean or number type; `None` for every other Arrow type.
     pub fn from_arrow(data_type: &DataType) -> Option<Self> {
         Some(match data_type {
             DataType::Boolean => Self::Bool,
@@ -165,11 +165,11 @@ impl DType {
         })
     }
 
-    /// Returns the type of tensors of an Arrow type: booleans and numbers keep their type; dates,
-    /// times, timestamps and durations become the integers that store them.
+    /// Returns the element type of tensors converted from an Arrow type. Booleans and numbers keep
+    /// their type; dates, times, timestamps and durations become the integers that store them.
     ///
     /// # Errors
-    /// For all other types, with advice; `what` names the column in the message.
+    /// For all other types; the message suggests a conversion and names the column `what`.
     pub fn of_leaves(data_type: &DataType, what: &str) -> Result<Self> {
         let storage = match data_type {
             DataType::Date32 | DataType::Time32(_) => Some(Self::I32),
@@ -199,7 +199,7 @@ impl DType {
         })
     }
 
-    /// Returns whether the elements are integers, signed or not.
+    /// Returns whether the elements are signed or unsigned integers.
     pub const fn is_integer(self) -> bool {
         matches!(
             self,
@@ -220,14 +220,14 @@ impl DType {
     }
 }
 
-/// Writes the [`name`](DType::name).
+/// Formats the [`name`](DType::name).
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
 }
 
-/// Parses both `uint16` and `U16`, in any case.
+/// Parses both `uint16` and `U16`, ignoring case.
 impl FromStr for DType {
     type Err = Error;
 
@@ -247,12 +247,12 @@ mod sealed {
     pub trait Sealed: bytemuck::Pod {}
 }
 
-/// A Rust type of the elements of a tensor.
+/// A Rust type that can hold the elements of a tensor.
 ///
-/// Implemented for the integers, `f32`, `f64` and the types of [`half`]; `u8` also reads `Bool`
-/// tensors, as the bytes 0 and 1.
+/// Implemented for the integers, `f32`, `f64` and the types of [`half`]. `u8` also reads `Bool`
+/// tensors, as bytes 0 and 1.
 pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Send + Sync {
-    /// The tensor type with these elements.
+    /// The element type that [`DenseTensor::from_vec`](super::DenseTensor::from_vec) creates.
     const DTYPE: DType;
 
     /// Returns whether a tensor of type `dtype` holds elements of this Rust type.
@@ -260,13 +260,13 @@ pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Se
         dtype == Self::DTYPE
     }
 
-    /// Converts the elements to a buffer without copying them.
+    /// Converts a vector of elements to a buffer without copying.
     fn into_buffer(values: Vec<Self>) -> Buffer;
 
     /// Views a buffer as elements; `None` if it is misaligned or ends within an element.
     fn view(buffer: &Buffer) -> Option<&[Self]>;
 
-    /// Views bytes as elements, without those before the first aligned one and after the last.
+    /// Views bytes as elements, without bytes before the first aligned element and after the last.
     #[doc(hidden)]
     fn view_bytes(bytes: &[u8]) -> &[Self] {
         bytemuck::pod_align_to(bytes).1

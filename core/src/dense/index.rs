@@ -9,7 +9,8 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast, strides};
 use crate::index::{Index, Span, resolve_position};
 use crate::limit::check_size;
 
-/// Elements that an index selects: the shape of the result, and runs of adjacent elements.
+/// The elements that a NumPy index selects: the shape of the result, and equally long runs of
+/// elements that are adjacent in memory.
 #[derive(Debug)]
 pub(crate) struct Selection {
     shape: Vec<usize>,
@@ -34,24 +35,26 @@ enum IndexItem {
         positions: Vec<usize>,
     },
     NewAxis,
-    /// A `...` that covers no axis; it still separates its neighbours.
+    /// A `...` that covers no axis. It still separates its neighbours, as in NumPy.
     Nothing,
 }
 
-/// One axis of the result (several for index arrays), as offsets from a common base element.
+/// One axis of the result (several for index arrays), as element offsets from the selection's
+/// start.
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,
-    /// The axis of the tensor, if it is selected whole and in order.
+    /// The axis of the tensor, if all of the axis is selected in order.
     whole: Option<usize>,
 }
 
 impl Selection {
-    /// Resolves an index against a shape.
+    /// Resolves an index for a tensor of `shape`.
     ///
-    /// Index arrays, and integers used with them, broadcast against each other. Their combined axes
-    /// replace the first of them if all are adjacent; otherwise they come first. A mask of `n` axes
-    /// applies to `n` axes and acts like the index arrays of its true elements.
+    /// Index arrays, and integers used with them, broadcast against each other. The axes of their
+    /// common shape take the place of the first of them if all are adjacent, else they come first.
+    /// A mask of `n` axes applies to `n` axes of the tensor and acts like index arrays of its true
+    /// elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
         let strides = element_strides(shape);
@@ -61,7 +64,7 @@ impl Selection {
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
         let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
         let any = items.iter().any(arrays);
-        // Axis of the result at which the combined axes of the index arrays are inserted.
+        // Index in the result of the axes that the index arrays combine to.
         let (first, combined) = if any {
             let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
             let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
@@ -93,7 +96,7 @@ impl Selection {
         }
         let out: Vec<usize> = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
         let count = element_count(&out).unwrap_or(usize::MAX);
-        // Trailing axes that are selected whole form the runs.
+        // Trailing axes that are selected whole are contiguous and form a run.
         let (mut run, mut axis) = (1usize, shape.len());
         while let Some(dim) = dims.last()
             && dim.whole.is_some_and(|a| a + 1 == axis)
@@ -103,7 +106,7 @@ impl Selection {
             run *= shape[axis];
             dims.pop();
         }
-        // Only repeats and broadcasts select more elements than the tensor has.
+        // Only repeated indices and broadcasts can select more elements than the tensor has.
         if count > element_count(shape).unwrap_or(usize::MAX) {
             check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
         }
@@ -135,8 +138,8 @@ impl Selection {
     }
 }
 
-/// Returns the row-major strides of a shape whose element count fits a `usize`; 0 for shapes
-/// without elements, whose other sizes may overflow.
+/// Returns the row-major strides of a shape whose element count fits a `usize`. Returns zeros for a
+/// shape without elements, whose other sizes may overflow.
 fn element_strides(shape: &[usize]) -> Vec<usize> {
     if shape.contains(&0) { vec![0; shape.len()] } else { strides(shape) }
 }
@@ -177,11 +180,13 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
             Index::Mask(mask) => {
                 let own = mask.shape();
                 if own.is_empty() {
-                    return Err(Error::invalid("a mask has no axes; give it at least one"));
+                    return Err(Error::invalid(
+                        "a mask used as an index has no axes; give a mask with at least one axis",
+                    ));
                 }
                 if own != &shape[axis..axis + own.len()] {
                     return Err(Error::invalid(format!(
-                        "the mask has the shape {own:?}, but the axes it applies to have the shape {:?}",
+                        "a mask used as an index has the shape {own:?}, but the axes that it selects from have the shape {:?}; both must be equal",
                         &shape[axis..axis + own.len()]
                     )));
                 }
@@ -195,7 +200,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                     axis += 1;
                 }
             }
-            // Only a `...` that covers no axis is left.
+            // `expand_axes` has replaced every `...` that covers axes.
             Index::Rest => items.push(IndexItem::Nothing),
             Index::NewAxis => items.push(IndexItem::NewAxis),
         }
@@ -203,7 +208,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
     Ok(items)
 }
 
-/// Combines the index arrays, and the integers next to them, into axes of their common shape.
+/// Combines the index arrays, and the integers used with them, into the axes of their common shape.
 fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
     let mut shape: Vec<usize> = Vec::new();
     for item in items {
@@ -237,8 +242,8 @@ fn combine_arrays(items: &[IndexItem]) -> Result<ResultAxis> {
 }
 
 impl DenseTensor {
-    /// Copies the elements that an index selects by NumPy's rules: integers, slices with steps,
-    /// `...`, new axes, index arrays that broadcast, masks of one or more axes.
+    /// Copies the elements that a NumPy index selects: integers, slices with steps, `...`, new
+    /// axes, index arrays that broadcast, and masks of one or more axes.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -251,7 +256,7 @@ impl DenseTensor {
     /// ```
     ///
     /// # Errors
-    /// When an index is out of range, there are more items than axes, the shape of a mask differs
+    /// If an index is out of range, there are more items than axes, the shape of a mask differs
     /// from its axes, or index arrays do not broadcast.
     pub fn index(&self, index: &[Index]) -> Result<Self> {
         let selection = Selection::new(self.shape(), index)?;
@@ -259,7 +264,9 @@ impl DenseTensor {
         let bytes = self.as_bytes();
         let total = element_count(selection.shape()).and_then(|n| n.checked_mul(size));
         let total = total.ok_or_else(|| {
-            Error::invalid("the index selects more bytes than memory can address")
+            Error::invalid(
+                "the index selects more bytes than memory can address; select fewer elements",
+            )
         })?;
         let mut out = arrow::buffer::MutableBuffer::with_capacity(total);
         for range in selection.ranges() {
@@ -335,7 +342,7 @@ mod tests {
         let wide = DenseTensor::from_vec([1, 1 << 11], vec![0u8; 1 << 11]).unwrap();
         let e = wide.index(&[vec![0i64; 1 << 20].into(), parse_index("::2").unwrap().remove(0)]);
         assert!(e.is_err());
-        // If one size is 0, the others may overflow in total.
+        // A size of 0 allows other sizes whose product overflows.
         let none = DenseTensor::from_vec([0, 1 << 40, 1 << 40], Vec::<u8>::new()).unwrap();
         let index = [Index::ALL, (1 << 39).into(), 1.into()];
         assert_eq!(none.index(&index).unwrap().shape(), [0]);

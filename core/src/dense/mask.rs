@@ -1,4 +1,4 @@
-//! Masks of dense results: which positions hold elements.
+//! Masks of dense tensors: which slots hold elements.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use super::{DType, DenseOptions, DenseTensor, Fill};
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Returns which positions of axis `axis` hold an element, as a `Bool` tensor of shape `[rows, d1,
-/// .. d_axis]`.
+/// Returns a `Bool` tensor of shape `[rows, d1, .. d_axis]` that is true for slots of axis `axis`
+/// that hold an element, and false for padding.
 ///
 /// The mask matches a [`densify`](super::densify::densify) with the same sizes and side. `sizes`
-/// has one size per axis after the rows; sizes after `axis` are ignored. Axis 1 is the outermost
-/// list, negative axes count from the innermost. Null elements and null lists count as elements; a
-/// null list has no children. The options fill and dtype are ignored.
+/// has one size for each axis after the rows; sizes after `axis` are ignored. Axis 1 is the
+/// outermost list; negative axes count from the innermost. Null elements and null lists count as
+/// elements; a null list has no children. The fill and dtype of the options are ignored.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -37,8 +37,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// When there is no such axis, `axis` is 0 (all rows exist), the number of sizes is wrong, or the
-/// result exceeds the byte limit.
+/// If the axis does not exist or is 0 (all rows exist), the number of sizes is wrong, or the result
+/// exceeds the byte limit.
 pub fn mask(
     array: &RaggedArray,
     axis: i64,
@@ -48,7 +48,7 @@ pub fn mask(
     let axis = match resolve_axis(axis, array.ndim(), "the array")? {
         0 => {
             return Err(Error::invalid(
-                "a mask of axis 0 would be true for every row; use axis 1, the outermost list, or a later one",
+                "a mask of axis 0 would be true for every row; use axis 1 (the outermost lists) or a later axis",
             ));
         }
         axis => axis,
@@ -56,7 +56,7 @@ pub fn mask(
     let sizes = match sizes {
         Some(s) if s.len() < axis || s.len() > array.ndim() - 1 => {
             return Err(Error::invalid(format!(
-                "mask: {} size(s) {s:?} for {axis} axes; give one per axis after the rows",
+                "mask: {} size(s) {s:?} are given for {axis} axes; give one size for each axis after the rows",
                 s.len()
             )));
         }
@@ -67,7 +67,7 @@ pub fn mask(
     mask_axes(array.len(), layouts, sizes, options)
 }
 
-/// Returns the mask of the axis of the last layout.
+/// Returns the mask of the last axis in `layouts`.
 pub(crate) fn mask_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -80,7 +80,7 @@ pub(crate) fn mask_axes(
     })
 }
 
-/// Writes the mask of [`mask_axes`] into memory of the caller.
+/// Writes the mask of [`mask_axes`] to `out`.
 pub(crate) fn mask_axes_into(
     rows: usize,
     layouts: Vec<Layout>,
@@ -95,8 +95,8 @@ pub(crate) fn mask_axes_into(
     Ok(())
 }
 
-/// Returns which positions hold a valid leaf, as a `Bool` tensor of the shape of
-/// [`densify`](super::densify::densify). Leaves may have any type.
+/// Returns a `Bool` tensor, of the shape of [`densify`](super::densify::densify), that is true for
+/// slots that hold a valid leaf. Leaves may have any type.
 ///
 /// If no leaf is null, this is the [`mask`] of the innermost axis.
 ///
@@ -115,7 +115,7 @@ pub(crate) fn mask_axes_into(
 /// ```
 ///
 /// # Errors
-/// When the number of sizes is wrong, or the result exceeds the byte limit.
+/// If the number of sizes is wrong, or the result exceeds the byte limit.
 pub fn validity_mask(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -125,10 +125,10 @@ pub fn validity_mask(
     densify_named(&valid, sizes, &options, "validity mask")
 }
 
-/// Writes the mask of [`validity_mask`] into memory of the caller.
+/// Computes the mask of [`validity_mask`] and writes it to `out`.
 ///
 /// # Errors
-/// Same as [`validity_mask`], and when the length of `out` differs from the result.
+/// Same as [`validity_mask`]; also if `out` does not have the length of the result.
 pub fn validity_mask_into(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -139,7 +139,7 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Returns the validity of the leaves as booleans, and the options to densify it.
+/// Returns the validity of the leaves as a boolean array, and the options to densify that array.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::kernels::side::Side;
 use crate::limit::{DEFAULT_LIMIT, check_bytes};
 
-/// The value of padding. The tensor's type must be able to represent it: 0.5 does not fit integers,
-/// -1 does not fit unsigned integers.
+/// The value of padding. The element type must be able to represent the value: 0.5 does not fit
+/// integers, and -1 does not fit unsigned integers.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -16,13 +16,13 @@ use crate::limit::{DEFAULT_LIMIT, check_bytes};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fill {
-    /// For booleans, and as 0 or 1 for numbers.
+    /// A boolean; 0 or 1 in numeric tensors.
     Bool(bool),
-    /// For numbers.
+    /// A signed integer.
     Int(i64),
-    /// For numbers; needed only for unsigned integers of 2^63 or more, which `Int` cannot hold.
+    /// An unsigned integer; needed only for 2^63 or more, which `Int` cannot hold.
     UInt(u64),
-    /// For numbers; integer types accept only whole values.
+    /// A float; integer tensors accept only whole values.
     Float(f64),
 }
 
@@ -106,21 +106,20 @@ impl Fill {
 /// ```
 #[derive(Clone, Debug)]
 pub struct DenseOptions {
-    /// Side of the padding, and of truncation in lists that are too long.
+    /// Side on which lists are padded and truncated.
     pub side: Side,
-    /// Value of padding and of null leaves; `None` for zero (or `false`).
+    /// Fill value for padding and null leaves; `None` for zero (or `false`).
     pub fill: Option<Fill>,
-    /// Element type of the result; `None` for the type of the leaves. Narrow integers are widened
-    /// to 64 bits as they are written; other conversions first need a pass over the leaves. A value
-    /// that does not fit is an error.
+    /// Element type of the result; `None` for the type of the leaves. Integers widened to int64 are
+    /// converted while the result is written; other conversions need an extra pass over the leaves.
+    /// A value that does not fit is an error.
     pub dtype: Option<DType>,
     /// Maximum number of bytes of one result, checked before allocation; `None` for no limit.
     pub limit: Option<u64>,
-    /// Whether several (rayon) threads may write a large result. Turn it off if the caller runs in
-    /// parallel.
+    /// Whether several (rayon) threads may write a large result. Set this to false if the caller
+    /// already runs in parallel.
     pub parallel: bool,
-    /// Pool that provides and takes back the memory of results; `None` allocates new memory each
-    /// time.
+    /// Pool that provides the memory of results and takes it back; `None` allocates new memory.
     pub pool: Option<BufferPool>,
 }
 

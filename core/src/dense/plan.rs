@@ -1,8 +1,8 @@
-//! [`Plan`]: which bytes of a dense block hold values of a ragged array, and which hold padding.
+//! [`Plan`]: which bytes of a dense tensor hold values of a ragged array, and which hold padding.
 //!
-//! Each level of lists maps to one axis of the block. A list fills the first slots of its element,
-//! or the last with [`Side::Left`]; surplus children are dropped and missing children become
-//! padding. The rows `[[1, 2, 3], [4]]` and `[]` in a block of shape `[2, 2, 2]`:
+//! Each level of lists is one axis of the tensor. A list fills the first slots of its axis, or the
+//! last slots with [`Side::Left`]; surplus children are dropped, and free slots become padding. The
+//! rows `[[1, 2, 3], [4]]` and `[]` in a tensor of shape `[2, 2, 2]`:
 //!
 //! ```text
 //! blocks[0] = 4 leaves   |      row 0      |      row 1      |
@@ -19,10 +19,10 @@ use super::Side;
 use crate::array::{Layout, Offsets};
 
 /// Bytes that one task writes: small enough to balance rows of different lengths, large enough that
-/// two tasks rarely share a huge page.
+/// two tasks rarely write to the same huge page.
 const GRAIN: usize = 1 << 20;
 
-/// Receives each byte range of the block once, as values or as padding.
+/// Receives each byte range of the tensor once, as values or as padding.
 pub(crate) trait Sink: Sync {
     /// Writes the values of `leaves` to `out`, which has exactly their size.
     fn values(&self, leaves: Range<usize>, out: &mut [u8]);
@@ -30,17 +30,17 @@ pub(crate) trait Sink: Sync {
     fn padding(&self, out: &mut [u8]);
 }
 
-/// Layouts of all list levels and the shape of the block.
+/// The layouts of all list levels and the shape of the dense tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     layouts: Vec<Layout>,
     shape: Vec<usize>,
-    /// Bytes per element of each axis, rows first; the last entry is the size of a leaf.
+    /// Bytes per element of each axis, rows first. The last item is the size of a leaf in bytes.
     blocks: Vec<usize>,
     side: Side,
 }
 
-/// Offsets as a typed slice, so that the inner loop does not branch on their type.
+/// Offsets as a typed slice, so that the inner loop does not branch on the offset type.
 enum Level<'a> {
     I32(&'a [i32]),
     I64(&'a [i64]),
@@ -69,13 +69,14 @@ struct PlanWriter<'a, S> {
 }
 
 impl Plan {
-    /// Creates the plan of a block. `shape` is the number of rows and one size per layout. The
-    /// caller guarantees that the bytes of the block fit a `usize`.
+    /// Creates the plan of a tensor. `shape` is the number of rows, then one size per layout;
+    /// `size` is the size of a leaf in bytes. The caller guarantees that the size of the tensor in
+    /// bytes fits a `usize`.
     pub(crate) fn new(layouts: Vec<Layout>, shape: Vec<usize>, size: usize, side: Side) -> Self {
         debug_assert_eq!(layouts.len() + 1, shape.len());
         let mut blocks = vec![size; shape.len()];
         for i in (1..shape.len()).rev() {
-            // Saturates only if some axis has size 0, and then nothing is written.
+            // Saturates only if an axis has size 0; nothing is written then.
             blocks[i - 1] = blocks[i].saturating_mul(shape[i]);
         }
         Self { layouts, shape, blocks, side }
@@ -89,10 +90,9 @@ impl Plan {
         &self.shape
     }
 
-    /// Sends every byte of the block to `sink` once. With `parallel`, several threads write large
-    /// blocks.
+    /// Passes every byte of the tensor to `sink` once, on several threads if `parallel` and large.
     ///
-    /// `out` has at least [`bytes`](Self::bytes) bytes; further bytes stay unchanged.
+    /// `out` has at least [`bytes`](Self::bytes) bytes; any further bytes stay unchanged.
     pub(crate) fn walk_lists<S: Sink>(&self, sink: &S, out: &mut [u8], parallel: bool) {
         let bytes = self.bytes();
         if bytes == 0 {
@@ -119,7 +119,7 @@ impl<S: Sink> PlanWriter<'_, S> {
             if !self.parallel || out.len() <= 4 * GRAIN {
                 return self.sink.values(range, out);
             }
-            // `GRAIN` is a multiple of every leaf size (1, 2, 4 or 8 bytes).
+            // `GRAIN` is a multiple of every leaf size (1, 2, 4 or 8), so tasks split no leaf.
             let per_task = GRAIN / block;
             return out.par_chunks_mut(GRAIN).enumerate().for_each(|(task, out)| {
                 let first = range.start + task * per_task;
@@ -141,7 +141,7 @@ impl<S: Sink> PlanWriter<'_, S> {
         }
     }
 
-    /// Writes one element: the children of its list and the padding before or after them.
+    /// Writes the children of list `index` of an axis, and the padding next to them.
     fn write_element(&self, axis: usize, index: usize, out: &mut [u8]) {
         let (block, capacity) = (self.plan.blocks[axis + 1], self.plan.shape[axis + 1]);
         let list = self.levels[axis].range(index);

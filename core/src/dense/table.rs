@@ -1,4 +1,4 @@
-//! Conversion of tables to dense tensors: one per column and one mask per axis.
+//! Converts tables to dense tensors: one tensor per column and one mask per axis.
 
 use std::ops::Range;
 
@@ -15,13 +15,13 @@ pub enum Size {
     /// The length of the longest list.
     #[default]
     Longest,
-    /// The length of the longest list, but at most this; longer lists are truncated.
+    /// The length of the longest list, but at most this number; longer lists are truncated.
     AtMost(usize),
-    /// Exactly this; shorter lists are padded, longer lists truncated.
+    /// Exactly this number; shorter lists are padded, longer lists are truncated.
     Exactly(usize),
 }
 
-/// Options for converting a table to dense tensors.
+/// Options of the conversion of a table to dense tensors.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -36,17 +36,17 @@ pub enum Size {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TableDenseOptions {
-    /// Side, fill, threads and pool. The limit applies to all tensors and masks together, the type
-    /// to every column.
+    /// Side, fill, threads, pool, limit and type. The limit applies to all tensors and masks
+    /// together, and the type to every column.
     pub dense: DenseOptions,
     /// Rows to convert; `None` for all.
     pub rows: Option<Range<usize>>,
     /// Columns to convert, in this order; `None` for all.
     pub columns: Option<Vec<String>>,
-    /// Size of each axis after the rows; [`Size::Longest`] for axes without an entry.
+    /// Size of each axis after the rows; axes without an item have [`Size::Longest`].
     pub sizes: Vec<Size>,
-    /// Whether integer columns become int64, the type that embedding layers take. A value of 2^63
-    /// or more is an error.
+    /// Whether integer columns become int64, the type of token ids that embedding layers take. A
+    /// value of 2^63 or more is an error.
     pub tokens_as_i64: bool,
     /// Whether to add a mask for every axis that has columns, and one for every column with nulls.
     pub masks: bool,
@@ -65,10 +65,11 @@ impl Default for TableDenseOptions {
     }
 }
 
-/// Name, type and shape of one tensor, known before it is computed.
+/// Name, type and shape of one dense tensor of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenseSpec {
-    /// The name of the column or scalar, `dim{d}/mask` or `{column}/valid`.
+    /// Name of the column or scalar, `dim{d}/mask` for the mask of axis `d`, or `{column}/valid`
+    /// for a validity mask.
     pub name: String,
     /// Type of the elements.
     pub dtype: DType,
@@ -79,7 +80,7 @@ pub struct DenseSpec {
 impl DenseSpec {
     /// Returns the number of bytes of the tensor.
     pub fn nbytes(&self) -> usize {
-        // Fits a `usize`: the constructor checked the total against the limit.
+        // The total was checked against the limit, so it fits a `usize`.
         usize::try_from(count_bytes(&self.shape, self.dtype)).unwrap_or(usize::MAX)
     }
 }
@@ -87,13 +88,13 @@ impl DenseSpec {
 impl RaggedTable {
     /// Converts every column to a padded tensor.
     ///
-    /// The result holds the columns by name, in order; then the [scalars](RaggedTable::scalars),
-    /// which have no axes; then a mask `dim{d}/mask` (bool, shape `[rows, .. d]`) for every axis
+    /// The result holds the columns by name, in order; then the [scalars](RaggedTable::scalars), as
+    /// tensors without axes; then a mask `dim{d}/mask` (bool, shape `[rows, .. d]`) for every axis
     /// `d` from 1 on that has columns; then a mask `{column}/valid` for every column or scalar with
-    /// nulls: true at values, false at nulls and padding.
+    /// nulls, which is true at values and false at nulls and padding.
     ///
-    /// All columns of an axis have the same shape, with the length of the longest list at every
-    /// level. An axis without elements has size 0 and keeps its columns.
+    /// All columns of an axis have the same shape; each size is the length of the longest list of
+    /// its axis. An axis without elements has size 0 and keeps its columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -119,13 +120,13 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// If a column is not a number, date or time (omit it, or encode it first), a column's type
+    /// If a column is not a number, date or time (omit or encode it first), the type of a column
     /// cannot represent the fill value, or all tensors together exceed the limit.
     pub fn to_dense(&self, options: &DenseOptions) -> Result<Vec<(String, DenseTensor)>> {
         self.to_dense_with(&TableDenseOptions { dense: options.clone(), ..Default::default() })
     }
 
-    /// Converts like [`to_dense`](Self::to_dense), with selected rows, columns and sizes.
+    /// Converts the table like [`to_dense`](Self::to_dense), with selected rows, columns and sizes.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -149,15 +150,14 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// Same as [`to_dense`](Self::to_dense); also when rows or columns do not exist, or there are
-    /// more sizes than axes.
+    /// Same as [`to_dense`](Self::to_dense); also for unknown rows or columns, or more sizes than
+    /// axes.
     pub fn to_dense_with(&self, options: &TableDenseOptions) -> Result<Vec<(String, DenseTensor)>> {
         let parts = TablePlan::new(self, options)?;
         parts.specs.iter().map(|s| Ok((s.spec.name.clone(), parts.build_tensor(s)?))).collect()
     }
 
-    /// Returns the names, types and shapes of the result of [`to_dense_with`](Self::to_dense_with)
-    /// without computing it.
+    /// Returns the specs of the tensors that [`to_dense_with`](Self::to_dense_with) would return.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -180,10 +180,10 @@ impl RaggedTable {
         Ok(TablePlan::new(self, options)?.specs.into_iter().map(|p| p.spec).collect())
     }
 
-    /// Converts like [`to_dense_with`](Self::to_dense_with), but writes into `out`: one slice per
-    /// tensor of [`dense_specs`](Self::dense_specs), in that order, each exactly
-    /// [`nbytes`](DenseSpec::nbytes) long. Overwrites every byte; slices need not be aligned.
-    /// Returns the specs of the tensors.
+    /// Converts the table like [`to_dense_with`](Self::to_dense_with), but writes to `out`, which
+    /// has one slice for each tensor of [`dense_specs`](Self::dense_specs), in that order. Each
+    /// slice has exactly [`nbytes`](DenseSpec::nbytes) bytes and need not be aligned; every byte is
+    /// overwritten. Returns the specs of the tensors.
     ///
     /// If every axis has [`Size::Exactly`] and no column has nulls, the specs depend only on the
     /// number of rows, so the same memory fits every batch.
@@ -205,7 +205,7 @@ impl RaggedTable {
     ///
     /// # Errors
     /// Same as [`to_dense_with`](Self::to_dense_with); also if the number of slices or the length
-    /// of a slice is wrong. An error leaves earlier slices written.
+    /// of a slice is wrong. After an error, earlier slices have been written.
     pub fn to_dense_into(
         &self,
         options: &TableDenseOptions,
@@ -250,7 +250,7 @@ impl RaggedTable {
 }
 
 enum TensorSource {
-    /// Values of a column, or of a scalar without axes, and its name in error messages.
+    /// Values of a column or scalar; `what` names the column or scalar in error messages.
     Values { array: RaggedArray, dense: DenseOptions, what: String },
     /// Mask of the slots that hold an element of this axis.
     Axis(usize),
@@ -263,7 +263,7 @@ struct TensorPlan {
     source: TensorSource,
 }
 
-/// All tensors of a table, with shapes and total size checked before any tensor is computed.
+/// All tensors of a table. Shapes and total size are checked before any tensor is computed.
 struct TablePlan {
     table: RaggedTable,
     sizes: Vec<usize>,
@@ -322,7 +322,7 @@ impl TablePlan {
         for (i, part) in specs.iter().enumerate() {
             if specs[..i].iter().any(|p| p.spec.name == part.spec.name) {
                 return Err(Error::invalid(format!(
-                    "column {:?} has the name of a mask; rename the column, or turn the masks off",
+                    "the column {:?} has the name of a mask that the result contains; rename the column, or turn the masks off",
                     part.spec.name
                 )));
             }
@@ -373,7 +373,7 @@ impl TablePlan {
                 mask_axes(rows, self.collect_layouts(*axis), sizes, &self.dense)
             }
         }?
-        // A scalar was converted as an array of one row; this drops the row axis.
+        // A scalar was converted as an array of one row, so drop the row axis.
         .reshape(part.spec.shape.clone())
     }
 

@@ -8,11 +8,11 @@ use super::{DType, Element};
 use crate::error::{Error, Result};
 use crate::index::broadcast::strides;
 
-/// Elements of one type in a row-major block of a given shape.
+/// A dense tensor: elements of one type in row-major order.
 ///
 /// Cloning, slicing rows and reshaping share the Arrow buffer. The buffer has exactly the size that
 /// shape and type require and is aligned for the type; the bytes of `Bool` tensors are 0 or 1. A
-/// shape without axes has one element; an axis of size 0 makes the tensor empty.
+/// tensor without axes has one element; an axis of size 0 makes the tensor empty.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -40,7 +40,8 @@ pub(crate) fn element_count(shape: &[usize]) -> Option<usize> {
 }
 
 impl DenseTensor {
-    /// Creates a tensor from its parts. Copies a buffer that is not aligned for the type.
+    /// Creates a tensor from an element type, a shape and a buffer. Copies a buffer that is not
+    /// aligned for the type.
     ///
     /// # Errors
     /// If the buffer does not have the size that shape and type require, or a byte of a `Bool`
@@ -57,8 +58,7 @@ impl DenseTensor {
         Self::try_new_trusted(dtype, shape.into(), buffer)
     }
 
-    /// Creates a tensor like [`try_new`](Self::try_new), without a check that the bytes of a `Bool`
-    /// tensor are 0 or 1.
+    /// Creates a tensor like [`try_new`](Self::try_new). The caller guarantees valid `Bool` bytes.
     pub(crate) fn try_new_trusted(dtype: DType, shape: Vec<usize>, buffer: Buffer) -> Result<Self> {
         let expected = element_count(&shape).and_then(|n| n.checked_mul(dtype.size()));
         if expected != Some(buffer.len()) {
@@ -73,7 +73,7 @@ impl DenseTensor {
         Ok(Self { dtype, shape, buffer })
     }
 
-    /// Creates a tensor from Rust values without copying them.
+    /// Creates a tensor from a vector without copying.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -150,7 +150,7 @@ impl DenseTensor {
         self.buffer.as_slice()
     }
 
-    /// Returns the elements, row-major; `u8` also reads `Bool` tensors, as 0 and 1.
+    /// Returns the elements in row-major order. `u8` also reads `Bool` tensors, as 0 and 1.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -166,7 +166,7 @@ impl DenseTensor {
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         if !T::reads(self.dtype) {
             return Err(Error::invalid(format!(
-                "the tensor is {}, not {}; cast it first",
+                "the tensor has the type {}, not {}; cast it first",
                 self.dtype,
                 T::DTYPE
             )));
@@ -176,7 +176,7 @@ impl DenseTensor {
         })
     }
 
-    /// Returns `length` rows (elements of the first axis) starting at `offset`, sharing the buffer.
+    /// Returns `length` rows (elements of the first axis) from row `offset` on, sharing the buffer.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -203,7 +203,7 @@ impl DenseTensor {
         if end > rows {
             return Err(out_of_range(end));
         }
-        // Every row has the same number of bytes; an empty first axis has no rows.
+        // All rows have the same size in bytes; if the first axis is empty, the size is irrelevant.
         let row = self.buffer.len().checked_div(rows).unwrap_or(0);
         let mut shape = self.shape.clone();
         shape[0] = length;
@@ -254,8 +254,8 @@ impl DenseTensor {
         Ok(Self { shape, ..self.clone() })
     }
 
-    /// Converts every element: exactly if the type can represent it; floats to integers truncate
-    /// towards zero; numbers to booleans are true if not zero.
+    /// Converts every element to `dtype`. For integer types, floats are truncated towards zero; for
+    /// bool, nonzero numbers are true.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -303,8 +303,8 @@ impl DenseTensor {
         self.format_axis(f, 0, 0, &self.strides(), usize::MAX)
     }
 
-    /// Writes one axis. If it has more than `shown + 1` elements, writes the first ones, `…`, and
-    /// the last.
+    /// Formats one axis from element `first` on. If the axis has more than `shown + 1` elements,
+    /// writes the first elements, `…`, and the last element.
     pub(super) fn format_axis(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -330,10 +330,9 @@ impl DenseTensor {
     }
 }
 
-/// Number of elements displayed per axis.
 pub(super) const SHORT: usize = 4;
 
-/// Writes type, shape and the first elements: `float32[2, 900] [[1.5, 0.0, 2.0, …, 0.0], …]`.
+/// Formats type, shape and the first elements: `float32[2, 900] [[1.5, 0.0, 2.0, …, 0.0], …]`.
 impl fmt::Display for DenseTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{:?} ", self.dtype, self.shape)?;

@@ -1,4 +1,4 @@
-//! [`Batch`]: named tensors and their items.
+//! [`Batch`]: named tensors and the items that they were built from.
 
 use std::sync::Arc;
 
@@ -7,35 +7,35 @@ use super::options::Form;
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// One batch: tensors by name, and the items they are built from.
+/// One batch: tensors by name, and the [items](Item) that they were built from.
 ///
-/// When the batch and all clones of its tensors are dropped, its memory returns to the loader for a
-/// later batch.
+/// The memory of a batch returns to the loader when the batch and all clones of its tensors are
+/// dropped.
 ///
-/// **Padded**, for a batch of `B` items: every column under its name with the shape `[B, d1, ..]`
-/// down to its axis; `dim{d}/mask` (bool, `[B, d1, .. d]`): true where axis `d` has an element;
-/// `{column}/valid` (bool, shape of the column), for columns with nulls in any shard: true where
-/// the column has a value.
+/// A **padded** batch of `B` items has every column under its name with the shape `[B, d1, ..]`
+/// down to the axis of the column; `dim{d}/mask` (bool, `[B, d1, .. d]`), true where axis `d` has
+/// an element; and, for columns with nulls in any shard, `{column}/valid` (bool, shape of the
+/// column), true where the column has a value.
 ///
-/// **Packed**: every column under its name, flat; `dim{d}/cu_seqlens` (int32, `[B + 1]`, from 0):
-/// the cumulative lengths of the items on axis `d`; `dim{d}/position_ids` (flat): the index of each
-/// element of axis `d` within its item; for axes from 2 on also `dim{d}/offsets` (int32, from 0):
-/// the offsets of the lists of axis `d`, one list per element of the previous axis (on axis 1 the
-/// lists are the items); `{column}/valid` (bool, flat).
+/// A **packed** batch has every column under its name, flat; `dim{d}/cu_seqlens` (int32, `[B + 1]`,
+/// from 0): the cumulative lengths of the items on axis `d`; `dim{d}/position_ids` (flat): the
+/// index of each element of axis `d` within its item; for axes from 2 on also `dim{d}/offsets`
+/// (int32, from 0): the offsets of the lists of axis `d`, one list per element of the previous axis
+/// (on axis 1 the lists are the items); `{column}/valid` (bool, flat).
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub(super) number: usize,
     pub(super) form: Form,
     pub(super) items: Vec<Item>,
     pub(super) tensors: Vec<(Arc<str>, DenseTensor)>,
-    /// Number of elements, and largest number of elements of an item, by axis from 0.
+    /// Per axis from 0: the number of elements, and the largest number of elements in one item.
     pub(super) elements: Vec<(usize, usize)>,
     pub(super) occupied: usize,
 }
 
 impl Batch {
-    /// Returns the index of the batch in the epoch (within the loader's
-    /// [part](super::LoaderOptions::part)).
+    /// Returns the index of the batch in the epoch; only batches of this process
+    /// ([part](super::LoaderOptions::part)) are counted.
     pub fn number(&self) -> usize {
         self.number
     }
@@ -45,12 +45,12 @@ impl Batch {
         self.form
     }
 
-    /// Returns the number of items: the length of the first axis of padded tensors.
+    /// Returns the number of items, which is the size of the first axis of padded tensors.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Returns whether the batch has no items; batches of an epoch always have items.
+    /// Returns whether the batch has no items. A batch of an epoch always has items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -60,12 +60,12 @@ impl Batch {
         &self.items
     }
 
-    /// Returns the tensors with their names: the columns in order, then masks or offsets.
+    /// Returns the tensors with their names: first the columns, then masks or offsets.
     pub fn tensors(&self) -> &[(Arc<str>, DenseTensor)] {
         &self.tensors
     }
 
-    /// Returns the tensors without the items.
+    /// Returns the tensors and drops the items.
     pub fn into_tensors(self) -> Vec<(Arc<str>, DenseTensor)> {
         self.tensors
     }
@@ -73,7 +73,7 @@ impl Batch {
     /// Returns a tensor by name.
     ///
     /// # Errors
-    /// When there is no such tensor; the message lists the names.
+    /// If there is no such tensor; the message lists the names.
     pub fn tensor(&self, name: &str) -> Result<&DenseTensor> {
         self.tensors.iter().find(|(n, _)| n.as_ref() == name).map(|(_, t)| t).ok_or_else(|| {
             let names: Vec<&str> = self.tensors.iter().map(|(n, _)| n.as_ref()).collect();
@@ -81,16 +81,16 @@ impl Batch {
         })
     }
 
-    /// Returns the number of elements of an axis in all items, before truncation; axis 0 is the
-    /// items.
+    /// Returns the number of elements of an axis in all items, before truncation by
+    /// [`sizes`](super::LoaderOptions::sizes). Axis 0 has the items.
     ///
     /// # Errors
-    /// When the batch has no tensor on this axis or below it.
+    /// If no tensor of the batch has this axis.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
         Ok(self.axis(axis)?.0)
     }
 
-    /// Returns the largest number of elements of an axis in one item, which is the `max_seqlen` for
+    /// Returns the largest number of elements of an axis in one item, for use with
     /// `dim{d}/cu_seqlens`.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Batch {
         })
     }
 
-    /// Returns the bytes of all tensors.
+    /// Returns the size of all tensors in bytes.
     pub fn nbytes(&self) -> usize {
         self.tensors.iter().map(|(_, t)| t.nbytes()).sum()
     }

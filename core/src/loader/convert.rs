@@ -1,11 +1,11 @@
-//! Conversion of elements to another type, for shards of different types and for tokens as int64.
+//! Converts elements to another type, for shards of different types and for tokens as int64.
 
 use half::f16;
 
 use crate::dense::DType;
 
-/// Converts elements (native bytes, not necessarily aligned) to another type; returns `false` if a
-/// value does not fit.
+/// Converts elements (native bytes of any alignment) to another type; `false` if a value does not
+/// fit.
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
 trait NativeNumber: Copy {
@@ -14,7 +14,7 @@ trait NativeNumber: Copy {
     fn write(self, out: &mut [u8]);
 }
 
-/// A conversion that is exact if possible; integers become the nearest float.
+/// A conversion of numbers that is exact, or rounds an integer to the nearest float.
 trait FromNumber<S>: Sized {
     fn from_number(value: S) -> Option<Self>;
 }
@@ -25,7 +25,7 @@ macro_rules! native {
             const SIZE: usize = size_of::<$t>();
             #[inline(always)]
             fn read(bytes: &[u8]) -> Self {
-                // A function call would copy a slice; an array compiles to one load.
+                // An array compiles to one load; a slice would be copied by a call.
                 Self::from_ne_bytes(bytes.first_chunk().copied().unwrap_or_default())
             }
             #[inline(always)]
@@ -116,8 +116,8 @@ fn convert_all<S: NativeNumber, D: NativeNumber + FromNumber<S>>(
     fits
 }
 
-/// Returns the conversion from `from` to `to`; `None` for pairs that type promotion never yields.
-/// Booleans are the bytes 0 and 1.
+/// Returns the conversion from `from` to `to`, or `None` if type promotion never converts `from` to
+/// `to`. Booleans are bytes 0 and 1.
 pub(super) fn find_converter(from: DType, to: DType) -> Option<Convert> {
     use DType as T;
     fn to_number<S: NativeNumber>(to: DType) -> Option<Convert>
@@ -144,7 +144,7 @@ pub(super) fn find_converter(from: DType, to: DType) -> Option<Convert> {
         })
     }
     match from {
-        // A boolean has the same byte as an 8-bit integer.
+        // A boolean byte, 0 or 1, equals the 8-bit integer.
         T::Bool if matches!(to, T::U8 | T::I8) => Some(|from, out| {
             out.copy_from_slice(from);
             true

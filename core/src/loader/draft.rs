@@ -1,4 +1,4 @@
-//! [`BatchDraft`]: the layout of a batch without its values.
+//! [`BatchDraft`]: shapes and offsets of a batch, determined before its values are copied.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::dense::densify::count_bytes;
 use crate::dense::{DType, DenseOptions, Side, Size};
 use crate::error::{Error, Result};
 
-/// Returns the largest possible size of each axis of a padded batch, rows first.
+/// Returns the largest size that each axis of a padded batch can have, rows first.
 pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
     let mut shape = vec![options.batch_size];
     for axis in 1..source.ndim {
@@ -36,27 +36,27 @@ pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> V
 
 pub(super) struct BatchDraft {
     pub(super) items: Vec<Item>,
-    /// Per item, filled only if a tensor needs it: its base, the number of windows of that base,
-    /// and the events of its measurements.
+    /// Per item: the row or label that the item is a window of (`bases`), the number of windows of
+    /// that row or label, and the events of its measurements (`spans`). Empty unless needed.
     pub(super) bases: Vec<usize>,
     pub(super) windows: Vec<usize>,
     pub(super) spans: Vec<EventSpan>,
     lists: BatchLists,
     facts: Option<BatchLists>,
     pub(super) elements: Vec<(usize, usize)>,
-    /// Number of bytes of all tensors, and of their part that is not padding.
+    /// Size of all tensors in bytes; `occupied` is the part that is not padding.
     pub(super) bytes: usize,
     pub(super) occupied: usize,
 }
 
-/// Lists of a batch, with their slots if it is padded.
+/// The lists of a batch and, if the batch is padded, their slots in its tensors.
 pub(super) struct BatchLists {
     frame: Frame,
     pub(super) grid: Option<Arc<Grid>>,
 }
 
 impl EpochPlan {
-    /// Lays out a batch without its values, or returns an error if it exceeds the limit.
+    /// Determines the shapes of a batch. Returns an error if its size exceeds the limit.
     pub(super) fn draft_batch(&self, batch: usize) -> Result<BatchDraft> {
         let inner = &self.inner;
         let options = &inner.options;
@@ -73,7 +73,7 @@ impl EpochPlan {
         let lists = BatchLists { frame, grid };
         let facts = match (&inner.source.facts, depth(true)) {
             (Some(facts), Some(depth)) => {
-                // Take all facts of the row; its window does not matter.
+                // Windows do not apply to static facts, so take all facts of the row.
                 let rows = items.iter().map(|item| {
                     let n = facts.source.shards[item.shard].layouts[0].length(item.row);
                     Item { events: 0..n, ..*item }
@@ -108,14 +108,14 @@ impl EpochPlan {
                 let shape = inner.outputs.iter().map(|o| (draft.count_cells(o), &o.name)).max();
                 let largest = shape.map_or("", |(_, name)| name.as_ref());
                 format!(
-                    "the largest tensor is {largest:?}; use smaller batches, shorter windows, \
-                     bucket by length, set sizes, or raise the limit"
+                    "the largest tensor is {largest:?}; use smaller batches or shorter windows, \
+                     bucket items by length, set sizes, or raise the limit"
                 )
             },
         )?;
         draft.occupied = match options.form {
             Form::Padded => {
-                // Counting walks over the lists, so count once per axis instead of once per tensor.
+                // Counting walks over all lists, so count once per axis instead of once per tensor.
                 let count = |lists: &BatchLists, depth: usize| -> Vec<usize> {
                     let grid = lists.grid.as_ref();
                     (0..=depth).map(|d| grid.map_or(0, |grid| grid.count_occupied(d))).collect()
@@ -171,7 +171,7 @@ impl BatchDraft {
         &self.lists(facts).frame
     }
 
-    /// Returns the events of an item, counted from the first event of its row.
+    /// Returns the events of an item, as indices from the first event of its row.
     pub(super) fn events(&self, item: usize) -> Range<usize> {
         match self.spans.get(item) {
             Some(span) => span.of_row.clone(),
@@ -179,7 +179,7 @@ impl BatchDraft {
         }
     }
 
-    /// Number of elements of a tensor; `u128` because it may not fit memory.
+    /// Returns the number of elements of a tensor. A `u128`, because the count may exceed memory.
     fn count_cells(&self, output: &TensorOutput) -> u128 {
         let (axis, lists) = (output.axis, self.lists(output.facts));
         match (&lists.grid, output.what) {

@@ -1,4 +1,4 @@
-//! [`Epoch`]: iterator over the batches of an epoch, built by the caller or by threads.
+//! [`Epoch`]: an iterator over the batches of an epoch, which the caller or threads build.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,11 +12,11 @@ use crate::error::{Error, Result};
 
 /// The batches of one epoch, in order.
 ///
-/// A batch that cannot be built yields an error; the next batches still follow. At most
-/// [`threads`](super::LoaderOptions::threads) + [`prefetch`](super::LoaderOptions::prefetch)
-/// batches (`1 + prefetch` large ones) exist at a time, provided that each is dropped before the
-/// next is requested. Dropping the iterator waits for the batches that are being built and starts
-/// no others.
+/// A batch that cannot be built is returned as an error, and the iterator continues with the next
+/// batch. At most [`threads`](super::LoaderOptions::threads) +
+/// [`prefetch`](super::LoaderOptions::prefetch) batches (`1 + prefetch` large batches) exist at a
+/// time, if the caller drops each batch before it requests the next. Dropping the iterator waits
+/// for the batches that are being built and starts no others.
 #[derive(Debug)]
 pub struct Epoch {
     plan: Arc<EpochPlan>,
@@ -27,7 +27,7 @@ pub struct Epoch {
 #[derive(Debug)]
 struct Workers {
     pool: Arc<ThreadPool>,
-    /// Whether the pool is shared, so that the jobs of this epoch may wait for other work.
+    /// Whether the caller provides the pool, whose threads may be busy with other work.
     foreign: bool,
     in_flight: usize,
     /// Whether all threads build one batch together, tensor by tensor.
@@ -35,9 +35,8 @@ struct Workers {
     shared: Arc<EpochState>,
 }
 
-/// Size in bytes from which all threads build a batch together: the throughput is the same, the
-/// first batch is ready sooner, and only one batch needs memory. Below it, each thread builds its
-/// own batch.
+/// Size in bytes from which all threads build one batch together. The throughput is the same as
+/// with one thread per batch, but the first batch is ready sooner, and only one batch needs memory.
 const LARGE: usize = 8 << 20;
 
 #[derive(Debug)]
@@ -49,14 +48,14 @@ struct EpochState {
 
 #[derive(Debug)]
 struct Progress {
-    /// The next batch to claim, and the first batch that must not be built yet.
+    /// The next batch to build; `limit` is the first batch that must not be built yet.
     unclaimed: usize,
     limit: usize,
-    /// Results of the batches `first`, `first + 1`, ..
+    /// `done` has the results of the batches `first`, `first + 1`, ..; `None` if not yet built.
     first: usize,
     done: VecDeque<Option<Result<Batch>>>,
     running: usize,
-    /// Whether a job is building one batch after the other.
+    /// Whether a job is running that builds batches one after the other, with all threads.
     in_turn: bool,
     /// Number of batches that were skipped while they were being built.
     skipped: usize,
@@ -72,9 +71,9 @@ impl Epoch {
         let mut epoch = Self { plan, next: 0, workers: None };
         if let Some((pool, foreign)) = pool {
             let options = &epoch.plan.inner.options;
-            // In a shared pool, a thread that waits for the tensors of a batch could pick up work
-            // that waits for that batch. A draft that fails counts as small; building the batch
-            // reports the error.
+            // A thread of a shared pool that waits for the tensors of a batch could pick up work
+            // that waits for that batch, which is a deadlock. If `draft_batch` fails, the batch
+            // counts as small; building the batch reports the error.
             let together = !foreign
                 && pool.current_num_threads() > 1
                 && first < epoch.plan.num_batches()
@@ -97,8 +96,8 @@ impl Epoch {
         self.next
     }
 
-    /// Continues with batch `batch`; batches in between are not built. Skipping forward keeps the
-    /// prefetched batches; skipping back builds them again. Past the end, the iterator is empty.
+    /// Continues with batch `batch`; batches in between are not built. Skipping forward keeps
+    /// prefetched batches; skipping back builds batches again. Past the end, the iterator is empty.
     pub fn skip_to(mut self, batch: usize) -> Self {
         self.move_to(batch);
         self
@@ -139,7 +138,7 @@ impl Iterator for Epoch {
         (left, Some(left))
     }
 
-    /// Skips `n` batches: unclaimed batches are not built, and prefetched batches are kept.
+    /// Skips `n` batches: unstarted ones are not built, and later prefetched batches are kept.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.move_to(self.next.saturating_add(n));
         self.next()
@@ -182,7 +181,7 @@ impl Workers {
                 self.pool.spawn_fifo(move || _ = shared.make_next(false));
             }
         }
-        // If the pool may never run the job, build the batch here.
+        // The pool may have no free thread if it is shared or if this is one of its threads.
         let help = self.foreign || self.pool.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {
@@ -211,13 +210,12 @@ impl EpochState {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, Progress> {
-        // No operation under the lock panics halfway, so the state is valid even if the lock is
-        // poisoned.
+        // No operation under the lock panics halfway, so a poisoned lock is still usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Builds the next batch; returns `false` if there is none. With `together`, which is set by
-    /// the job that builds batches in turn, the whole pool builds it.
+    /// Builds the next batch; returns `false` if there is none. If `together`, which only the job
+    /// that builds batches in turn sets, all threads of the pool build the batch.
     fn make_next(&self, together: bool) -> bool {
         let mut state = self.lock_state();
         let batch = state.unclaimed;
@@ -251,8 +249,7 @@ impl EpochState {
         true
     }
 
-    /// Discards the batches before `batch` and starts none of them; returns `false` if `batch` is
-    /// already past.
+    /// Discards the batches before `batch` and starts no more of them; `false` if `batch` is past.
     fn skip_to(&self, batch: usize) -> bool {
         let mut state = self.lock_state();
         let Some(n) = batch.checked_sub(state.first) else { return false };
@@ -261,7 +258,7 @@ impl EpochState {
         let made: Vec<_> = state.done.drain(..have).flatten().collect();
         state.skipped += claimed - made.len();
         state.first = batch;
-        // Jobs without batches to build end by themselves.
+        // Jobs that find no batch to build end by themselves.
         state.unclaimed = state.unclaimed.max(batch);
         state.limit = state.limit.max(batch);
         drop(state);
@@ -269,7 +266,7 @@ impl EpochState {
         true
     }
 
-    /// Starts no more batches, and waits for the running ones.
+    /// Starts no more batches and waits for the running ones.
     fn stop_workers(&self) {
         let mut state = self.lock_state();
         state.limit = 0;
@@ -282,7 +279,7 @@ impl EpochState {
     }
 }
 
-/// Builds a batch like [`EpochPlan::make_batch`]; a panic becomes an error.
+/// Builds a batch with [`EpochPlan::make_batch`] and converts a panic to an error.
 fn make_batch(plan: &EpochPlan, batch: usize, together: bool) -> Result<Batch> {
     catch_unwind(AssertUnwindSafe(|| {
         #[cfg(test)]
@@ -298,7 +295,7 @@ fn make_batch(plan: &EpochPlan, batch: usize, together: bool) -> Result<Batch> {
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_default();
         Err(Error::invalid(format!(
-            "batch {batch}: a panic occurred while the batch was built: {message}"
+            "batch {batch}: a thread panicked while it built the batch; please report this bug: {message}"
         )))
     })
 }
@@ -402,13 +399,13 @@ mod tests {
         }
     }
 
-    /// Number of batches being built, and its maximum.
+    /// Number of batches that are being built, and its maximum.
     static NOW: AtomicUsize = AtomicUsize::new(0);
     static MOST: AtomicUsize = AtomicUsize::new(0);
 
     #[test]
     fn large_batches_are_made_one_after_the_other() {
-        // A batch may begin before the previous one is complete. The hook runs only at the
+        // A batch may begin before the previous batch is complete. The hook runs only at the
         // beginning, so MOST is the number of batches that begin at the same time.
         let hook = |_| {
             let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;

@@ -1,18 +1,18 @@
-//! Places of facts about a row that are not events.
+//! The place of facts in batches. Facts are values about a row that are not part of its events.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactsPlace {
     /// In separate tensors.
     Beside,
-    /// Before the elements of axis 1, at most this many.
+    /// Before the elements of axis 1, at most this many facts.
     Elements(usize),
-    /// One leading element of axis 1, with the facts as its list on axis 2.
+    /// In one element of axis 1 before the others, whose list on axis 2 consists of the facts.
     List,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prefix {
     pub(super) elements: usize,
-    /// Number of elements on axis 2, if the facts are one list there.
+    /// Number of facts on axis 2, if all facts are one list there.
     pub(super) list: Option<usize>,
 }

@@ -1,4 +1,4 @@
-//! Fingerprint of an epoch: a hash of everything that its batches depend on.
+//! Computes the fingerprint of an epoch: a hash of everything that its batches depend on.
 
 use super::facts::FactsPlace;
 use super::items::Bases;
@@ -108,13 +108,13 @@ impl Fingerprint {
 }
 
 impl EpochPlan {
-    /// Returns a hash to store with the epoch and batch of a training checkpoint: if it is the same
-    /// on resumption, the batches are the same; otherwise the loader has changed.
+    /// Returns a hash to store with the epoch and batch of a training checkpoint. If the hash is
+    /// the same on resumption, so are the batches; if it differs, the loader has changed.
     ///
-    /// It depends on the epoch, the options that affect batches (not threads, prefetch and limit),
-    /// the names, types and axes of the tensors, and the lengths of the rows of every shard, but
-    /// not on values or axes below 1. It is the same on every machine. It takes one pass over the
-    /// rows.
+    /// The hash covers the epoch, the options that affect batches (all except threads, prefetch and
+    /// limit), the names, types and axes of the tensors, and the lengths of the rows of every
+    /// shard, but not values and axes below 1. It is the same on every machine. Computing it takes
+    /// one pass over the rows.
     ///
     /// ```
     /// # use serrate_core as serrate;

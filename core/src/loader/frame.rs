@@ -1,4 +1,4 @@
-//! [`Frame`]: the lists of one batch, assembled from the windows of its items.
+//! [`Frame`]: the offsets of one batch, computed from the windows of its items.
 
 use std::ops::Range;
 
@@ -11,17 +11,17 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// The indices of a batch's elements in their shards, and their division into lists.
+/// Indices of the elements of a batch in their shards, and the offsets of its lists.
 ///
-/// Elements of an axis are counted over the whole batch; the elements of an item are contiguous in
-/// the batch and in its shard.
+/// On each axis, elements are numbered through the whole batch. The elements of an item are
+/// contiguous in the batch and in its shard.
 #[derive(Debug)]
 pub(super) struct Frame {
-    /// Index of each item's first element in its shard, by axis from 0.
+    /// Per axis from 0: the index of the first element of each item in its shard.
     pub(super) starts: Vec<Vec<usize>>,
-    /// Number of elements of the batch before each item, followed by the total, by axis from 0.
+    /// Per axis from 0: the number of elements before each item, followed by the total.
     pub(super) rows: Vec<Vec<u32>>,
-    /// Offsets of the lists, by axis from 1.
+    /// Per axis from 1: the offsets of the lists.
     pub(super) offsets: Vec<Vec<u32>>,
     /// The facts prepended to each item; empty if the source has no facts.
     before: Vec<Prefix>,
@@ -29,7 +29,7 @@ pub(super) struct Frame {
 
 impl Frame {
     /// # Errors
-    /// When an axis has more than 2^31 - 1 elements.
+    /// If an axis has more than 2^31 - 1 elements.
     pub(super) fn new(
         source: &LoaderSource,
         items: impl ExactSizeIterator<Item = Item>,
@@ -88,12 +88,11 @@ impl Frame {
         last_offset(&self.rows[axis])
     }
 
-    /// Returns the elements of an item on an axis, counted over the batch.
+    /// Returns the range of the elements of an item, as numbered in the batch.
     pub(super) fn range(&self, axis: usize, item: usize) -> Range<usize> {
         self.rows[axis][item] as usize..self.rows[axis][item + 1] as usize
     }
 
-    /// Returns the number of facts prepended to the item on an axis.
     pub(super) fn facts_before(&self, axis: usize, item: usize) -> usize {
         match (axis, self.before.get(item)) {
             (1, Some(prefix)) => prefix.elements,
@@ -102,7 +101,7 @@ impl Frame {
         }
     }
 
-    /// Returns the item's elements without facts, as indices in its shard.
+    /// Returns the range of the elements of an item in its shard, without prepended facts.
     pub(super) fn in_shard(&self, axis: usize, item: usize) -> Range<usize> {
         let start = self.starts[axis][item];
         start..start + self.range(axis, item).len() - self.facts_before(axis, item)
@@ -112,7 +111,6 @@ impl Frame {
         longest_list(&self.offsets[axis - 1])
     }
 
-    /// Returns the largest number of elements of an axis in one item.
     pub(super) fn longest_item(&self, axis: usize) -> usize {
         longest_list(&self.rows[axis])
     }
@@ -126,7 +124,7 @@ fn last_offset(offsets: &[u32]) -> usize {
     offsets.last().copied().unwrap_or(0) as usize
 }
 
-/// Returns the number of elements as `u32` if it fits 31 bits.
+/// Converts a number of elements to `u32`, or returns an error if it exceeds 31 bits.
 fn check_count(n: usize, axis: usize) -> Result<u32> {
     i32::try_from(n).map(i32::unsigned_abs).map_err(|_| {
         Error::invalid(format!(
@@ -135,7 +133,7 @@ fn check_count(n: usize, axis: usize) -> Result<u32> {
     })
 }
 
-/// Appends the offsets of the lists `lists` of a shard; returns their elements.
+/// Appends the offsets of the lists `lists` of a shard. Returns the range of their elements.
 fn push_lists(
     layout: &Layout,
     lists: Range<usize>,

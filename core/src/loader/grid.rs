@@ -1,4 +1,4 @@
-//! [`Grid`]: mapping of a batch's lists to the slots of padded tensors.
+//! [`Grid`]: which slots of padded tensors hold the elements of a batch.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use super::frame::Frame;
 use crate::array::memory::prefetch_for_write;
 use crate::dense::{Side, Size};
 
-/// Offsets and sizes of all axes, which determine the slots of every tensor of a batch. A used
-/// memory block keeps its grid, so that these slots can be cleared later.
+/// The offsets and sizes of all axes of a batch, which determine the slots of each tensor that hold
+/// values. A memory block keeps the grid of its last batch, so that these slots can be cleared.
 ///
 /// The lists `[[1, 2], [], [3]]` of axis 1 in a tensor of shape `[3, 2]`, padded on the right:
 ///
@@ -17,7 +17,7 @@ use crate::dense::{Side, Size};
 /// ```
 #[derive(Debug)]
 pub(super) struct Grid {
-    /// Offsets over the elements of the batch, by axis from 1.
+    /// Per axis from 1: the offsets of the lists, over the elements of the batch.
     offsets: Vec<Vec<u32>>,
     /// Number of items, then the size of each axis.
     shape: Vec<usize>,
@@ -25,13 +25,13 @@ pub(super) struct Grid {
 }
 
 pub(super) trait WriteSlots {
-    /// Writes the values starting at `first` (counted over the batch), which fill `cell` exactly.
+    /// Writes the values from `first` on (numbered in the batch), which fill `cell` exactly.
     fn put(&mut self, first: usize, cell: &mut [u8]);
 }
 
 impl Grid {
-    /// Takes the offsets from a frame. `sizes` is as in
-    /// [`LoaderOptions::sizes`](super::LoaderOptions::sizes).
+    /// Takes the offsets from `frame`; for `sizes` see
+    /// [`LoaderOptions`](super::LoaderOptions::sizes).
     pub(super) fn new(frame: &mut Frame, sizes: &[Size], side: Side) -> Self {
         let mut shape = vec![frame.items()];
         for axis in 1..=frame.offsets.len() {
@@ -48,7 +48,7 @@ impl Grid {
         &self.shape[..=axis]
     }
 
-    /// Number of elements in a tensor of an axis, without truncated elements.
+    /// Returns the number of values in a tensor of an axis, after truncation.
     pub(super) fn count_occupied(&self, axis: usize) -> usize {
         self.count_kept(1, axis, 0..self.shape[0])
     }
@@ -67,7 +67,7 @@ impl Grid {
         elements.map(|i| self.count_kept(level + 1, axis, self.kept_children(level, i))).sum()
     }
 
-    /// Returns the elements of axis `level` that list `i` keeps after truncation.
+    /// Returns the elements of axis `level` that remain of list `i` after truncation.
     fn kept_children(&self, level: usize, i: usize) -> Range<usize> {
         let offsets = &self.offsets[level - 1];
         let (start, end) = (offsets[i] as usize, offsets[i + 1] as usize);
@@ -78,7 +78,7 @@ impl Grid {
         }
     }
 
-    /// Whether tensors of an axis have their values in the same slots in both grids.
+    /// Returns whether tensors of an axis have values in the same slots in both grids.
     pub(super) fn has_same_slots(&self, other: &Self, axis: usize) -> bool {
         self.shape[..=axis] == other.shape[..=axis]
             && self.side == other.side
@@ -88,7 +88,7 @@ impl Grid {
     pub(super) fn slots(&self, axis: usize, size: usize) -> Slots<'_> {
         let mut blocks = vec![size; axis + 1];
         for i in (0..axis).rev() {
-            // Saturates only next to an axis of size 0, where nothing is written.
+            // Saturates only if another axis has size 0; nothing is written then.
             blocks[i] = blocks[i + 1].saturating_mul(self.shape[i + 1]);
         }
         Slots { grid: self, blocks }
@@ -97,12 +97,12 @@ impl Grid {
 
 pub(super) struct Slots<'a> {
     grid: &'a Grid,
-    /// Bytes per element of each axis.
+    /// Bytes per element of each axis, padding included.
     blocks: Vec<usize>,
 }
 
 impl Slots<'_> {
-    /// Calls `put` for every list of an item, with its slots in the tensor's bytes.
+    /// Calls `put` for each innermost list of an item, with the slots of the list in `out`.
     pub(super) fn write_item<P: WriteSlots>(&self, item: usize, out: &mut [u8], put: &mut P) {
         self.write_elements(0, item..item + 1, out, put);
     }
@@ -120,7 +120,7 @@ impl Slots<'_> {
         self.item_bytes() * self.grid.shape[0]
     }
 
-    /// Writes consecutive elements of axis `level`, which fill `out` exactly.
+    /// Writes consecutive elements of axis `level`, whose slots fill `out` exactly.
     fn write_elements<P: WriteSlots>(
         &self,
         level: usize,
@@ -138,7 +138,7 @@ impl Slots<'_> {
         let offsets = &self.grid.offsets[level][elements.start..=elements.end];
         let size = self.grid.shape[level + 1];
         let innermost = level + 2 == self.blocks.len();
-        // Returns the first kept child of a list, and the bytes of the kept children in its block.
+        // Returns the first kept child of a list, and the bytes of the kept children in its slots.
         let locate = |[start, end]: [u32; 2]| {
             let (start, end) = (start as usize, end as usize);
             let kept = (end - start).min(size);
@@ -169,5 +169,5 @@ impl Slots<'_> {
     }
 }
 
-/// Prefetch distance, in lists.
+/// Number of lists ahead of the current list whose slots are prefetched.
 const AHEAD: usize = 4;

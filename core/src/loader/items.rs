@@ -1,4 +1,4 @@
-//! [`Item`]s: windows of whole rows, or of rows with an early end.
+//! [`Item`]: a window of a row, or of a row that ends early at the time of a label.
 
 use std::ops::Range;
 
@@ -7,14 +7,14 @@ use super::source::LoaderSource;
 use super::window::RowWindows;
 use crate::error::{Error, Result};
 
-/// An item of a batch: a range of events of one row.
+/// An item of a batch: a range of events (elements of axis 1) of one row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Item {
     /// Index of the shard.
     pub shard: usize,
     /// Index of the row within the shard.
     pub row: usize,
-    /// Elements of axis 1, counted from the row's first element; `0..0` if there are none.
+    /// Elements of axis 1, as indices from the first element of the row; `0..0` if there are none.
     pub events: Range<usize>,
 }
 
@@ -22,31 +22,31 @@ pub struct Item {
 #[derive(Debug)]
 pub(super) struct EpochItems {
     pub(super) bases: Bases,
-    /// For stepped windows: the base of every item and the index of its window.
+    /// For stepped windows: the base (see [`Bases`]) and the index of the window of every item.
     windows: Option<(Vec<u32>, Vec<u32>)>,
 }
 
-/// The bases: the rows, or parts of rows, that items are windows of.
+/// The rows that items are windows of: all rows, or rows that end early at the time of a label.
 #[derive(Debug)]
 pub(super) enum Bases {
-    /// The number of whole rows.
+    /// All rows; their number.
     Rows(usize),
     /// Rows that end early, in any order and with repeats.
     Cuts(Cuts),
 }
 
-/// Rows with an early end, as columns.
+/// Rows that end early, as columns.
 #[derive(Debug, Default)]
 pub(super) struct Cuts {
-    /// Index of the row, counted over all shards.
+    /// Index of the row over all shards.
     pub(super) rows: Vec<u32>,
-    /// Number of elements of axis 1 to keep of the row.
+    /// Number of elements of axis 1 before the end.
     pub(super) ends: Vec<u32>,
 }
 
 impl EpochItems {
     /// # Errors
-    /// When there are too many items, or stepped windows have no elements or a stride of 0.
+    /// If there are more than 2^32 - 1 items, or stepped windows have no elements or a stride of 0.
     pub(super) fn new(
         source: &LoaderSource,
         options: &LoaderOptions,
@@ -70,7 +70,7 @@ impl EpochItems {
             let Some(window) = RowWindows::for_row(source, options, row) else { continue };
             if window.is_stuck() {
                 return Err(Error::invalid(format!(
-                    "row {row}: the facts prepended to its window leave no elements to step through; use a longer window, or a smaller overlap"
+                    "row {row}: the static facts prepended to each window leave no elements to step through; use a longer window, or a smaller overlap"
                 )));
             }
             let count = window.count(len);
@@ -93,7 +93,7 @@ impl EpochItems {
         }
     }
 
-    /// Returns the base of an item, and the index of its window.
+    /// Returns the base (row or label) of an item, and the index of its window.
     pub(super) fn locate_item(&self, item: u32) -> (usize, usize) {
         let item = item as usize;
         match &self.windows {
@@ -102,7 +102,7 @@ impl EpochItems {
         }
     }
 
-    /// Returns the row of a base over all shards, and its number of elements on axis 1.
+    /// Returns the row of a base, over all shards, and the number of its elements on axis 1.
     pub(super) fn row_and_len(&self, source: &LoaderSource, base: usize) -> (usize, usize) {
         match &self.bases {
             Bases::Rows(_) => (base, source.len(base)),

@@ -1,4 +1,4 @@
-//! Assembly of a batch: copies values from the shards into its tensors.
+//! Builds a batch: copies values from the shards to its tensors.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
 impl EpochPlan {
-    /// Builds a batch; with `together`, in parallel on the pool of the calling thread.
+    /// Builds a batch; if `together`, with all threads of the current pool.
     pub(super) fn make_batch(&self, batch: usize, together: bool) -> Result<Batch> {
         let inner = &self.inner;
         let draft = self.draft_batch(batch)?;
@@ -69,7 +69,7 @@ impl TensorOutput {
         work: &mut WorkBuffers,
     ) -> Result<DenseTensor> {
         let shape = grid.shape(self.axis).to_vec();
-        // `draft_batch` checked the size.
+        // `draft_batch` checked that the size is within the limit.
         let slots = grid.slots(self.axis, self.size());
         let largest = match self.facts {
             true => slots.bytes().saturating_mul(2),
@@ -120,7 +120,7 @@ impl TensorOutput {
     ) -> Result<DenseTensor> {
         let frame = draft.frame(self.facts);
         let copied = |offsets: &[u32]| {
-            // The frame limits offsets to 31 bits.
+            // `Frame` limits offsets to 31 bits.
             let signed = offsets.iter().map(|o| o.cast_signed()).collect::<Vec<_>>();
             DenseTensor::from_vec([signed.len()], signed)
         };

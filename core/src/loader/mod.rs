@@ -1,22 +1,24 @@
-//! Loader of batches for training: iterates over ragged tables along their first axis.
+//! Builds batches for training from ragged tables, whose rows are the items.
 //!
-//! A [`Loader`] takes one or more shards and [`LoaderOptions`]. An **item** is one row (a patient),
-//! or a window of its axis 1 (events); an **epoch** is all items in some order, divided into
-//! batches. [`Loader::epoch`] returns an [`Epoch`], an iterator of [`Batch`]es of named tensors,
-//! padded with masks or packed with `cu_seqlens`.
+//! A [`Loader`] takes one or more tables, the *shards*, and [`LoaderOptions`]. An **item** is one
+//! row (such as a patient) or a window of axis 1 of a row (such as some of the events); an
+//! **epoch** is all items in some order, divided into batches. [`Loader::epoch`] returns an
+//! [`Epoch`], an iterator over [`Batch`]es of named tensors, padded with masks or packed with
+//! `cu_seqlens`.
 //!
 //! * **The plan comes first.** [`EpochPlan`] assigns rows and windows to batches. It depends only
-//!   on the options, the lengths of the rows and the epoch. So an epoch can resume at any batch
-//!   immediately ([`Loader::epoch_from`]) and is the same, bit for bit, on any number of threads.
-//! * **Values are copied once**, from the (mapped) shard to their slots in the tensor. Windows are
-//!   ranges of flat columns; there are no intermediate tables and no allocations per row.
+//!   on the options, the lengths of the rows and the epoch. An epoch can therefore resume at any
+//!   batch immediately ([`Loader::epoch_from`]) and is the same, bit for bit, on any number of
+//!   threads.
+//! * **Values are copied once**, from the (memory-mapped) shard to their slots in the tensor.
+//!   Windows are ranges of flat columns; there are no intermediate tables and no allocations per
+//!   row.
 //! * **Memory is reused.** A dropped batch returns its memory and records the slots that hold
-//!   values. The next batch clears only those; the padding, most of a padded batch, is not written
-//!   again.
-//! * **Whole batches are built in parallel**, a bounded number in advance, and are returned in
-//!   order.
+//!   values. The next batch clears only those slots; the padding, which is most of a padded batch,
+//!   is not written again.
+//! * **Several batches are built in parallel**, a bounded number in advance, and returned in order.
 //!
-//! [`meds`] offers the same for health records: events or measurements, static facts, labels.
+//! [`meds`] has a loader for health records: events or measurements, static facts and labels.
 //!
 //! ```
 //! # use serrate_core as serrate;
@@ -110,7 +112,7 @@ use crate::table::RaggedTable;
 #[derive(Clone, Debug)]
 pub struct Loader {
     inner: Arc<LoaderState>,
-    /// The loader's own threads, started on first use.
+    /// The threads of this loader and its clones, started on first use.
     pool: Arc<OnceLock<Arc<ThreadPool>>>,
 }
 
@@ -118,8 +120,8 @@ impl Loader {
     /// Builds a loader over the rows of all shards, one shard after the other.
     ///
     /// All shards must have the same columns on the same axes. Numbers of different types are
-    /// converted to their common type (as in [`RaggedTable::concat`]) while they are copied. Shards
-    /// are not copied.
+    /// converted to their common type (as in [`RaggedTable::concat`]) when they are copied to a
+    /// batch. Shards are not copied.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -139,10 +141,10 @@ impl Loader {
     /// ```
     ///
     /// # Errors
-    /// When there are no shards; shards differ in depth or columns, or have types without a common
-    /// type; a column is not a number, boolean, date or time (omit it, or encode it first); a fill
-    /// value does not fit its column's type; a table has scalars from indexing, or only scalars;
-    /// options are invalid.
+    /// If there are no shards; shards differ in depth or columns, or have types without a common
+    /// type; a column is not a number, boolean, date or time (omit or encode it first); a fill
+    /// value does not fit the type of its column; a table has scalars from indexing, or only
+    /// scalars; options are invalid.
     pub fn try_new(
         shards: impl IntoIterator<Item = RaggedTable>,
         options: LoaderOptions,
@@ -176,15 +178,15 @@ impl Loader {
         Self { inner: Arc::new(inner), pool: Arc::default() }
     }
 
-    /// Opens `.nrt` files, mapped into memory: values are copied from the map into the tensors, and
-    /// pages outside all windows are not read. Bounds are read and checked now.
+    /// Opens memory-mapped `.nrt` files: values are copied from the mapping to the tensors, and
+    /// pages outside all windows are not read. List offsets are read and checked now.
     ///
     /// The loader keeps in memory 4 bytes (8 if an axis has more than 2^31 - 1 elements) for each
     /// list of the [used](LoaderOptions::columns) axes, and copies of the columns that cannot be
     /// used in place: BOOL (one bit per value), BF16, and columns that are not aligned in the file.
     ///
     /// # Errors
-    /// When a file cannot be read or is damaged; otherwise same as [`try_new`](Self::try_new).
+    /// If a file cannot be read or is damaged; otherwise same as [`try_new`](Self::try_new).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -214,9 +216,10 @@ impl Loader {
         Self::open_with(paths, options, &ReadOptions::default())
     }
 
-    /// Opens `.nrt` files like [`open`](Self::open), with these options. Without
-    /// [`ReadOptions::mmap`], all columns are read into memory now, so that a file may be truncated
-    /// later. If [`ReadOptions::large_lists`] is not set, the size determines it.
+    /// Opens `.nrt` files like [`open`](Self::open), with read options. If [`ReadOptions::mmap`] is
+    /// not set, all columns are read into memory now, so that a file may be truncated later. If
+    /// [`ReadOptions::large_lists`] is not set, offsets have 64 bits only for files with an axis of
+    /// more than 2^31 - 1 elements.
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         options: LoaderOptions,
@@ -254,24 +257,21 @@ impl Loader {
         self.inner.source.rows()
     }
 
-    /// Returns the plan of epoch `epoch`. It takes a few nanoseconds per item, or constant time in
-    /// source order.
+    /// Returns the plan of epoch `epoch`; takes nanoseconds per item, constant time in source
+    /// order.
     pub fn plan(&self, epoch: u64) -> EpochPlan {
         EpochPlan::new(Arc::clone(&self.inner), epoch)
     }
 
-    /// Iterates over the batches of epoch `epoch`. The same epoch gives the same batches, bit for
-    /// bit.
+    /// Iterates over the batches of epoch `epoch`, which are the same each time, bit for bit.
     ///
     /// # Errors
-    /// When the threads cannot be started.
-    /// When the threads cannot be started.
+    /// If the threads cannot be started.
     pub fn epoch(&self, epoch: u64) -> Result<Epoch> {
         self.epoch_from(epoch, 0)
     }
 
-    /// Iterates over an epoch like [`epoch`](Self::epoch), starting at batch `batch`; earlier
-    /// batches are not built.
+    /// Iterates over the batches of an epoch from batch `batch` on; earlier batches are not built.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -292,14 +292,15 @@ impl Loader {
         Ok(Epoch::new(self.plan(epoch), batch, self.start_threads()?))
     }
 
-    /// Returns the number of items (stepped windows, or rows) of every epoch, over all parts and
-    /// before any are [dropped](LoaderOptions::drop_last).
+    /// Returns the number of items (stepped windows, or rows) of every epoch, over the
+    /// [parts](LoaderOptions::part) of all processes, including items that are
+    /// [dropped](LoaderOptions::drop_last).
     pub fn num_items(&self) -> usize {
         self.inner.items.len()
     }
 
-    /// Builds one batch of items given by their indices in source order, in any order, for callers
-    /// with their own sampler. Random windows are the windows of epoch `epoch`.
+    /// Builds one batch from items, given in any order by their indices in source order, for
+    /// callers with their own sampler. Random windows are the windows of epoch `epoch`.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -318,7 +319,7 @@ impl Loader {
     /// ```
     ///
     /// # Errors
-    /// When there are no items, an item does not exist, or the batch cannot be built.
+    /// If there are no items, an item does not exist, or the batch cannot be built.
     pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
         let plan = EpochPlan::from_items(Arc::clone(&self.inner), epoch, items)?;
         Epoch::new(plan, 0, None)
@@ -326,8 +327,7 @@ impl Loader {
             .unwrap_or_else(|| Err(Error::invalid("the epoch has no batch")))
     }
 
-    /// Returns the pool that builds batches, and whether it is shared; `None` for the caller's
-    /// thread.
+    /// Returns the pool that builds batches, and whether it is the caller's; `None` to use no pool.
     fn start_threads(&self) -> Result<Option<(Arc<ThreadPool>, bool)>> {
         let options = &self.inner.options;
         if let Some(pool) = &options.pool {
@@ -344,7 +344,10 @@ impl Loader {
             .thread_name(|i| format!("serrate-loader-{i}"))
             .build()
             .map_err(|e| {
-                Error::invalid(format!("cannot start {} threads: {e}", options.threads))
+                Error::invalid(format!(
+                    "cannot start the {} threads of the loader: {e}; use fewer threads",
+                    options.threads
+                ))
             })?;
         Ok(Some((Arc::clone(self.pool.get_or_init(|| Arc::new(pool))), false)))
     }

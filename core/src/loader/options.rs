@@ -7,26 +7,26 @@ use rayon::ThreadPool;
 use crate::dense::{DType, DenseOptions, Fill, Side, Size};
 use crate::error::{Error, Result};
 
-/// Choice of the window in a row that is longer than the window.
+/// The window to take from a row that is longer than the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sampling {
-    /// A window with a uniformly distributed start, drawn anew in every epoch. It depends only on
+    /// A window with a uniformly distributed start, chosen anew in every epoch. It depends only on
     /// the seed, the epoch and the row (or the label): of `n` starts, start `mix(mix(mix(seed) ^
     /// epoch) ^ row) * n / 2^64` is chosen, where `mix` is a step of splitmix64.
     Random,
     /// A window whose start is uniformly distributed from `len - 1` events before the row to its
-    /// last event, clipped to the row. Each event has the same probability `len / (n + len - 1)` in
-    /// a row of `n`. Windows at the ends are shorter. A row that fits one window is one window.
-    /// Drawn like [`Random`](Self::Random).
+    /// last event, clipped to the row. In a row of `n` events, each event is in the window with the
+    /// same probability `len / (n + len - 1)`. Windows at the ends are shorter. A row that fits one
+    /// window is one window. Randomness is as in [`Random`](Self::Random).
     BalancedRandom,
-    /// The first events.
+    /// The first events of the row.
     #[default]
     FromStart,
-    /// The last events.
+    /// The last events of the row.
     ToEnd,
     /// Every window is an item: windows start at the events 0, `stride`, 2 `stride`, .. until a
-    /// window reaches the end of the row; the last may be shorter. A row that fits one window (or
-    /// is empty) is one item.
+    /// window reaches the end of the row. The last window may be shorter. A row that fits one
+    /// window (or is empty) is one item.
     Step {
         /// Number of events between the starts of consecutive windows, at least 1. A stride larger
         /// than the window skips events.
@@ -37,10 +37,10 @@ pub enum Sampling {
 /// Form of the batches; see [`Loader`](super::Loader).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// Tensors with one axis per level; short lists are padded.
+    /// Tensors with one axis per level of lists; short lists are padded.
     #[default]
     Padded,
-    /// Flat values with the offsets of the rows.
+    /// Flat values with offsets of the rows.
     Packed,
 }
 
@@ -91,9 +91,9 @@ pub struct LoaderOptions {
     pub(super) prefetch: usize,
     pub(super) pool: Option<Arc<ThreadPool>>,
     pub(super) limit: Option<u64>,
-    /// Elements that each stepped window shares with the previous one; replaces the stride.
+    /// Elements that each stepped window shares with the previous window; replaces the stride.
     pub(super) overlap: Option<usize>,
-    /// Whether the last window of a row is as long as the others.
+    /// Whether the last stepped window of a row has full length, as in meds-torch-data.
     pub(super) full_windows: bool,
 }
 
@@ -129,81 +129,82 @@ impl LoaderOptions {
         }
     }
 
-    /// Limits items to `events` elements of axis 1, chosen by `sampling`.
+    /// Limits items to `events` elements of axis 1, which `sampling` chooses.
     pub fn window(mut self, events: usize, sampling: Sampling) -> Self {
         self.window = Some((events, sampling));
         self
     }
 
-    /// Shuffles the items in every epoch with a generator seeded by this seed and the epoch; also
-    /// sets the [`seed`](Self::seed).
+    /// Shuffles the items in every epoch with a generator seeded by `seed` and the epoch. Also sets
+    /// the [`seed`](Self::seed) of random windows.
     pub fn shuffle(mut self, seed: u64) -> Self {
         self.shuffle = true;
         self.seed(seed)
     }
 
-    /// Sets the seed of random windows (and of the order, if shuffled); the default is 0.
+    /// Sets the seed of random windows (and of the order, if shuffled); 0 by default.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// Groups items of similar length into batches to reduce padding. Within pools of `pool`
-    /// batches (in the shuffled order, if any), items are sorted by the length of their window; if
-    /// the items were shuffled, the batches then are, too. Larger pools pad less and mix less. The
-    /// incomplete batch need not be the last one.
+    /// Groups items of similar length into batches to reduce padding. Items are taken in (shuffled)
+    /// order in pools of `pool` batches, and each pool is sorted by the length of the windows; if
+    /// items are shuffled, the resulting batches are shuffled as well. A larger pool means less
+    /// padding, but also less randomness. The incomplete batch need not be the last one.
     pub fn bucket(mut self, pool: usize) -> Self {
         self.bucket = Some(pool);
         self
     }
 
-    /// Sets whether to drop the items at the end of the order that do not fill a batch and, with
-    /// [`part`](Self::part), the last batches if there are fewer of them than parts.
+    /// Sets whether to drop the items at the end of the order that do not fill a batch. With
+    /// [`part`](Self::part), the last batches are also dropped if there are fewer of them than
+    /// parts.
     pub fn drop_last(mut self, drop_last: bool) -> Self {
         self.drop_last = drop_last;
         self
     }
 
     /// Builds only the batches `rank`, `rank + world`, `rank + 2 world`, .. of each epoch,
-    /// renumbered from 0: the share of one of `world` processes with otherwise equal loaders. The
-    /// first shares may have one batch more than the last, except with
+    /// renumbered from 0. In this way `world` processes with otherwise equal loaders share the
+    /// batches. The first processes may have one batch more than the last, except with
     /// [`drop_last`](Self::drop_last).
     pub fn part(mut self, rank: usize, world: usize) -> Self {
         self.part = (rank, world);
         self
     }
 
-    /// Sets the form of the batches; padded by default.
+    /// Sets whether batches are padded (the default) or packed.
     pub fn form(mut self, form: Form) -> Self {
         self.form = form;
         self
     }
 
-    /// Uses only these columns, in this order. Other columns are not read. The axes in use end at
-    /// the deepest of these columns, axis 1, and the axes of [`masks`](Self::masks) and
-    /// [`sizes`](Self::sizes).
+    /// Uses only these columns, in this order; other columns are not read. Batches then have the
+    /// axes down to the deepest of these columns, at least axis 1, and down to the axes of
+    /// [`masks`](Self::masks) and [`sizes`](Self::sizes).
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Selects the axes (1 or more) with a mask `dim{d}/mask` in padded batches; by default every
-    /// axis with a column. An error for packed batches, which have no masks.
+    /// Selects the axes (1 or more) that have a mask `dim{d}/mask` in padded batches; by default
+    /// every axis with a column. Packed batches have no masks, so this is an error for them.
     pub fn masks(mut self, axes: impl IntoIterator<Item = usize>) -> Self {
         self.masks = Some(axes.into_iter().collect());
         self
     }
 
-    /// Sets whether each column with null leaves gets a validity mask (the default).
+    /// Sets whether each column with null leaves has a validity mask; true by default.
     pub fn validity(mut self, validity: bool) -> Self {
         self.validity = validity;
         self
     }
 
-    /// Sets the sizes of the axes after the rows in padded batches; at most one per axis.
+    /// Sets the sizes of the axes after the rows in padded batches, at most one per axis.
     /// [`Size::Longest`] (the default) is the longest list of the batch; [`Size::Exactly`] gives
-    /// every batch the same shape. Longer lists are truncated on the side of the padding; axis 1 is
-    /// truncated after its window is chosen.
+    /// every batch the same shape. Longer lists are truncated on the side of the padding. Axis 1 is
+    /// truncated after the window is chosen.
     pub fn sizes(mut self, sizes: impl Into<Vec<Size>>) -> Self {
         self.sizes = sizes.into();
         self
@@ -215,8 +216,8 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the value of padding and null leaves in every column, 0 by default. It must fit every
-    /// column's type.
+    /// Sets the value of padding and null leaves in every column, whose type must represent it; 0
+    /// by default.
     pub fn fill(mut self, fill: impl Into<Fill>) -> Self {
         self.fill = Some(fill.into());
         self
@@ -228,50 +229,49 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets whether integer columns are converted to int64, the type of embedding layers.
+    /// Sets whether integer columns are converted to int64, the type that embedding layers take.
     pub fn tokens_as_i64(mut self, tokens_as_i64: bool) -> Self {
         self.tokens_as_i64 = tokens_as_i64;
         self
     }
 
-    /// Sets the type of the position ids of packed batches, [`DType::I32`] (the default) or
+    /// Sets the type of the position ids of packed batches: [`DType::I32`] (the default) or
     /// [`DType::I64`]; `None` for no position ids.
     pub fn position_ids(mut self, dtype: impl Into<Option<DType>>) -> Self {
         self.position_ids = dtype.into();
         self
     }
 
-    /// Sets the number of threads. All threads build a large batch (8 MiB or more) together; one
-    /// thread builds a smaller batch. With 1 and no [`prefetch`](Self::prefetch), the thread that
-    /// requests a batch builds it.
+    /// Sets the number of threads. All threads build a large batch (8 MiB or more) together; a
+    /// smaller batch is built by one thread. If the number is 1 and there is no
+    /// [`prefetch`](Self::prefetch), the thread that requests a batch builds it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Sets the number of finished batches to prefetch, in addition to the batches that are being
-    /// built.
+    /// Sets the number of finished batches to prefetch, in addition to those in progress.
     ///
-    /// The loader takes the memory of `threads + prefetch` batches (`1 + prefetch` large ones),
-    /// including the current one. Every tensor counts with its largest size so far, plus a quarter,
-    /// or whole huge pages (2 MiB), for growth. [`open`](super::Loader::open) lists the other
-    /// memory of a loader.
+    /// The loader needs the memory of `threads + prefetch` batches (`1 + prefetch` large batches),
+    /// including the current batch. The memory of a tensor is its largest size so far, plus a
+    /// quarter or whole huge pages (2 MiB) for growth. See [`open`](super::Loader::open) for the
+    /// other memory of a loader.
     pub fn prefetch(mut self, prefetch: usize) -> Self {
         self.prefetch = prefetch;
         self
     }
 
-    /// Sets a thread pool to use instead of the loader's own, and sets [`threads`](Self::threads)
-    /// to its size.
+    /// Sets a thread pool to use instead of threads of the loader, and sets
+    /// [`threads`](Self::threads) to the size of the pool.
     pub fn pool(mut self, pool: Arc<ThreadPool>) -> Self {
         self.threads = pool.current_num_threads();
         self.pool = Some(pool);
         self
     }
 
-    /// Sets the maximum size of a batch in bytes, 4 GiB by default, `None` for no limit. A larger
-    /// batch is an error before its tensors are allocated; until then it takes 4 bytes of offsets
-    /// per list and 16 to 24 bytes per item and axis.
+    /// Sets the maximum size of a batch in bytes, 4 GiB by default; `None` for no limit. A larger
+    /// batch is an error before its tensors are allocated; until then it needs only 4 bytes of
+    /// offsets per list and 16 to 24 bytes per item and axis.
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.limit = bytes.into();
         self
@@ -285,34 +285,40 @@ impl LoaderOptions {
         }
         match self.window {
             Some((0, _)) => {
-                return wrong("the window length is 0; a window needs at least 1 event");
+                return wrong("the length of windows is 0; use windows of at least 1 event");
             }
             Some((_, Sampling::Step { stride: 0 })) => {
-                return wrong("the stride of windows is 0; it must be at least 1 event");
+                return wrong("the stride of windows is 0; use a stride of at least 1 event");
             }
             _ => {}
         }
         if self.bucket == Some(0) {
-            return wrong("the pool of bucketing is 0; use at least 1 batch (2 to have an effect)");
+            return wrong(
+                "the pool for bucketing by length is 0 batches; use at least 1 batch (2 to have an effect)",
+            );
         }
         if self.threads == 0 {
             return wrong("the number of threads is 0; use at least 1 (the calling thread)");
         }
         if self.form == Form::Packed && !self.sizes.is_empty() {
-            return wrong("sizes are set, but packed batches have no padding; remove the option");
+            return wrong(
+                "sizes are set, but packed batches are not padded; remove the sizes, or use padded batches",
+            );
         }
         if self.form == Form::Packed && self.masks.is_some() {
-            return wrong("masks are set, but packed batches have no padding; remove the option");
+            return wrong(
+                "masks are set, but packed batches have no masks; remove the masks, or use padded batches",
+            );
         }
         if self.form == Form::Packed && self.side == Side::Left {
             return wrong(
-                "a padding side is set, but packed batches have no padding; remove the option",
+                "the padding side is left, but packed batches are not padded; remove the side, or use padded batches",
             );
         }
         let (rank, world) = self.part;
         if rank >= world {
             return Err(Error::invalid(format!(
-                "part {rank} of {world} does not exist; parts are numbered from 0 to the number of parts - 1"
+                "part {rank} of {world} does not exist; the index of a part must be less than the number of parts"
             )));
         }
         if let Some(dtype) = self.position_ids
@@ -330,13 +336,12 @@ impl LoaderOptions {
         self.threads.saturating_add(self.prefetch)
     }
 
-    /// Whether the calling thread builds batches.
+    /// Whether the calling thread builds the batches.
     pub(super) fn is_inline(&self) -> bool {
         self.threads == 1 && self.prefetch == 0 && self.pool.is_none()
     }
 
-    /// Number of axes after the rows that are needed regardless of the columns: for windows, masks
-    /// and sizes.
+    /// Number of axes after the rows that windows, masks and sizes need, whatever the columns.
     pub(super) fn least_depth(&self) -> usize {
         let masks = self.masks.iter().flatten().copied().max().unwrap_or(0);
         masks.max(self.sizes.len()).max(1)

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,
-    /// Axis of the innermost lists, in the source or in its facts.
+    /// Axis of the elements of the tensor, in the source or in its facts.
     pub(super) axis: usize,
     pub(super) dtype: DType,
     pub(super) what: TensorContent,
@@ -26,24 +26,24 @@ pub(super) enum TensorContent {
     /// Whether the values of a float32 column are numbers: neither null nor NaN.
     Number(usize),
     Mask,
-    /// Cumulative lengths of the items.
+    /// Cumulative lengths of the items on the axis.
     CuSeqlens,
     Offsets,
     /// Index of each element within its item.
     PositionIds,
-    /// Whether an element of axis 1 is a fact prepended to the values.
+    /// Whether an element of axis 1 is a fact that is prepended to the sequence.
     Fact,
-    /// True at the first elements of axis 1, one per prepended fact, even if the facts are in other
-    /// tensors.
+    /// True at as many first elements of axis 1 as there are prepended facts, even with left
+    /// padding.
     Leading,
-    /// One value per event, at its first measurement.
+    /// One value per event, written at the first measurement of the event; 0 elsewhere.
     Spread,
-    /// Index of the item's first event, and the end of its events.
+    /// Index of the first event of the item; for `EndEvent`, of the event after its last event.
     FirstEvent,
     EndEvent,
-    /// Number of items with the same base as the item.
+    /// Number of windows of the row or label that the item is a window of.
     Windows,
-    /// Values and validity of a target; one value per base.
+    /// A value to predict, one per row or label; `TargetValid` is its validity.
     Target(usize),
     TargetValid(usize),
 }
@@ -58,7 +58,7 @@ impl<'a> Outputs<'a> {
         Self { options, all: Vec::new() }
     }
 
-    /// Adds a tensor of the source. Returns an error if a tensor has the name already.
+    /// Adds a tensor of the source. Returns an error if another tensor has the same name.
     pub(super) fn push(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -70,7 +70,7 @@ impl<'a> Outputs<'a> {
         self.add(name.into(), axis, dtype, fill, what, false)
     }
 
-    /// Adds a tensor of the facts. Errors are the same as for [`push`](Self::push).
+    /// Adds a tensor of the facts. Returns an error if another tensor has the same name.
     pub(super) fn push_fact(
         &mut self,
         name: impl Into<Arc<str>>,
@@ -93,7 +93,7 @@ impl<'a> Outputs<'a> {
     ) -> Result<()> {
         if self.all.iter().any(|o| o.name == name) {
             return Err(Error::invalid(format!(
-                "column {name:?} has the name of a tensor that the loader adds; rename the column, \
+                "the column {name:?} has the name of a tensor that the loader adds; rename the column, \
                  or disable that tensor"
             )));
         }
@@ -152,7 +152,7 @@ pub(super) fn list_outputs(
     Ok(out.into_outputs())
 }
 
-/// Adds the offsets of items and lists of packed batches, down to an axis.
+/// Adds the offsets of items and lists to a packed batch, down to axis `deepest`.
 pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> {
     for axis in 1..=deepest {
         out.push(
@@ -175,7 +175,6 @@ pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> 
     Ok(())
 }
 
-/// Adds the position ids of an axis of packed batches, if requested.
 pub(super) fn push_position_ids(
     out: &mut Outputs<'_>,
     options: &LoaderOptions,

@@ -1,4 +1,4 @@
-//! [`EpochPlan`]: the assignment of rows and windows to batches.
+//! [`EpochPlan`]: which rows and windows each batch of an epoch has.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,27 +9,28 @@ use super::state::LoaderState;
 use super::window::RowWindows;
 use crate::error::{Error, Result};
 
-/// The batches of one epoch. Depends only on the options, the lengths of the rows and the epoch.
+/// The batches of one epoch, which depend only on the options, the lengths of the rows and the
+/// epoch.
 ///
-/// It takes four bytes per item (none in source order); the windows of a batch are computed when it
-/// is built.
+/// A plan takes four bytes per item (none in source order). The windows of a batch are computed
+/// when the batch is built.
 #[derive(Debug)]
 pub struct EpochPlan {
     pub(super) inner: Arc<LoaderState>,
     epoch: u64,
-    /// Order of the items; source order if `None`.
+    /// Order of the items; `None` for source order.
     order: Option<Vec<u32>>,
-    /// Start of each batch in `order`, in units of batches; the index of the batch if `None`.
+    /// Order of the batches, if it is shuffled after items were bucketed by length: batch `i` has
+    /// the items of batch `parts[i]` in `order`.
     parts: Option<Vec<u32>>,
     items: usize,
-    /// Items per batch, then rank and world of the planned part.
+    /// Items per batch; `part` is the rank of this process and the number of processes.
     size: usize,
     part: (usize, usize),
 }
 
 impl EpochPlan {
-    /// Plans one batch of given items. Returns an error if there are no items or one does not
-    /// exist.
+    /// Plans one batch of the given items. Returns an error for no items and for unknown items.
     pub(super) fn from_items(inner: Arc<LoaderState>, epoch: u64, items: &[usize]) -> Result<Self> {
         let all = inner.items.len();
         let order = items
@@ -43,7 +44,7 @@ impl EpochPlan {
             })
             .collect::<Result<Vec<_>>>()?;
         if order.is_empty() {
-            return Err(Error::invalid("there are no items for the batch; give at least 1"));
+            return Err(Error::invalid("no items are given for the batch; give at least one"));
         }
         let (items, part) = (order.len(), (0, 1));
         Ok(Self { inner, epoch, order: Some(order), parts: None, items, size: items, part })
@@ -54,7 +55,7 @@ impl EpochPlan {
         let size = options.batch_size;
         let items = if options.drop_last { all - all % size } else { all };
         let mut rng = epoch_rng(options.seed, epoch);
-        // `EpochItems::new` checked that the number of items fits.
+        // `EpochItems::new` checked that the number of items fits a `u32`.
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let mut order = None;
         if options.shuffle || options.bucket.is_some() {
@@ -80,7 +81,7 @@ impl EpochPlan {
         plan
     }
 
-    /// Sorts every pool of items by length; the sort is stable.
+    /// Sorts each run of `pool` items by the length of their windows; the sort is stable.
     fn sort_pools(&self, order: &mut [u32], pool: usize) {
         let mut keys: Vec<(u32, u32, u32)> = Vec::new();
         for part in order.chunks_mut(pool) {
@@ -96,13 +97,13 @@ impl EpochPlan {
         }
     }
 
-    /// Returns the epoch.
+    /// Returns the number of the epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Returns the number of batches of this [part](super::LoaderOptions::part). All methods cover
-    /// only this part.
+    /// Returns the number of batches of this process, its [part](super::LoaderOptions::part) of the
+    /// epoch. All methods cover only this part.
     pub fn num_batches(&self) -> usize {
         let (rank, world) = self.part;
         let all = self.items.div_ceil(self.size);
@@ -113,7 +114,7 @@ impl EpochPlan {
         }
     }
 
-    /// Returns the number of items in all batches of this part.
+    /// Returns the number of items in the batches that this process builds.
     pub fn num_items(&self) -> usize {
         (0..self.num_batches()).map(|batch| self.positions(batch).len()).sum()
     }
@@ -127,7 +128,7 @@ impl EpochPlan {
         })
     }
 
-    /// Returns the range of a batch's items in the order.
+    /// Returns the range of the items of a batch in the order of the items.
     fn positions(&self, batch: usize) -> Range<usize> {
         if batch >= self.num_batches() {
             return 0..0;
@@ -143,7 +144,7 @@ impl EpochPlan {
         start..start.saturating_add(size).min(self.items)
     }
 
-    /// Returns the row of an item over all shards, and its events.
+    /// Returns the row of an item, as an index over all shards, and the window of its events.
     fn window_of(&self, item: u32) -> (usize, Range<usize>) {
         let inner = &self.inner;
         let (base, step) = inner.items.locate_item(item);
@@ -155,7 +156,7 @@ impl EpochPlan {
         (row, window.range(len, step, random))
     }
 
-    /// Iterates over the bases of a batch's items: rows over all shards, or cuts.
+    /// Iterates over the bases (rows or labels) of the items of a batch.
     pub(super) fn bases(&self, batch: usize) -> impl Iterator<Item = usize> + '_ {
         self.positions(batch).map(|position| self.inner.items.locate_item(self.item_at(position)).0)
     }

@@ -1,11 +1,11 @@
-//! Writers of the slots of one list: plain values, values made finite, or flags.
+//! Writers of the slots of one list of a padded tensor: plain values, finite values, or flags.
 
 use super::grid::WriteSlots;
 
-/// Copies the values of one item; elements have `N` bytes.
+/// Copies the values of one item, whose elements have `N` bytes.
 pub(super) struct Copied<'a, const N: usize> {
     pub(super) values: &'a [u8],
-    /// Index of the item's first value in the batch.
+    /// Index of the first value of the item in the batch.
     pub(super) first: usize,
 }
 
@@ -52,7 +52,7 @@ impl WriteSlots for Ones {
     }
 }
 
-/// Writes native float32 values: 0 for NaN, the largest or smallest finite number for infinities.
+/// Writes native float32 values: NaN becomes 0, and infinities the largest finite numbers.
 #[inline]
 pub(super) fn write_finite(values: &[u8], out: &mut [u8]) {
     for (value, out) in values.as_chunks::<4>().0.iter().zip(out.as_chunks_mut().0) {
@@ -62,7 +62,7 @@ pub(super) fn write_finite(values: &[u8], out: &mut [u8]) {
     }
 }
 
-/// Writes one byte per native float32: 1 if it is not NaN.
+/// Writes one byte per native float32: 1 if it is not NaN, else 0.
 #[inline]
 pub(super) fn write_is_number(values: &[u8], out: &mut [u8]) {
     for (value, out) in values.as_chunks::<4>().0.iter().zip(out) {

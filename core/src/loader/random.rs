@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};
 
-/// Mixes 64 bits into 64 bits (the last steps of splitmix64).
+/// Mixes the bits of a number (one step of splitmix64).
 pub(super) fn mix_bits(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -30,7 +30,6 @@ pub(super) fn epoch_rng(seed: u64, epoch: u64) -> ChaCha8Rng {
     rng
 }
 
-/// Shuffles with the Fisher-Yates algorithm.
 pub(super) fn shuffle_items(items: &mut [u32], rng: &mut ChaCha8Rng) {
     for i in (1..items.len()).rev() {
         let j = usize::try_from(draw_below(rng, i as u64 + 1)).unwrap_or(0);
@@ -38,8 +37,8 @@ pub(super) fn shuffle_items(items: &mut [u32], rng: &mut ChaCha8Rng) {
     }
 }
 
-/// Draws a number below `n` (at least 1) with exactly uniform probability: of the 2^64 random
-/// numbers, the remainder that would favor some results is rejected and drawn again.
+/// Draws a number below `n` (at least 1) with exactly uniform probability: rejects and redraws the
+/// few of the 2^64 random numbers that would favor some results.
 fn draw_below(rng: &mut ChaCha8Rng, n: u64) -> u64 {
     loop {
         let random = rng.next_u64();
@@ -87,7 +86,7 @@ mod tests {
                 counts[place][item as usize] += 1;
             }
         }
-        // 1000 expected, standard deviation 29.
+        // 1000 are expected, with a standard deviation of 29.
         assert!(counts.iter().flatten().all(|n| (850..1150).contains(n)), "{counts:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Batches as files: in a folder, or as one stream.
+//! Writes batches to files: to a folder, or as one stream.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,12 +15,13 @@ use crate::io::safetensors::dense;
 
 const INDEX: &str = "batches.json";
 
-/// A folder of batches, one safetensors file each, named `batch-000000.safetensors`,
+/// A folder of batches, each in a safetensors file named `batch-000000.safetensors`,
 /// `batch-000001..` in the order of writing, across epochs.
 ///
-/// `batches.json` lists them: `batches` has the `file`, the `epoch` and the number of `items` of
-/// each; the other keys are given to [`finish`](Self::finish). The metadata of each file also has
-/// the epoch and the index of the batch. The folder appears only when it is complete.
+/// The file `batches.json` lists them: `batches` has the `file`, the `epoch` and the number of
+/// `items` of each batch; the other keys are given to [`finish`](Self::finish). The metadata of
+/// each file also has the epoch and the index of the batch. The folder appears only when it is
+/// complete.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -49,11 +50,11 @@ pub struct BatchFolder {
 }
 
 impl BatchFolder {
-    /// Starts a folder; with `overwrite` it replaces an existing folder of batches.
+    /// Starts a folder. If `overwrite`, it replaces an existing folder of batches.
     ///
     /// # Errors
-    /// When the folder exists, is not empty, and may not be replaced or is not a folder of batches;
-    /// or when it cannot be created.
+    /// If the folder exists, is not empty, and may not be replaced or is not a folder of batches;
+    /// or if it cannot be created.
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref();
         check_target(target, overwrite)?;
@@ -63,7 +64,7 @@ impl BatchFolder {
     /// Writes a batch of an epoch.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn write(&mut self, epoch: u64, batch: &Batch) -> Result<()> {
         let name = format!("batch-{:06}.safetensors", self.batches.len());
         let path = self.folder.path().join(&name);
@@ -78,11 +79,11 @@ impl BatchFolder {
         Ok(())
     }
 
-    /// Moves the folder to its final name; returns the number of batches. `about` is added to
+    /// Moves the folder to its final name and returns the number of batches. Adds `about` to
     /// `batches.json`.
     ///
     /// # Errors
-    /// When the folder cannot be renamed.
+    /// If the folder cannot be renamed.
     pub fn finish(self, mut about: Map<String, Value>) -> Result<usize> {
         let batches = self.batches.len();
         about.insert("batches".into(), Value::Array(self.batches));
@@ -95,7 +96,7 @@ impl BatchFolder {
 }
 
 /// A stream of batches. Each batch is the length of a safetensors file as 8 bytes, little-endian,
-/// followed by the file. A length of 0 ends the stream; without it, the stream is truncated.
+/// followed by the file. A length of 0 ends the stream; a stream without it is truncated.
 #[derive(Debug)]
 pub struct BatchStream<W> {
     out: W,
@@ -104,13 +105,12 @@ pub struct BatchStream<W> {
 }
 
 impl<W: Write> BatchStream<W> {
-    /// Starts a stream to a writer, which should be buffered; `name` is used in messages.
+    /// Starts a stream to `out`, which should be buffered; error messages call the stream `name`.
     pub fn new(out: W, name: impl Into<PathBuf>) -> Self {
         Self { out, name: name.into(), metadata: BTreeMap::new() }
     }
 
-    /// Adds an entry to the metadata of every batch, such as the names of categories. The stream
-    /// itself has no metadata.
+    /// Adds an entry to the metadata of every batch, such as the names of categories.
     pub fn metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(name.into(), value.into());
         self
@@ -119,7 +119,7 @@ impl<W: Write> BatchStream<W> {
     /// Writes a batch of an epoch.
     ///
     /// # Errors
-    /// When the stream cannot be written.
+    /// If the stream cannot be written.
     pub fn write(&mut self, epoch: u64, batch: &Batch) -> Result<()> {
         let encoded = encode_batch(&self.name, epoch, batch, &self.metadata)?;
         self.out
@@ -128,10 +128,10 @@ impl<W: Write> BatchStream<W> {
             .map_err(|e| Error::io(&self.name, e))
     }
 
-    /// Ends the stream; returns the writer.
+    /// Ends the stream and returns the writer.
     ///
     /// # Errors
-    /// When the stream cannot be written.
+    /// If the stream cannot be written.
     pub fn finish(mut self) -> Result<W> {
         self.out
             .write_all(&0u64.to_le_bytes())
@@ -154,7 +154,7 @@ fn encode_batch<'a>(
     dense::encode(path, tensors, &metadata)
 }
 
-/// Returns an error if the target folder must be kept, before any input is read.
+/// Returns an error if the target folder may not be replaced, before any input is read.
 ///
 /// # Errors
 /// Same as [`BatchFolder::create`].
@@ -166,7 +166,7 @@ pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
     let names = entries
         .map(|entry| Ok(entry.map_err(|e| Error::io(target, e))?.file_name()))
         .collect::<Result<Vec<_>>>()?;
-    // Temporary files of a killed writer are removed by the next writer.
+    // The next writer removes the temporary files of a killed writer.
     let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
     if names.is_empty() {
         return Ok(());
@@ -182,7 +182,7 @@ pub fn check_target(target: &Path, overwrite: bool) -> Result<()> {
         Some(other) => Err(Error::file(
             target,
             format!(
-                "the folder contains {:?}, which is not part of a folder of batches; remove it or write to another folder",
+                "the folder contains {:?}, which is not a file of batches, so the folder is not overwritten; remove the file, or write to another folder",
                 other.to_string_lossy()
             ),
         )),

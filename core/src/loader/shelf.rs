@@ -1,4 +1,4 @@
-//! [`Shelf`]: pool of memory blocks for one tensor of successive batches.
+//! [`Shelf`]: a pool of memory blocks for the same tensor in successive batches.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -8,11 +8,11 @@ use super::grid::{Grid, WriteSlots};
 use crate::dense::{MAPPED, MemoryBlock};
 use crate::error::Result;
 
-/// A pool of blocks for one tensor of successive batches. A block records which slots a batch
-/// wrote, so that the next batch clears only those slots.
+/// A pool of memory blocks for the same tensor in successive batches. A block records which slots a
+/// batch wrote, so that the next batch clears only those slots.
 #[derive(Debug)]
 pub(super) struct Shelf {
-    /// Axis of the tensor, bytes per element, and one element of padding.
+    /// Axis of the tensor; `size` is the bytes per element, `fill` one element of padding.
     axis: usize,
     size: usize,
     fill: [u8; 8],
@@ -23,7 +23,7 @@ pub(super) struct Shelf {
 #[derive(Debug)]
 struct ShelfBlock {
     block: MemoryBlock,
-    /// Length in bytes of the prefix that holds padding, except for the written slots.
+    /// Length of the prefix, in bytes, that contains only padding outside the written slots.
     padded: usize,
     written: Option<Arc<Grid>>,
 }
@@ -34,17 +34,17 @@ impl Shelf {
     }
 
     fn free(&self) -> MutexGuard<'_, Vec<ShelfBlock>> {
-        // A panic elsewhere cannot leave the list in an invalid state.
+        // No panic can leave the list half-changed, so a poisoned lock is still usable.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `len` bytes of unspecified content, from a block sized for batches of up to
-    /// `largest` bytes.
+    /// Returns `len` bytes of unspecified content. A new block has the capacity for batches of up
+    /// to `largest` bytes.
     pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
         let (fitting, outgrown) = {
             let mut free = self.free();
-            // Best fit; of equal sizes, the most recently used block, whose pages are likely
-            // resident.
+            // Take the smallest block that fits; of equal sizes, the last used, whose pages are
+            // likely resident.
             let sizes = free.iter().map(|u| u.block.as_slice().len()).enumerate().rev();
             let fitting = sizes.filter(|(_, n)| *n >= len).min_by_key(|(_, n)| *n).map(|(i, _)| i);
             match fitting {
@@ -72,16 +72,16 @@ impl Shelf {
     }
 }
 
-/// Chooses the capacity of a new block for `len` bytes now and up to `largest` bytes later.
+/// Returns the capacity of a new block for `len` bytes now and up to `largest` bytes later.
 fn choose_capacity(len: usize, largest: usize) -> usize {
-    // For mapped blocks this reserves only address space; untouched pages are never committed.
+    // A mapped block only reserves address space; untouched pages are never committed.
     let most = largest.min(len.saturating_mul(4));
     let capacity = if most >= MAPPED { most } else { most.min(len + len / 4) };
     capacity.max(len)
 }
 
 impl ShelfBlock {
-    /// Marks a block of zeros as padding if padding is zero.
+    /// Marks a block of zeros as padding if the padding value is zero.
     fn with_zeros(mut self, shelf: &Shelf) -> Self {
         if shelf.fill == [0; 8] {
             self.padded = self.block.as_slice().len();
@@ -89,8 +89,8 @@ impl ShelfBlock {
         self
     }
 
-    /// Restores padding in the first `len` bytes and in all slots written earlier, unless `next`
-    /// writes to the same slots.
+    /// Writes padding to the first `len` bytes and to all slots written by the last batch, unless
+    /// `next` has values in the same slots.
     fn clear(&mut self, shelf: &Shelf, len: usize, next: &Grid) {
         let bytes = self.block.as_mut_slice();
         if let Some(grid) =
@@ -122,7 +122,7 @@ impl Fill {
             [a, b] => Self::Two([*a, *b]),
             [a, b, c, d] => Self::Four([*a, *b, *c, *d]),
             other => {
-                // The remaining elements have 8 bytes.
+                // All other elements have 8 bytes.
                 Self::Eight(other.first_chunk().copied().unwrap_or_default())
             }
         }
@@ -141,18 +141,18 @@ impl WriteSlots for Fill {
     }
 }
 
-/// A block that is being written or is part of a batch. Returns to its shelf when dropped.
+/// A block of a batch or of a tensor that is being written. Returns to its pool when dropped.
 #[derive(Debug)]
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
     len: usize,
-    /// Set until the written slots are recorded; a dirty block is not reused.
+    /// True until the written slots are recorded; a dirty block is not reused.
     dirty: bool,
     home: Weak<Shelf>,
 }
 
 impl LentBlock {
-    /// Returns the bytes, all padding except for the slots of `grid`, which the caller must write.
+    /// Returns bytes that are padding except for the slots of `grid`, which the caller must write.
     pub(super) fn clear_for_grid(&mut self, grid: &Grid) -> &mut [u8] {
         match (&mut self.used, self.home.upgrade()) {
             (Some(used), Some(home)) => {
@@ -163,7 +163,6 @@ impl LentBlock {
         }
     }
 
-    /// Returns the bytes, whose content is unspecified.
     pub(super) fn as_uninit_slice(&mut self) -> &mut [u8] {
         match &mut self.used {
             Some(used) => &mut used.block.as_mut_slice()[..self.len],
@@ -171,8 +170,9 @@ impl LentBlock {
         }
     }
 
-    /// Converts the block to a buffer, whose last owner returns it to the shelf. `grid` records the
-    /// slots with values; without it, the block must never be used for padding.
+    /// Converts the block to a buffer, which returns the block to its pool when the last clone is
+    /// dropped. `grid` describes the slots with values; without a grid, the block must never be
+    /// used for padding.
     pub(super) fn into_buffer(mut self, grid: Option<&Arc<Grid>>) -> Buffer {
         if let Some(used) = &mut self.used {
             used.written = grid.cloned();
@@ -205,11 +205,11 @@ mod tests {
     #[test]
     fn capacity_to_grow_costs_no_memory() {
         const MB: usize = 1 << 20;
-        // Mapped: up to four times the length, or the largest size.
+        // Mapped blocks have up to four times the length, or the largest size.
         assert_eq!(choose_capacity(2 * MB, usize::MAX), 8 * MB);
         assert_eq!(choose_capacity(2 * MB, 5 * MB), 5 * MB);
         assert_eq!(choose_capacity(MB, usize::MAX), 4 * MB);
-        // Heap, where the capacity is committed at once: a quarter more.
+        // Heap blocks, whose memory is committed at once, have a quarter more.
         assert_eq!(choose_capacity(1000, usize::MAX), 1250);
         assert_eq!(choose_capacity(1000, 1100), 1100);
         assert_eq!(choose_capacity(2 * MB, 3 * MB), 2 * MB + MB / 2);

@@ -1,4 +1,4 @@
-//! [`LoaderSource`]: shards of one schema whose columns are ready to be copied into batches.
+//! [`LoaderSource`]: shards of equal columns, prepared for copying to batches.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -21,9 +21,9 @@ use crate::table::{Column, RaggedTable, promote_types};
 pub(super) struct LoaderSource {
     pub(super) columns: Vec<SourceColumn>,
     pub(super) shards: Vec<SourceShard>,
-    /// First row of each shard over all shards, followed by the total.
+    /// Index of the first row of each shard over all shards, followed by the total.
     firsts: Vec<usize>,
-    /// Number of axes, rows included: all axes, or with named columns only the axes in use.
+    /// Number of axes, including the rows: all axes, or only the axes that selected columns need.
     pub(super) ndim: usize,
     pub(super) facts: Option<Box<Facts>>,
 }
@@ -35,13 +35,13 @@ pub(super) struct SourceColumn {
     pub(super) dtype: DType,
     /// One element of padding, in the first `dtype.size()` bytes.
     pub(super) fill: [u8; 8],
-    /// One element for null leaves, in the same form.
+    /// The element that replaces nulls, in the first `dtype.size()` bytes.
     pub(super) null: [u8; 8],
     pub(super) nulls: bool,
-    /// Whether values are made finite (float32 only): NaN becomes 0, infinities the largest and
-    /// smallest finite numbers.
+    /// Whether values are made finite (float32 only): NaN becomes 0, and infinities become the
+    /// largest and smallest finite numbers.
     pub(super) finite: bool,
-    /// The column of facts that is prepended to this column, if facts are prepended.
+    /// The column of the facts that are prepended to this column, if facts are prepended.
     pub(super) fact: Option<usize>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct SourceShard {
     pub(super) rows: usize,
     pub(super) layouts: Vec<Layout>,
     pub(super) values: Vec<ColumnValues>,
-    /// For rows of measurements: the events that divide axis 1.
+    /// If axis 1 has measurements: the events that they belong to.
     pub(super) timeline: Option<Timeline>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct SourceShard {
 pub(super) struct ColumnValues {
     cells: ColumnCells,
     nulls: Option<NullBuffer>,
-    /// Bytes per element, as stored and as written.
+    /// Size of an element in bytes, as stored in the shard; `size` is the size in the batch.
     stored: usize,
     size: usize,
     convert: Option<Convert>,
@@ -71,11 +71,9 @@ enum ColumnCells {
     Bits(BooleanBuffer),
 }
 
-/// Static facts of the rows of a [`LoaderSource`], shard by shard, on a separate axis over the same
-/// rows.
+/// Static facts of a [`LoaderSource`]: the same shards and rows, with one axis of facts.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// Shards with one axis after the rows.
     pub(super) source: LoaderSource,
     pub(super) place: FactsPlace,
 }
@@ -131,20 +129,20 @@ impl LoaderSource {
         self.firsts.last().copied().unwrap_or(0)
     }
 
-    /// Returns the shard of a row, and the row within it.
+    /// Returns the shard of a row, and the index of the row within the shard.
     pub(super) fn locate_row(&self, row: usize) -> (usize, usize) {
-        // Empty shards start at the same row as the next shard, so take the last one.
+        // Empty shards start at the same row as the next shard, so take the last such shard.
         let shard = self.firsts.partition_point(|first| *first <= row).saturating_sub(1);
         (shard, row - self.firsts[shard])
     }
 
-    /// Number of elements of a row on axis 1; 0 in a table with only axis 0.
+    /// Returns the number of elements of a row on axis 1; 0 in a table with only axis 0.
     pub(super) fn len(&self, row: usize) -> usize {
         let (shard, row) = self.locate_row(row);
         self.shards[shard].layouts.first().map_or(0, |l| l.length(row))
     }
 
-    /// Number of elements of axis 1 that are prepended to a window of a row.
+    /// Returns the number of facts on axis 1 that are prepended to a window of a row.
     pub(super) fn events_before(&self, row: usize) -> usize {
         if self.facts.is_none() {
             return 0;
@@ -153,7 +151,6 @@ impl LoaderSource {
         self.prefix(shard, row).elements
     }
 
-    /// Returns the facts that are prepended to a window of a row of a shard.
     pub(super) fn prefix(&self, shard: usize, row: usize) -> Prefix {
         self.facts.as_ref().map_or_else(Prefix::default, |facts| facts.prefix(shard, row))
     }
@@ -167,14 +164,14 @@ impl LoaderSource {
         }
     }
 
-    /// Length of the longest list on an axis (1 or more) over all shards.
+    /// Returns the length of the longest list on an axis (1 or more) over all shards.
     pub(super) fn longest_list(&self, axis: usize) -> usize {
         self.shards.iter().map(|s| s.layouts[axis - 1].max_length()).max().unwrap_or(0)
     }
 }
 
-/// Number of axes after the rows that batches use: all axes of the shard, or with named columns the
-/// axes of the columns and options.
+/// Returns the number of axes after the rows that batches have: all axes of the shard, or only the
+/// axes that selected columns and options need.
 fn count_axes(table: &RaggedTable, options: &LoaderOptions) -> usize {
     let all = table.ndim().saturating_sub(1);
     if options.columns.is_none() {
@@ -184,7 +181,7 @@ fn count_axes(table: &RaggedTable, options: &LoaderOptions) -> usize {
     columns.max(options.least_depth()).min(all)
 }
 
-/// Selects the requested columns; returns an error for a shard without axis 0.
+/// Selects the requested columns. Returns an error for a shard without rows (with only scalars).
 fn select_shards<'a>(
     tables: &'a [RaggedTable],
     options: &LoaderOptions,
@@ -195,7 +192,7 @@ fn select_shards<'a>(
         table.refuse_scalars(&shard)?;
         if table.ndim() == 0 {
             return Err(Error::invalid(format!(
-                "{shard} has no axis 0, but batches consist of rows; unsqueeze it to make it one row"
+                "{shard} has no axes, but batches consist of rows; unsqueeze the table to make it one row"
             )));
         }
     }
@@ -213,7 +210,7 @@ fn select_columns<'a>(
     let selected = tables.iter().enumerate().map(|(i, table)| {
         table.select(&names).map(Cow::Owned).map_err(|e| match e {
             Error::NoSuchColumn { name, available } if tables.len() > 1 => Error::invalid(format!(
-                "shard {i}: no column {name:?}; the columns are {available}"
+                "shard {i} has no column {name:?}; its columns are {available}"
             )),
             e => e,
         })
@@ -245,8 +242,8 @@ fn check_shard(
     {
         if let Some(name) = column {
             return Err(Error::invalid(format!(
-                "shard {lacks} lacks the column {name:?} that shard {has} has; list the columns \
-                 to use"
+                "shard {lacks} lacks the column {name:?} that shard {has} has; select columns that \
+                 all shards have"
             )));
         }
     }
@@ -263,7 +260,7 @@ fn check_shard(
     Ok(())
 }
 
-/// Determines the type and padding of a column over all shards.
+/// Determines the element type and the padding of a column over all shards.
 fn unify_column(
     first: &Column,
     tables: &[Cow<'_, RaggedTable>],
@@ -273,7 +270,7 @@ fn unify_column(
     let what = format!("column {name:?}");
     let mut target: DataType = first.data_type().clone();
     let mut nulls = false;
-    // Integers that are all converted to int64 need no common type.
+    // Integers are converted to int64 directly and need no common type.
     let mut integers = options.tokens_as_i64;
     for table in tables {
         let dtype = DType::from_arrow(table.column(name)?.data_type());
@@ -292,7 +289,7 @@ fn unify_column(
             .ok_or_else(|| {
                 Error::type_of(
                     format!("{what} of shard {i}"),
-                    format!("{target} as in the earlier shards, or a number type that it can be promoted with"),
+                    format!("{target}, as in the earlier shards, or a number type with which it has a common type"),
                     found,
                 )
             })?;
@@ -349,10 +346,9 @@ impl ColumnValues {
         Ok(Self { cells, nulls, stored: stored.size(), size: dtype.size(), convert })
     }
 
-    /// Returns the leaves `range` as bytes of the batch's type: in place, or in `scratch` if they
-    /// are booleans, of another type, or contain nulls (which become `fill`).
-    ///
-    /// Returns `None` if a value does not fit the type.
+    /// Returns the leaves `range` as bytes of the element type in the batch; `None` if a value does
+    /// not fit the type. The bytes are shared, unless the leaves are booleans, have another type or
+    /// contain nulls (which become `fill`).
     pub(super) fn bytes<'a>(
         &'a self,
         range: Range<usize>,
@@ -378,7 +374,7 @@ impl ColumnValues {
         }
         if let Some(nulls) = &nulls {
             if !fits {
-                // Only valid values must fit, so convert them one by one.
+                // The value in a null slot may not fit, so convert only the valid values.
                 fits = self.convert.is_none_or(|convert| {
                     nulls.valid_indices().all(|i| {
                         let (from, to) = (i * self.stored, i * self.size);
@@ -409,15 +405,13 @@ impl ColumnValues {
     }
 }
 
-/// Buffers that are reused for every row.
 #[derive(Debug, Default)]
 pub(super) struct RowScratch {
     bits: Vec<u8>,
     values: Vec<u8>,
 }
 
-/// Returns the first `len` bytes of a buffer, which grows if necessary; their content is
-/// unspecified.
+/// Returns the first `len` bytes of a buffer, unspecified, and grows the buffer if necessary.
 pub(super) fn resize_buffer(bytes: &mut Vec<u8>, len: usize) -> &mut [u8] {
     if bytes.len() < len {
         bytes.resize(len, 0);

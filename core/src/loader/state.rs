@@ -13,17 +13,17 @@ pub(super) struct LoaderState {
     pub(super) source: LoaderSource,
     pub(super) options: LoaderOptions,
     pub(super) items: EpochItems,
-    /// Targets to predict, with one value per base of the items.
+    /// Values to predict, one per base of the items.
     pub(super) targets: Vec<LoaderTarget>,
     pub(super) outputs: Vec<TensorOutput>,
-    /// Largest possible size of each axis of a padded batch.
+    /// Largest size that each axis of a padded batch can have.
     pub(super) largest_shape: Vec<usize>,
     /// Test hook, called with the index of each batch before it is built.
     #[cfg(test)]
     pub(super) before: Option<fn(usize)>,
 }
 
-/// A target column, with one value per base (the row or label that items are windows of).
+/// A column to predict, with one value per base (the row or label that items are windows of).
 #[derive(Debug)]
 pub(super) struct LoaderTarget {
     pub(super) name: Arc<str>,

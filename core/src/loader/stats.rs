@@ -5,7 +5,7 @@ use std::fmt;
 use super::plan::EpochPlan;
 use crate::error::Result;
 
-/// Batches, items and bytes of an epoch.
+/// The number of batches, items and bytes of an epoch.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -29,22 +29,22 @@ pub struct EpochStats {
     pub batches: usize,
     /// Number of items in all batches.
     pub items: usize,
-    /// Number of bytes of all tensors of all batches.
+    /// Size of all tensors of all batches in bytes.
     pub bytes: u64,
-    /// Number of bytes that are not padding.
+    /// Size in bytes without padding.
     pub occupied: u64,
-    /// Number of bytes of the largest batch.
+    /// Size of the largest batch in bytes.
     pub largest_batch: u64,
 }
 
 impl EpochStats {
-    /// Returns the share of the bytes that is not padding; 1 if there are no bytes.
+    /// Returns the fraction of the bytes that is not padding; 1 if there are no bytes.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub fn occupied_share(&self) -> f64 {
         if self.bytes == 0 { 1.0 } else { self.occupied as f64 / self.bytes as f64 }
     }
 
-    /// Adds a batch.
+    /// Adds one batch with its number of items and sizes in bytes.
     pub fn add(&mut self, items: usize, bytes: usize, occupied: usize) {
         let (bytes, occupied) = (bytes as u64, occupied as u64);
         self.batches += 1;
@@ -88,11 +88,10 @@ impl fmt::Display for Bytes {
 }
 
 impl EpochPlan {
-    /// Computes the size of the epoch without building its batches, in one pass over the list
-    /// lengths.
+    /// Computes the size of the epoch from list lengths, in one pass, without building batches.
     ///
     /// # Errors
-    /// When a batch exceeds the size limit.
+    /// If a batch exceeds the size limit.
     pub fn stats(&self) -> Result<EpochStats> {
         let mut stats = EpochStats::default();
         for batch in 0..self.num_batches() {

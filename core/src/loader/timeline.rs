@@ -1,4 +1,4 @@
-//! [`Timeline`]: the events of rows whose axis 1 is measurements.
+//! [`Timeline`]: the events of rows whose axis 1 has measurements.
 
 use std::ops::Range;
 
@@ -10,27 +10,27 @@ use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// The division of a shard's measurements into events, and one number per event, which belongs to
-/// its first measurement.
+/// The events that the measurements of a shard belong to, and a number for each event, which is
+/// written at the first measurement of the event.
 #[derive(Debug)]
 pub(super) struct Timeline {
     rows: Layout,
     events: Offsets,
-    /// One number per event, if requested.
+    /// One number per event, if there are any.
     values: Option<ScalarBuffer<f32>>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventSpan {
-    /// Index of the first event in the shard.
+    /// Index in the shard of the first event.
     pub(super) first: usize,
-    /// The events, counted from the first event of the row; empty if there are no measurements.
+    /// Indices of the events, from the first event of the row on; empty without measurements.
     pub(super) of_row: Range<usize>,
 }
 
 impl Timeline {
     /// # Errors
-    /// When the numbers of events, of lists of measurements and of values differ.
+    /// If the numbers of events, of lists of measurements and of values differ.
     pub(super) fn new(
         rows: Layout,
         events: &Layout,
@@ -40,15 +40,14 @@ impl Timeline {
             (values.as_ref().map_or(events.lists(), |v| v.len()), rows.children());
         if events.lists() != expected || found != expected {
             return Err(Error::invalid(format!(
-                "expected {expected} events; found {} lists of measurements and {found} values",
+                "the rows have {expected} events, but there are {} lists of measurements and {found} event values; the numbers must be equal",
                 events.lists()
             )));
         }
         Ok(Self { rows, events: events.to_offsets()?, values })
     }
 
-    /// Returns the number of measurements of every row, as offsets. Returns an error if the total
-    /// does not fit 63 bits.
+    /// Returns the offsets of the measurements of every row, or an error if they exceed 63 bits.
     pub(super) fn row_offsets(&self) -> Result<Offsets> {
         Offsets::from_lengths((0..self.rows.lists()).map(|row| self.count_up_to(row, usize::MAX)))
     }
@@ -60,7 +59,7 @@ impl Timeline {
         self.events.ranges(all.start..end).len()
     }
 
-    /// Returns the events of the measurements `elements` (indices in the shard) of a row, from the
+    /// Returns the events of the measurements `elements` (indices in the shard) of a row: from the
     /// event of the first measurement to the event of the last.
     pub(super) fn find_span(&self, row: usize, elements: &Range<usize>) -> EventSpan {
         let all = self.rows.range(row);
@@ -69,8 +68,8 @@ impl Timeline {
         }
         with_offsets!(&self.events, o => {
             let (base, o) = (o[0].as_usize(), &o[all.start..=all.end]);
-            // Skip events that end at or before the first measurement, and take all that start
-            // before the end. If there are more events than measurements, some events are empty.
+            // Skip events that end at or before the first measurement, and take all events that
+            // start before `elements.end`. Some of these events may have no measurements.
             let first = o[1..].partition_point(|end| end.as_usize() - base <= elements.start);
             let after = o[first..].partition_point(|start| start.as_usize() - base < elements.end);
             EventSpan { first: all.start + first, of_row: first..first + after }
@@ -118,7 +117,7 @@ mod tests {
         let lengths = [2, 0, 3, 1, 0, 2, 0];
         let values = (0..7u8).map(|i| f32::from(i) + 0.5).collect::<Vec<_>>();
         for skip in [0, 1] {
-            // Offsets that do not start at 0 must work, too.
+            // Offsets that do not start at 0 must also work.
             let lengths = std::iter::repeat_n(5, skip).chain(lengths);
             let events = Layout::from(Offsets::from_lengths(lengths).unwrap()).slice(skip, 7);
             let line = Timeline::new(rows.clone(), &events, Some(values.clone().into())).unwrap();

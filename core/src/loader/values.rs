@@ -1,4 +1,4 @@
-//! Values of one item of a tensor.
+//! Reads the values of one item for one tensor.
 
 use super::draft::BatchDraft;
 use super::output::{TensorContent, TensorOutput};
@@ -6,11 +6,10 @@ use super::source::{LoaderSource, RowScratch, resize_buffer};
 use super::state::LoaderState;
 use crate::error::{Error, Result};
 
-/// Buffers that are reused for every item.
 #[derive(Debug, Default)]
 pub(super) struct WorkBuffers {
     pub(super) scratch: RowScratch,
-    /// Facts followed by values.
+    /// Prepended facts, followed by values.
     pub(super) combined: Vec<u8>,
 }
 
@@ -22,7 +21,8 @@ impl TensorOutput {
         }
     }
 
-    /// Returns the values of an item in the type of the tensor (float32 for [`TensorContent::Number`]).
+    /// Returns the values of an item in the type of the tensor (float32 for
+    /// [`TensorContent::Number`]).
     pub(super) fn values<'a>(
         &self,
         inner: &'a LoaderState,

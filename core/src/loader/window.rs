@@ -1,4 +1,4 @@
-//! [`RowWindows`]: the windows of a row on axis 1.
+//! [`RowWindows`]: the windows of a row along axis 1.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::options::{LoaderOptions, Sampling};
 use super::random::scale_below;
 use super::source::LoaderSource;
 
-/// The windows of a row, and the method to choose one.
+/// The possible windows of a row, and how one is chosen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowWindows {
     /// Maximum number of elements of a window.
@@ -14,13 +14,13 @@ pub(super) struct RowWindows {
     sampling: Sampling,
     /// Whether the last stepped window is shifted back to full length instead of being shortened.
     full: bool,
-    /// Number of facts in excess of the limit, if the facts alone exceed it.
+    /// Number of prepended facts above the maximum length of a window; 0 if the facts fit.
     over: usize,
 }
 
 impl RowWindows {
-    /// Returns the windows of a row, if the options have windows. Prepended facts count as part of
-    /// a window.
+    /// Returns the windows of a row; `None` if the options set no window. Prepended facts count
+    /// towards the length of a window.
     pub(super) fn for_row(
         source: &LoaderSource,
         options: &LoaderOptions,
@@ -36,13 +36,13 @@ impl RowWindows {
         Some(Self { len, sampling, full: options.full_windows, over })
     }
 
-    /// Whether windows cannot advance through a row: they are empty or have no stride.
+    /// Returns whether windows are empty or have a stride of 0, so that they cannot advance.
     pub(super) fn is_stuck(&self) -> bool {
         self.len == 0 || matches!(self.sampling, Sampling::Step { stride: 0 })
     }
 
-    /// Number of items of a row of `len` elements: windows up to the first that reaches the end.
-    /// Only an empty row has an empty window.
+    /// Returns the number of windows of a row of `len` elements, up to the first window that
+    /// reaches the end. Only an empty row has an empty window.
     pub(super) fn count(&self, len: usize) -> usize {
         let Sampling::Step { stride } = self.sampling else { return 1 };
         let stride = stride.max(1);
@@ -56,8 +56,7 @@ impl RowWindows {
         reach.min((len - 1) / stride + 1)
     }
 
-    /// Returns the elements of window `step` of a row of `len` elements. `random` returns 64 random
-    /// bits; it is called only for random windows.
+    /// Returns the elements of window `step` of a row of `len` elements; `random` returns 64 bits.
     pub(super) fn range(
         &self,
         len: usize,
@@ -75,7 +74,7 @@ impl RowWindows {
                 usize::try_from(scale_below(random(), slack as u64 + 1)).unwrap_or_default()
             }
             Sampling::BalancedRandom if slack > 0 && self.len > 0 => {
-                // The first possible start is `len - 1` elements before the row.
+                // The first possible start is `self.len - 1` elements before the row.
                 let starts = (len as u64).saturating_add(self.len as u64 - 1);
                 let start = usize::try_from(scale_below(random(), starts)).unwrap_or_default();
                 let end = start.saturating_add(1).min(len);

@@ -137,7 +137,10 @@ mod tests {
     fn what_does_not_fit_is_refused_by_name() {
         let lists = || RaggedTable::builder().lengths([1, 2]).unwrap();
         let text = error(lists().column("x", 1, ints(4)));
-        assert_eq!(text, "column \"x\" has 4 value(s) but axis 1 has 3");
+        assert_eq!(
+            text,
+            "column \"x\" has 4 value(s), but its axis 1 has 3 element(s); both numbers must be equal"
+        );
         let text = error(lists().column("x", 2, ints(3)));
         assert!(text.contains("column \"x\" has 2 axes") && text.contains("no axis 2"), "{text}");
         assert!(

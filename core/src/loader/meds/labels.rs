@@ -1,4 +1,4 @@
-//! Labels: rows, each with a prediction time at which its windows end.
+//! Reads labels: each has a row of the source and a prediction time, at which its windows end.
 
 use std::collections::HashMap;
 
@@ -22,13 +22,13 @@ use crate::table::Column;
 pub(super) struct LabelCuts {
     pub(super) cuts: Cuts,
     pub(super) targets: Vec<LoaderTarget>,
-    /// Number of labels of other subjects.
+    /// Number of labels whose subject has no row.
     pub(super) unknown: usize,
     pub(super) categories: Vec<String>,
 }
 
 impl LabelCuts {
-    /// Looks up the subjects of the labels in `times`, which has an entry per shard of `source`.
+    /// Looks up the subject of each label in `times`, which has one item per shard of `source`.
     pub(super) fn new(
         labels: &RecordBatch,
         times: &[&SubjectTimes],
@@ -51,7 +51,7 @@ impl LabelCuts {
             };
             cuts.rows.push(*row);
             cuts.ends.push(u32::try_from(seen).map_err(|_| {
-                Error::invalid(format!("subject {subject} has 2^32 measurements or more; a loader supports at most 2^32 - 1"))
+                Error::invalid(format!("subject {subject} has 2^32 measurements or more; a loader supports at most 2^32 - 1 per subject; split the subject"))
             })?);
         }
         let known = BooleanArray::from(known);
@@ -75,10 +75,10 @@ impl LabelCuts {
                 let subject = cuts.rows.get(row).map(|row| source.locate_row(*row as usize));
                 let subject = subject.map_or(0, |(shard, row)| times[shard].subjects.value(row));
                 return Err(Error::invalid(format!(
-                    "label {row} (counting only labels of known subjects) of subject {subject}: {name} must be a finite float32 to be a target; correct or remove the label"
+                    "label {row} (counting only labels of known subjects) of subject {subject}: {name} is NaN, infinite or too large for float32; correct or remove the label"
                 )));
             }
-            // MEDS files have a column for every kind of value; most of the columns are empty.
+            // MEDS files have a column for every kind of value; most have no values.
             if values.is_empty() || values.null_count() < values.len() {
                 targets.push(LoaderTarget::new(name, values)?);
             }
@@ -90,15 +90,15 @@ impl LabelCuts {
     }
 }
 
-/// Returns an error if all label values are of kinds that meds-torch-data does not read. Labels
-/// without any values are accepted.
+/// Returns an error if the labels have values, but only of kinds that meds-torch-data does not
+/// read. Labels without any values are accepted.
 fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> {
     for name in TARGETS.into_iter().filter(|name| *name != "prediction_time") {
         let Some(values) = labels.column_by_name(name) else { continue };
         let values = filter(values, known)?;
         if values.logical_null_count() < values.len() {
             return Err(Error::invalid(format!(
-                "the labels have {name} but no boolean_value, the only kind that meds-torch-data reads; omit the labels, or remove compat"
+                "the labels have {name} but no boolean_value, the only kind of value that meds-torch-data reads; omit the labels, or turn off compat"
             )));
         }
     }
@@ -139,14 +139,14 @@ fn read_keys(labels: &RecordBatch) -> Result<(Int64Array, TimestampMicrosecondAr
     Ok((subjects, moments))
 }
 
-/// Returns the row of each subject, counted over all shards.
+/// Returns the row of each subject, as an index over all shards.
 fn index_subjects(times: &[&SubjectTimes]) -> Result<HashMap<i64, u32>> {
     let mut rows = HashMap::with_capacity(times.iter().map(|t| t.subjects.len()).sum());
     let all = times.iter().flat_map(|t| t.subjects.values().iter());
     for (row, subject) in (0u32..).zip(all) {
         if rows.insert(*subject, row).is_some() {
             return Err(Error::invalid(format!(
-                "subject {subject} has two rows, but labels refer to subjects only; merge the rows first"
+                "subject {subject} has two rows, so a label of the subject is ambiguous; merge the rows first"
             )));
         }
     }

@@ -1,10 +1,10 @@
 //! Loader of batches of health records.
 //!
 //! A [`MedsLoader`] is a [`Loader`] over subjects, their events and the measurements of those
-//! events. An **item** is a window of one subject's sequence or, with labels, of its part up to a
-//! prediction time. A sequence consists of [measurements](Unit::Measurement) or of
-//! [events](Unit::Event); [`Window`] selects a part of a long sequence, and [`Statics`] the
-//! treatment of facts without a time.
+//! events. An **item** is a window of the sequence of one subject or, with labels, of the part of
+//! this sequence up to a prediction time. A sequence consists of [measurements](Unit::Measurement)
+//! or of [events](Unit::Event). [`Window`] selects a part of a long sequence, and [`Statics`] says
+//! what happens to facts without a time.
 //!
 //! # Tensors
 //!
@@ -32,17 +32,17 @@
 //! events also `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), and `static/cu_seqlens` for
 //! included facts; they have no `event_mask`.
 //!
-//! Tensors without a source are omitted: numeric values if no shard has any, labels if none are
-//! given, and kinds of label values that no label has. [`MedsOptions::compat`] builds exactly the
+//! Tensors without data are omitted: numeric values if no shard has any, label tensors without
+//! labels, and kinds of label values that no label has. [`MedsOptions::compat`] builds exactly the
 //! tensors of meds-torch-data.
 //!
 //! # Guarantees
 //!
 //! * A batch with labels contains nothing after the prediction time of its label.
-//! * Every item occurs once in every epoch; subjects without events and labels without earlier
-//!   events are rows of padding.
-//! * The batches depend on the seed, not on threads, memory or earlier batches.
-//! * Sequences of measurements are windows of the flat columns: only values in the batch are read.
+//! * Every item occurs once in every epoch. A subject without events, or a label without earlier
+//!   events, is a row of padding.
+//! * The batches depend on the seed, but not on threads, memory or earlier batches.
+//! * Sequences of measurements are windows of flat columns; only values in the batch are read.
 //!
 //! ```
 //! # use serrate_core as serrate;
@@ -102,17 +102,17 @@ pub struct MedsLoader {
 }
 
 impl MedsLoader {
-    /// Builds a loader over the subjects of some shards, in order.
+    /// Builds a loader over the subjects of all shards, one shard after the other.
     ///
     /// `labels` has one row per item: `subject_id`, `prediction_time` and any of `boolean_value`,
-    /// `integer_value`, `float_value` and `categorical_value`. Their order is kept. Labels of
-    /// unknown subjects are omitted and [counted](Self::unknown_labels). Without labels every
-    /// subject is an item.
+    /// `integer_value`, `float_value` and `categorical_value`. The items have the order of the
+    /// labels. Labels of unknown subjects are omitted and [counted](Self::unknown_labels). If
+    /// `labels` is `None`, every subject is an item.
     ///
-    /// Only columns that are not int64 or float32 are copied.
+    /// Columns are copied only if they are neither int64 nor float32.
     ///
     /// # Errors
-    /// When there are no shards; columns are missing or of another type; static facts are requested
+    /// If there are no shards; columns are missing or of another type; static facts are requested
     /// but missing; with labels, a subject has two rows, times do not ascend, or a label lacks a
     /// subject or time or has a number that is NaN, infinite, or too large for its tensor; options
     /// are invalid.
@@ -198,15 +198,15 @@ impl MedsLoader {
     }
 
     /// Returns the number of measurements that were omitted because their codes are not in the
-    /// vocabulary, which happens only with [`compat`](MedsOptions::compat) and a MEDS data set. In
-    /// a shard with several splits, all splits count.
+    /// vocabulary. This happens only with [`compat`](MedsOptions::compat) and a MEDS data set. If a
+    /// shard has several splits, measurements of all its splits are counted.
     pub fn dropped_measurements(&self) -> u64 {
         self.dropped
     }
 
-    /// Returns the categories that `categorical_value` refers to, sorted by bytes. They include the
-    /// categories of omitted labels, so that loaders of several splits with the same labels number
-    /// them equally.
+    /// Returns the categories that `categorical_value` refers to by index, sorted by bytes. They
+    /// include the categories of omitted labels, so that loaders of several splits with the same
+    /// labels use the same indices.
     pub fn categories(&self) -> &[String] {
         &self.categories
     }
@@ -216,28 +216,26 @@ impl MedsLoader {
         self.loader.plan(epoch)
     }
 
-    /// Iterates over the batches of epoch `epoch`. The same epoch gives the same batches, bit for
-    /// bit.
+    /// Iterates over the batches of epoch `epoch`, which are the same each time, bit for bit.
     ///
     /// # Errors
-    /// When the threads cannot be started.
+    /// If the threads cannot be started.
     pub fn epoch(&self, epoch: u64) -> Result<Epoch> {
         self.loader.epoch(epoch)
     }
 
-    /// Iterates over an epoch like [`epoch`](Self::epoch), starting at batch `batch`; earlier
-    /// batches are not built.
+    /// Iterates over the batches of an epoch from batch `batch` on; earlier batches are not built.
     pub fn epoch_from(&self, epoch: u64, batch: usize) -> Result<Epoch> {
         self.loader.epoch_from(epoch, batch)
     }
 
-    /// Builds one batch of the given items, like [`Loader::batch_of`].
+    /// Builds one batch from the given items, like [`Loader::batch_of`].
     pub fn batch_of(&self, epoch: u64, items: &[usize]) -> Result<Batch> {
         self.loader.batch_of(epoch, items)
     }
 }
 
-/// Collects the facts of all shards, and determines their place in batches.
+/// Collects the static facts of all shards, and determines where batches hold them.
 fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<Facts> {
     let mut source = LoaderSource::new(tables, &LoaderOptions::new(1).tokens_as_i64(true))?;
     make_finite(&mut source, &["static_numeric_value"]);
@@ -252,7 +250,8 @@ fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<Facts>
     Ok(Facts { source, place })
 }
 
-/// Makes these columns finite: values that are not numbers become 0, and nulls count as NaN.
+/// Makes columns finite when they are copied: NaN and nulls become 0, infinities the largest
+/// numbers.
 fn make_finite(source: &mut LoaderSource, names: &[&str]) {
     for column in &mut source.columns {
         if names.contains(&&*column.name) {

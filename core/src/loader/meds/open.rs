@@ -1,4 +1,4 @@
-//! Opening of loaders over folders.
+//! Opens loaders over folders.
 
 use std::path::Path;
 
@@ -18,21 +18,21 @@ impl MedsLoader {
     /// meds-torch-data, or a [MEDS data set](MedsDataset), whose measurements are read into memory
     /// now.
     ///
-    /// `split` selects the subjects: `train`, `tuning`, `held_out` or any other split; `None` for
-    /// all. The shards of a cohort are in the folder of their split; for a MEDS data set,
-    /// `metadata/subject_splits.parquet` can assign the subjects, too.
+    /// `split` selects the subjects: `train`, `tuning`, `held_out` or any other split; `None`
+    /// selects all. The shards of a cohort are in the folder of their split; in a MEDS data set,
+    /// `metadata/subject_splits.parquet` can also assign the subjects.
     ///
-    /// The tensors of a cohort are mapped: pages outside all windows are not read.
+    /// The tensors of a cohort are memory-mapped; pages outside all windows are not read.
     ///
     /// If [`compat`](MedsOptions::compat) is set, a MEDS data set is read like the cohort that
-    /// [`tensorize`](crate::io::meds_torch::tensorize) writes for it with default options:
-    /// measurements whose code is not in the vocabulary are omitted and
+    /// [`tensorize`](crate::io::meds_torch::tensorize) writes for it with default options.
+    /// Measurements whose code is not in the vocabulary are omitted and
     /// [counted](Self::dropped_measurements), subjects without other measurements are omitted, and
-    /// without `code/vocab_index` the vocabulary comes from the train split. Without `compat`,
-    /// codes outside the vocabulary have the token 0.
+    /// without `code/vocab_index` the vocabulary comes from the train split. If `compat` is not
+    /// set, codes outside the vocabulary have the token 0.
     ///
     /// # Errors
-    /// When a file cannot be read or is damaged, or the split has no subjects; also for the reasons
+    /// If a file cannot be read or is damaged, or the split has no subjects; also for the reasons
     /// of [`try_new`](Self::try_new).
     pub fn open<'a>(
         root: impl AsRef<Path>,
@@ -103,7 +103,7 @@ fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects
                 return Err(Error::file(
                     shard.path(),
                     format!(
-                        "neither its folder nor metadata/subject_splits.parquet assigns it to a split, so it may or may not belong to {split:?}; add the assignment"
+                        "neither the folder of the shard nor metadata/subject_splits.parquet assigns it to a split, so it is unknown whether it belongs to {split:?}; add its subjects to subject_splits.parquet"
                     ),
                 ));
             }

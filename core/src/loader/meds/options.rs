@@ -9,7 +9,7 @@ use super::super::options::{Form, LoaderOptions, Sampling};
 use crate::dense::{DType, Side, Size};
 use crate::error::{Error, Result};
 
-/// Elements of a sequence, along the second axis of the tensors.
+/// The elements of a sequence, along the second axis of the tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// Measurements: tensors have two axes, `[items, measurements]`. The first measurement of an
@@ -35,43 +35,43 @@ impl FromStr for Unit {
     }
 }
 
-/// Choice of the window in a sequence longer than the limit of [`MedsOptions::new`]. Lengths are in
-/// the [unit](Unit) of the sequence.
+/// The window to take from a sequence that is longer than the limit of [`MedsOptions::new`].
+/// Lengths are in the [unit](Unit) of the sequence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Window {
-    /// A window with a uniformly distributed start, drawn anew in every epoch.
+    /// A window with a uniformly distributed start, chosen anew in every epoch.
     #[default]
     Random,
-    /// A window whose start is uniformly distributed from before the sequence to its last element,
-    /// clipped to the sequence and drawn anew in every epoch. Every element has the same
-    /// probability `len / (n + len - 1)` in a sequence of `n`, whereas [`Random`](Self::Random)
-    /// favors the elements in the middle. Windows at the ends are shorter.
+    /// A window whose start is uniformly distributed from `len - 1` elements before the sequence to
+    /// its last element, clipped to the sequence and chosen anew in every epoch. In a sequence of
+    /// `n` elements, every element is in the window with the same probability `len / (n + len -
+    /// 1)`, whereas [`Random`](Self::Random) favors elements in the middle. Windows at the ends are
+    /// shorter.
     BalancedRandom,
-    /// The last part.
+    /// The window at the end of the sequence.
     ToEnd,
-    /// The first part.
+    /// The window at the start of the sequence.
     FromStart,
-    /// Consecutive windows, each an item, whose starts are a stride apart. The last may be shorter.
+    /// Consecutive windows, a stride apart. Each window is an item; the last may be shorter.
     Step {
-        /// Distance between the starts of consecutive windows, in measurements or events; at least
-        /// 1.
+        /// Measurements or events between the starts of consecutive windows; at least 1.
         stride: usize,
     },
-    /// Consecutive windows, each of which overlaps the previous one.
+    /// Consecutive windows, each of which overlaps the previous window. Each window is an item.
     Overlap {
-        /// Number of shared measurements or events; less than the window length without prepended
-        /// static facts.
+        /// Number of measurements or events shared with the previous window; less than the length
+        /// of a window without prepended static facts.
         overlap: usize,
     },
 }
 
 impl Window {
-    /// Returns the window of a name: `random`, `balanced` (or `balanced_random`), `end` (or
+    /// Returns the window with this name: `random`, `balanced` (or `balanced_random`), `end` (or
     /// `to_end`), `start` (or `from_start`), `step` (or `step_through`). `step` takes a stride or
     /// an overlap; the default is a stride of `len`, so that windows adjoin.
     ///
     /// # Errors
-    /// For other names, for a stride or overlap with another name than `step`, or for both.
+    /// For an unknown name, a stride or overlap with another name than `step`, or both.
     pub fn named(
         name: &str,
         len: usize,
@@ -86,7 +86,7 @@ impl Window {
             }
             ("step" | "step_through", _, Some(overlap)) if overlap >= len => {
                 return Err(Error::invalid(format!(
-                    "windows of {len} with an overlap of {overlap} do not advance; use an overlap of at most {}",
+                    "windows of length {len} with an overlap of {overlap} never reach new elements; use an overlap of at most {}",
                     len.saturating_sub(1)
                 )));
             }
@@ -113,15 +113,16 @@ impl Window {
     }
 }
 
-/// Treatment of the facts about a subject that have no time.
+/// The treatment of facts about a subject that have no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Statics {
-    /// In separate tensors.
+    /// The facts are in separate tensors.
     #[default]
     Include,
-    /// Before the sequence, counted in its length: as measurements, or as one event.
+    /// The facts precede the sequence, as measurements or as one event, and count towards its
+    /// length.
     Prepend,
-    /// Omitted.
+    /// The facts are omitted.
     Omit,
 }
 
@@ -141,8 +142,8 @@ impl FromStr for Statics {
     }
 }
 
-/// Options of a [`MedsLoader`](super::MedsLoader). Only the batch size and the length of the
-/// sequences have no default.
+/// Options of a [`MedsLoader`](super::MedsLoader). Only batch size and sequence length have no
+/// default.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -175,8 +176,8 @@ pub struct MedsOptions {
 
 impl MedsOptions {
     /// Returns the defaults for batches of `batch_size` items of at most `len` measurements: random
-    /// windows in source order, padded on the right, static facts in separate tensors, built by the
-    /// calling thread.
+    /// windows in source order, padded on the right, with static facts in separate tensors, built
+    /// by the calling thread.
     pub fn new(batch_size: usize, len: usize) -> Self {
         Self {
             len,
@@ -199,34 +200,34 @@ impl MedsOptions {
         self
     }
 
-    /// Sets the elements of sequences, which is also the unit of lengths.
+    /// Sets whether sequences consist of measurements or of events, the unit of all lengths.
     pub fn unit(mut self, unit: Unit) -> Self {
         self.unit = unit;
         self
     }
 
-    /// Sets the choice of the window in a longer sequence.
+    /// Sets which window to take from a longer sequence.
     pub fn window(mut self, window: Window) -> Self {
         self.window = window;
         self
     }
 
-    /// Sets the treatment of static facts.
+    /// Sets what happens to static facts.
     pub fn statics(mut self, statics: Statics) -> Self {
         self.statics = statics;
         self
     }
 
-    /// Limits the measurements of each event in padded batches of events. Keeps the first ones, or
-    /// the last ones with padding on the left.
+    /// Limits the number of measurements of each event in padded batches of events. Keeps the first
+    /// measurements, or the last with padding on the left.
     pub fn measurements_per_event(mut self, most: usize) -> Self {
         self.cap = Some(most);
         self
     }
 
-    /// Sets whether all padded sequences have the maximum length, instead of the longest length in
-    /// the batch. With [`measurements_per_event`](Self::measurements_per_event), this also applies
-    /// to events.
+    /// Sets whether all padded sequences have the maximum length instead of the longest in the
+    /// batch; with [`measurements_per_event`](Self::measurements_per_event), the same applies to
+    /// events.
     pub fn fixed_shape(mut self, fixed: bool) -> Self {
         self.fixed = fixed;
         self
@@ -237,50 +238,50 @@ impl MedsOptions {
     ///
     /// * masks of numeric values are true on padding;
     /// * the last of stepped windows ends with the sequence and has full length;
-    /// * all static facts are prepended to a sequence, even if it is shorter;
-    /// * `static_mask` marks the first slots of a row, also with padding on the left;
+    /// * all static facts are prepended to a sequence, even if the sequence is shorter;
+    /// * `static_mask` marks the first slots of a row, even with padding on the left;
     /// * shards, and so items, are ordered by name as strings (`train/10` before `train/2`);
     /// * a label without a `boolean_value` is an error, and so are labels with only values of other
     ///   kinds;
-    /// * without [numbers](Self::numeric_value), included static facts keep their numbers;
-    /// * a MEDS data set is read like the cohort it converts to: codes outside the vocabulary are
-    ///   omitted.
+    /// * without [numeric values](Self::numeric_value), static facts in separate tensors keep their
+    ///   numbers;
+    /// * codes outside the vocabulary are omitted from a MEDS data set, as in the cohort it
+    ///   converts to.
     ///
     /// Labels keep their order;
     /// [`Labels::read_in_text_order`](crate::io::meds::Labels::read_in_text_order) reads the labels
     /// of a folder in the order of meds-torch-data. Random windows come from a generator of this
-    /// library (see [`crate::loader::Sampling`]) instead of NumPy's: the distribution is the same,
-    /// the windows differ.
+    /// library (see [`crate::loader::Sampling`]) instead of NumPy's generator: the distribution is
+    /// the same, but the windows differ.
     ///
-    /// Input on which meds-torch-data fails gives the same result as without `compat`: a subject
-    /// without events is a row of padding. One wrong result is not reproduced: without
+    /// Input on which meds-torch-data fails gives the same result as without `compat`; for example,
+    /// a subject without events is a row of padding. One wrong result is not reproduced: without
     /// [times](Self::time_delta), meds-torch-data takes events of other subjects.
     pub fn compat(mut self, compat: bool) -> Self {
         self.compat = compat;
         self
     }
 
-    /// Sets whether there are numeric values with their mask (the default), including values of
-    /// static facts.
+    /// Sets whether batches have numeric values and their mask (the default), also of static facts.
     pub fn numeric_value(mut self, numeric_value: bool) -> Self {
         self.numeric_value = numeric_value;
         self
     }
 
-    /// Sets whether there are times (the default).
+    /// Sets whether batches have times (`time_delta_days`); true by default.
     pub fn time_delta(mut self, time_delta: bool) -> Self {
         self.time_delta = time_delta;
         self
     }
 
-    /// Sets whether there is a tensor `n_subject_windows`, the number of windows of each item's
-    /// subject (or label), for weighting stepped windows.
+    /// Sets whether batches have a tensor `n_subject_windows`: the number of windows of the subject
+    /// (or label) of each item, which can be used to weight stepped windows.
     pub fn window_counts(mut self, window_counts: bool) -> Self {
         self.window_counts = window_counts;
         self
     }
 
-    /// Shuffles the [order](LoaderOptions::shuffle) in every epoch with this seed.
+    /// Shuffles the [order](LoaderOptions::shuffle) of the items in every epoch with this seed.
     pub fn shuffle(self, seed: u64) -> Self {
         self.with_loader(|l| l.shuffle(seed))
     }
@@ -291,8 +292,8 @@ impl MedsOptions {
     }
 
     /// Sets the number of batches per [pool](LoaderOptions::bucket) in which items of similar
-    /// length are grouped. Length is the length of the window in the [unit](Self::unit) of
-    /// sequences.
+    /// length are grouped. The length of an item is the length of its window in the
+    /// [unit](Self::unit) of sequences.
     pub fn bucket(self, pool: usize) -> Self {
         self.with_loader(|l| l.bucket(pool))
     }
@@ -307,18 +308,18 @@ impl MedsOptions {
         self.with_loader(|l| l.part(rank, world))
     }
 
-    /// Sets the form of the batches; padded by default.
+    /// Sets whether batches are padded (the default) or packed.
     pub fn form(self, form: Form) -> Self {
         self.with_loader(|l| l.form(form))
     }
 
-    /// Sets the side of the padding of sequences and events; static facts in separate tensors are
-    /// always padded on the right.
+    /// Sets the padding side of sequences and events; separate static facts are padded on the
+    /// right.
     pub fn side(self, side: Side) -> Self {
         self.with_loader(|l| l.side(side))
     }
 
-    /// Sets the type of [position ids](LoaderOptions::position_ids); none by default.
+    /// Sets the type of [position ids](LoaderOptions::position_ids); by default there are none.
     pub fn position_ids(self, dtype: impl Into<Option<DType>>) -> Self {
         self.with_loader(|l| l.position_ids(dtype))
     }
@@ -356,8 +357,8 @@ impl MedsOptions {
         self.loader.side
     }
 
-    /// Converts to the options of the underlying loader. Returns an error for options that are
-    /// invalid for any data.
+    /// Converts to options of the underlying loader, or returns an error if they are always
+    /// invalid.
     pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
         let wrong = |message: &str| Err(Error::invalid(message));
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);
@@ -367,8 +368,7 @@ impl MedsOptions {
             Window::ToEnd => (Sampling::ToEnd, None),
             Window::FromStart => (Sampling::FromStart, None),
             Window::Step { stride } => (Sampling::Step { stride }, None),
-            // The stride of a row depends on the length of its window, which prepended facts
-            // shorten.
+            // `stride` depends on the window of a row, which prepended facts shorten.
             Window::Overlap { overlap } => (Sampling::Step { stride: 1 }, Some(overlap)),
         };
         options = options.window(self.len, sampling);
@@ -377,27 +377,27 @@ impl MedsOptions {
         options.check_valid()?;
         if self.statics == Statics::Prepend && self.len < 2 && !self.compat {
             return wrong(
-                "prepended static facts leave no room in sequences of length 1; use longer sequences, or include or omit the facts",
+                "sequences of length 1 have no element left after prepended static facts; use longer sequences, or set statics to 'include' or 'omit'",
             );
         }
         let packed = options.form == Form::Packed;
         if packed && self.compat {
             return wrong(
-                "compat is set for packed batches, which meds-torch-data does not have; use padded batches, or remove compat",
+                "compat is set for packed batches, which meds-torch-data does not have; use padded batches, or turn off compat",
             );
         }
         if self.fixed && (packed || self.compat) {
             return wrong(
-                "a fixed shape is set, which neither packed batches nor compat support; remove the option",
+                "fixed_shape is set, but packed batches and compat do not support it; remove the option",
             );
         }
         match (self.unit, self.cap) {
             (_, Some(0)) => {
-                return wrong("the limit of measurements per event is 0; it must be at least 1");
+                return wrong("the limit of measurements per event is 0; set it to at least 1");
             }
             (Unit::Measurement, Some(_)) => {
                 return wrong(
-                    "measurements per event are limited, but sequences consist of measurements; set unit = event, or remove the limit",
+                    "measurements per event are limited, but the unit of sequences is 'measurement'; set the unit to 'event', or remove the limit",
                 );
             }
             (_, Some(_)) if packed => {

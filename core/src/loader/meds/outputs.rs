@@ -1,4 +1,4 @@
-//! The tensors in batches of health records.
+//! Lists the tensors in batches of health records.
 
 use super::super::options::{Form, LoaderOptions};
 use super::super::output::{Outputs, TensorContent, TensorOutput, push_lengths, push_position_ids};

@@ -1,4 +1,4 @@
-//! [`Subjects`]: the tables of one shard, and their preparation for a loader.
+//! [`Subjects`]: the tables of one shard, and their conversion for a loader.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::array::exact::{Inexact, cast_exact, cast_integers, cast_microseconds,
 use crate::error::{Error, Result};
 use crate::table::{Column, History, RaggedTable};
 
-/// Subjects of one shard, with their events and static facts.
+/// The subjects of one shard, with their events and static facts.
 ///
 /// `events` has the axes subject, event, measurement and the columns
 ///
@@ -27,17 +27,17 @@ use crate::table::{Column, History, RaggedTable};
 /// | `code` | 2 | integer | if it is a string, `code_id` is used instead |
 /// | `numeric_value` | 2 | number | NULL or NaN if missing; the column is optional |
 ///
-/// and optionally, on axis 0, any of `prediction_time`, `boolean_value`, `integer_value`,
-/// `float_value` and `categorical_value`, if the rows already end at their prediction time.
+/// If the rows already end at their prediction time, `events` may also have, on axis 0, any of
+/// `prediction_time`, `boolean_value`, `integer_value`, `float_value` and `categorical_value`.
 /// `statics` has the same rows, and on axis 1 the columns `static_code` (or `static_code_id`) and
 /// `static_numeric_value`. Other columns are ignored.
 #[derive(Clone, Debug)]
 pub struct Subjects {
-    /// Name of the shard in messages.
+    /// Name of the shard in error messages.
     pub name: String,
     /// Events, which have a time.
     pub events: RaggedTable,
-    /// Static facts, which have no time. Not needed if they are omitted.
+    /// Static facts, which have no time; not needed with [`Statics::Omit`](super::Statics::Omit).
     pub statics: Option<RaggedTable>,
 }
 
@@ -55,22 +55,22 @@ impl From<crate::io::meds::MedsShard> for Subjects {
     }
 }
 
-/// Names of the target columns on axis 0, in the order of their tensors.
+/// Names of the columns on axis 0 to predict, in the order of their tensors.
 pub(super) const TARGETS: [&str; 5] =
     ["prediction_time", "boolean_value", "integer_value", "float_value", "categorical_value"];
 
 pub(super) struct PreparedShard {
-    /// Axes: subjects and measurements, or subjects, events and measurements.
+    /// Table with the axes subject and measurement, or subject, event and measurement.
     pub(super) events: RaggedTable,
-    /// Axes: subjects and their static facts.
+    /// Table with the axes subject and static fact.
     pub(super) facts: Option<RaggedTable>,
-    /// The division of measurements into events, for sequences of measurements.
+    /// For sequences of measurements: the events that the measurements belong to.
     pub(super) timeline: Option<Timeline>,
-    /// Event times, for labels.
+    /// The time of each event, if labels are given.
     pub(super) times: Option<SubjectTimes>,
 }
 
-/// The subjects and the event times of a shard's rows.
+/// The subject and the event times of each row of a shard.
 pub(super) struct SubjectTimes {
     pub(super) subjects: Int64Array,
     pub(super) history: History,
@@ -78,11 +78,11 @@ pub(super) struct SubjectTimes {
 
 pub(super) struct ShardRequirements<'a> {
     pub(super) options: &'a MedsOptions,
-    /// Whether labels are given, which require times.
+    /// Whether labels are given; they require event times.
     pub(super) labels: bool,
     /// Whether any shard has numeric values.
     pub(super) numbers: bool,
-    /// The categories of `categorical_value`, in order.
+    /// The sorted categories that `categorical_value` refers to.
     pub(super) categories: &'a [String],
 }
 
@@ -159,7 +159,7 @@ impl SubjectTimes {
     }
 }
 
-/// Returns a column, which must be on this axis.
+/// Returns a column, or an error if the column is not on this axis.
 fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a Column> {
     let column = table.column(name)?;
     match column.axis() == axis {
@@ -171,8 +171,8 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
     }
 }
 
-/// Returns the tokens of column `name`, or of `encoded` if `name` is a string column. NULL becomes
-/// the token 0.
+/// Returns the token ids in column `name`, or in column `encoded` if `name` has strings. The loader
+/// replaces NULL with the token 0.
 fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> Result<ArrayRef> {
     let column = table.column(name);
     let column = match column {
@@ -180,7 +180,9 @@ fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> R
         _ => match (column_at(table, encoded, axis), column) {
             (Ok(encoded), _) => encoded,
             (Err(_), Ok(column)) => {
-                let expected = format!("integers, or an additional column {encoded:?} of integers");
+                let expected = format!(
+                    "integers, or strings with an additional column {encoded:?} of integers"
+                );
                 return Err(Error::type_of(
                     format!("column {name:?}"),
                     expected,
@@ -221,7 +223,7 @@ fn read_subject_ids(events: &RaggedTable) -> Result<Int64Array> {
     }
 }
 
-/// Reads `subject_id` and, without labels, the target columns of the rows.
+/// Reads `subject_id` and, if no labels are given, the target columns of the rows.
 fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     if events.column("subject_id").is_ok() {
@@ -234,7 +236,7 @@ fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Resu
             let values = read_target(name, column.values(), wanted.categories)?;
             if let Some(row) = find_non_finite(&values) {
                 return Err(Error::invalid(format!(
-                    "row {row}: {name} must be a finite float32 to be a target; correct or remove it"
+                    "row {row}: {name} is NaN, infinite or too large for float32; correct or remove the value"
                 )));
             }
             columns.push(Column::new(name, 0, values));
@@ -244,7 +246,7 @@ fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Resu
 }
 
 /// Converts a column of [`TARGETS`] to the type of its tensor. Numbers may be NaN or infinite;
-/// [`find_non_finite`] finds them.
+/// [`find_non_finite`] finds such numbers.
 pub(super) fn read_target(
     name: &str,
     values: &ArrayRef,
@@ -276,7 +278,7 @@ pub(super) fn read_target(
     }
 }
 
-/// Returns the index of the first target that is NaN or infinite as float32.
+/// Returns the index of the first value that is NaN or infinite as float32.
 pub(super) fn find_non_finite(targets: &ArrayRef) -> Option<usize> {
     let numbers = targets.as_primitive_opt::<Float32Type>()?;
     numbers.iter().position(|v| v.is_some_and(|v| !v.is_finite()))
@@ -299,7 +301,6 @@ fn cast_to_strings(values: &ArrayRef) -> Result<StringArray> {
     Ok(values.as_string::<i32>().clone())
 }
 
-/// Returns the distinct strings of the arrays, sorted by bytes.
 pub(super) fn collect_categories<'a>(
     arrays: impl IntoIterator<Item = &'a ArrayRef>,
 ) -> Result<Vec<String>> {
@@ -316,12 +317,14 @@ pub(super) fn collect_categories<'a>(
 
 fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable> {
     let Some(statics) = &subjects.statics else {
-        return Err(Error::invalid("the shard has no static facts; set statics to 'omit'"));
+        return Err(Error::invalid(
+            "the shard has no static facts; add them, or set statics to 'omit'",
+        ));
     };
     let rows = subjects.events.num_rows();
     if statics.num_rows() != rows || statics.ndim() < 2 {
         return Err(Error::invalid(format!(
-            "the static facts have {} rows and {} axes; expected the {rows} rows of the events, and 2 axes",
+            "the static facts have {} rows and {} axes; expected {rows} rows, as in the events, and 2 axes",
             statics.num_rows(),
             statics.ndim()
         )));
@@ -329,7 +332,7 @@ fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable>
     let code = find_tokens(statics, "static_code", "static_code_id", 1)?;
     let len = code.len();
     let mut columns = vec![Column::new("static_code", 1, code)];
-    // meds-torch-data omits only the numbers of events, not of facts.
+    // meds-torch-data keeps the numbers of facts even if numeric values are turned off.
     if options.numeric_value || (options.compat && options.statics == Statics::Include) {
         let values = match statics.column("static_numeric_value") {
             Ok(_) => read_floats(statics, "static_numeric_value", 1)?,
