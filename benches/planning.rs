@@ -3,10 +3,12 @@
 //!
 //! Times are medians in ms, in a session that has planned the statement before, beside stock
 //! DataFusion where it accepts the same text. `SERRATE_BENCH_ONLY=text` runs the rows whose name
-//! contains the text.
+//! contains the text. `SERRATE_BENCH_RULES=1` prints the µs of each step and rule for each row.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datafusion::execution::SessionStateBuilder;
@@ -127,6 +129,44 @@ async fn measure(ctx: &SessionContext, text: &str, stock: bool) -> Option<f64> {
     Some(times[times.len() / 2].as_secs_f64() * 1e3)
 }
 
+/// Prints the time of each step of planning, and of each rule, in µs, the longest first.
+///
+/// Physical rules are measured on the finished plan.
+async fn print_rules(ctx: &SessionContext, text: &str) {
+    let mut times: BTreeMap<String, Duration> = BTreeMap::new();
+    for _ in 0..RUNS {
+        let mut last = Instant::now();
+        let mut add = |name: String| {
+            *times.entry(name).or_default() += last.elapsed();
+            last = Instant::now();
+        };
+        let state = ctx.state();
+        add("copy of the session".into());
+        let mut plan = serrate::sql::sql(ctx, text).await.unwrap().logical_plan().clone();
+        add("text to logical plan".into());
+        for rule in &state.analyzer().rules {
+            plan = rule.analyze(plan, state.config_options()).unwrap();
+            add(format!("analyzer {}", rule.name()));
+        }
+        let plan = state
+            .optimizer()
+            .optimize(plan, &state, |_, rule| add(format!("optimizer {}", rule.name())))
+            .unwrap();
+        let planner = state.query_planner();
+        let plan = planner.create_physical_plan(&plan, &state).await.unwrap();
+        add("logical to physical plan, with the physical rules".into());
+        for rule in state.physical_optimizers() {
+            rule.optimize(Arc::clone(&plan), state.config_options()).unwrap();
+            add(format!("physical {}", rule.name()));
+        }
+    }
+    let mut times: Vec<_> = times.into_iter().collect();
+    times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    for (name, time) in times {
+        println!("  {:>8.1} {name}", time.as_secs_f64() * 1e6 / RUNS as f64);
+    }
+}
+
 async fn run(dir: &Path) {
     let config = SessionConfig::new().with_target_partitions(PARTITIONS);
     let ctx = serrate::sql::session_with(config.clone());
@@ -171,6 +211,9 @@ async fn run(dir: &Path) {
             _ => measure(&stock, &statement.text, true).await,
         };
         println!("{:<42} {:>10} {:>10}", statement.name, shown(ours), shown(theirs));
+        if std::env::var_os("SERRATE_BENCH_RULES").is_some() {
+            print_rules(&ctx, &statement.text).await;
+        }
     }
 }
 
