@@ -201,7 +201,7 @@ impl ShardCheck<'_> {
         timeline.report_findings(source, log)
     }
 
-    /// Reports contradictory splits; returns whether a subject is in train.
+    /// Whether a subject is in train. Reports a missing split, and one that contradicts the folder.
     fn is_train(&self, subject: i64, place: Option<&str>, log: &mut Log) -> bool {
         let Some(splits) = self.splits else { return place == Some(TRAIN) };
         let of_file = splits.of_subject(subject).map(|s| splits.names()[s].as_str());
@@ -236,7 +236,7 @@ impl ShardCheck<'_> {
                 if splits.is_given() {
                     log.add_warning("no-split", self.path, position, "without a split", "a split");
                 }
-                // Without any splits, all subjects are for training.
+                // If the data set has no splits, all subjects are for training.
                 !splits.is_given()
             }
         }

@@ -72,7 +72,7 @@ impl fmt::Display for Finding {
 /// Counts of the contents of a shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ShardFacts {
-    /// Its name, such as `train/0`.
+    /// Name of the shard, such as `train/0`.
     pub name: String,
     /// Number of subjects.
     pub subjects: u64,
@@ -80,11 +80,11 @@ pub struct ShardFacts {
     pub measurements: u64,
     /// Number of measurements without a time.
     pub statics: u64,
-    /// Number of measurements with a time but a NULL number, which is NaN in a tensor.
+    /// Number of measurements with a time but a NULL `numeric_value`, which becomes NaN in a tensor.
     pub missing: u64,
-    /// Number of measurements with a time whose number is NaN where it could be NULL.
+    /// Number of measurements with a time whose `numeric_value` is NaN instead of NULL.
     pub nan: u64,
-    /// Number of measurements with a time whose number is infinite.
+    /// Number of measurements with a time whose `numeric_value` is infinite.
     pub infinite: u64,
 }
 
@@ -126,7 +126,7 @@ pub struct CheckOptions {
 /// all subjects, the codes, and the labels of one task.
 ///
 /// # Errors
-/// When the folder is neither. Faults within it are findings instead of errors.
+/// If the folder is neither, or a folder cannot be listed. Faults of the data are findings instead.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -165,21 +165,21 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     Ok(audit)
 }
 
-/// Findings so far, and facts of earlier checks for later checks.
+/// Findings, and facts about shards and subjects that later checks use.
 #[derive(Debug, Default)]
 struct Log {
     findings: Vec<Finding>,
-    /// The first findings of each file.
+    /// Findings of each file, so that a repeated fault is counted instead of listed again.
     known: HashMap<PathBuf, Vec<Known>>,
     subjects: HashMap<i64, SubjectFacts>,
     shards: Vec<ShardPlace>,
 }
 
-/// A finding, to which further findings of its kind are added.
+/// Identifies a finding, whose count increases when the same fault occurs again.
 #[derive(Debug)]
 struct Known {
     check: &'static str,
-    /// The column or field, for checks with one finding per column or field.
+    /// Column or field of the finding; empty for a check with one finding per file.
     about: String,
     at: usize,
 }
@@ -272,8 +272,8 @@ impl Log {
         self.add(Severity::Warning, check, file, about, count, || found);
     }
 
-    /// Adds to the finding of the same kind, file and `about`, or creates a finding. `describe`
-    /// returns position, found and expected; it is called only for a new finding.
+    /// Increases the count of the finding with the same kind, file and `about`, or creates a finding.
+    /// `describe` returns position, found and expected; it is called only for a new finding.
     fn add(
         &mut self,
         severity: Severity,

@@ -36,7 +36,7 @@ pub(super) struct SubjectTimeline {
     before_birth: Tally,
     after_death: Tally,
     doubled: Tally,
-    /// Rows that may be duplicates, by group, in a file whose text values may distinguish them.
+    /// Group and row of possible duplicates in a file whose text values may distinguish them.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,
@@ -115,7 +115,8 @@ impl SubjectTimeline {
         Some((first, last))
     }
 
-    /// Counts rows that a model cannot distinguish.
+    /// Counts rows with equal time, code and value; collects them in `candidates` if the file has text
+    /// values.
     fn count_duplicates(&mut self, codes: &CodeTable) {
         if !self.rows.is_sorted_by_key(|row| row.time) {
             self.rows.sort_by_key(|row| row.time);
@@ -164,8 +165,8 @@ impl SubjectTimeline {
         Ok(())
     }
 
-    /// Counts the candidates whose text values are also equal. The text values are read only now,
-    /// in small batches, because few files have duplicates and notes are long.
+    /// Counts the candidates whose text values are also equal. Reads the text values last and in small
+    /// batches, because few files have duplicates and texts are long.
     fn compare_texts(&mut self, source: &MedsFile) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.sort_unstable_by_key(|(_, row)| *row);

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 pub struct Shape {
     /// Number of distinct codes, which are the tokens `1..=vocab_size`.
     vocab_size: u32,
-    /// Fractions of a code's occurrences that have a value, each with its number of codes.
+    /// Distribution, over the codes, of the fraction of a code's occurrences that have a value.
     frac_codes_with_value: Frequencies<f64>,
     events: Frequencies<u32>,
     measurements: Frequencies<u32>,
@@ -33,7 +33,7 @@ impl Shape {
     /// Returns the built-in shape of a MIMIC extract.
     pub fn mimic() -> Result<Self> {
         Self::parse(include_str!("mimic-shape.json"))
-            .map_err(|e| Error::invalid(format!("the built-in shape: {e}")))
+            .map_err(|e| Error::invalid(format!("the built-in shape is invalid: {e}")))
     }
 
     /// Reads a shape from a JSON file with the members `vocab_size`, `frac_codes_with_value`,
@@ -77,7 +77,7 @@ impl Shape {
     }
 }
 
-/// Number of tokens above the vocabulary, for the static facts of a MEDS data set.
+/// Number of tokens after `vocab_size` that the static facts of a MEDS data set use.
 pub(super) const RESERVED: u32 = 3;
 
 impl<T> Frequencies<T> {
@@ -96,7 +96,9 @@ impl<T> Frequencies<T> {
         match total {
             Some(0) => Err(format!("{name}: at least one frequency must be above 0")),
             Some(_) => Ok(()),
-            None => Err(format!("{name}: the sum of the frequencies exceeds 64 bits")),
+            None => {
+                Err(format!("{name}: the sum of the frequencies exceeds 64 bits; scale them down"))
+            }
         }
     }
 
@@ -165,7 +167,7 @@ pub(super) struct CodeValues {
     spread: f32,
 }
 
-/// A shape prepared for drawing, with the properties of every code, for one seed.
+/// Draws from the distributions of a [`Shape`]; one seed determines the properties of every code.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     events: (AliasTable, Vec<u32>),
@@ -175,7 +177,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Prepares a shape; `rng` determines which codes have values, and their magnitude.
+    /// Prepares a shape; `rng` determines which codes have values, and how large the values are.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
