@@ -89,7 +89,7 @@ fn sync_and_rename(file: &File, temporary: &Path, target: &Path, overwrite: bool
     sync_folder(parent_folder(target))
 }
 
-/// Syncs a folder; only then is a rename durable.
+/// Syncs a folder to disk, which makes a rename in it durable.
 fn sync_folder(folder: &Path) -> Result<()> {
     if cfg!(unix) {
         File::open(folder).and_then(|d| d.sync_all()).map_err(|e| Error::io(folder, e))?;
@@ -209,7 +209,7 @@ fn replace_folder(
     target: &Path,
     rename: &dyn Fn(&Path, &Path) -> Result<()>,
 ) -> Result<()> {
-    // A rename cannot replace a folder that has entries.
+    // A rename cannot replace a folder that has entries, so the old folder is moved aside first.
     let aside = lease.aside_path();
     lease.record_commit(&Commit::replace(target)).map_err(|e| Error::io(target, e))?;
     rename(target, &aside)?;
@@ -250,7 +250,7 @@ pub struct AtomicFiles {
 }
 
 impl AtomicFiles {
-    /// Starts files for the folder `target`; creates missing parent folders.
+    /// Creates a temporary folder for files of the folder `target`; creates missing parent folders.
     ///
     /// # Errors
     /// If the folder or its parent cannot be created or written to.

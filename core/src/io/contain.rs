@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Runs a reader of another crate. Arrow's and Parquet's readers trust many numbers in a file and
-/// panic on invalid ones; such a panic becomes an error of the file.
+/// Runs a reader of another crate, and converts its panic to an error of the file. Arrow's and Parquet's
+/// readers trust many numbers in a file and panic on invalid ones.
 ///
-/// The reader is dropped, so its state after a panic is not used.
+/// Callers drop the reader after an error, so its state after a panic is not used.
 pub(crate) fn contain_panics<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
         let reason = panic_text(panic.as_ref());

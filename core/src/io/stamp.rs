@@ -11,9 +11,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     length: u64,
-    /// Nanoseconds since 1970; negative before.
+    /// Modification time in nanoseconds since 1970; negative before 1970.
     modified: i128,
-    /// Change time of the inode, which users cannot set; 0 on systems without it.
+    /// Change time of the inode in nanoseconds, which users cannot set; 0 on systems without it.
     changed: i128,
     inode: u64,
 }
@@ -63,12 +63,12 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Returns the time for which a later change may still get the same times.
+    /// Returns how long a further change may still get the same times as this stamp.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };
         let last = u64::try_from(self.modified.max(self.changed)).ok()?;
-        // Times in the future come from another clock.
+        // A time in the future comes from another machine's clock.
         let age = now.duration_since(UNIX_EPOCH + Duration::from_nanos(last)).ok()?;
         step.checked_sub(age).filter(|left| !left.is_zero())
     }

@@ -1,4 +1,4 @@
-//! [`FeatureSpec`]: which features there are, and their names.
+//! [`FeatureSpec`]: the features of labels, and their names.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -14,8 +14,7 @@ use crate::kernels::between::Closure;
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
-/// The measurements that a feature aggregates: those of one code, or of all codes that begin with a
-/// text.
+/// The measurements that a feature aggregates: all with one code, or with any code that begins with a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeatureKey {
     /// One code.
@@ -53,7 +52,7 @@ pub struct FeatureWindow {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Span {
-    /// The last microseconds before the time of the label.
+    /// This many microseconds before the time of the label.
     Last(i64),
     /// Everything up to the time of the label.
     All,
@@ -107,7 +106,8 @@ impl fmt::Display for FeatureWindow {
 
 /// The computation of a feature from the measurements of its window, in the order of their times.
 ///
-/// NULL values are skipped by all but `count`, and a NaN makes every result of numbers NaN.
+/// All aggregates except `count` skip NULL. A NaN makes every aggregate NaN except counts, `first` and
+/// `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FeatureAggregate {
     /// The number of measurements, with a value or without.
@@ -164,7 +164,7 @@ impl FeatureAggregate {
         }
     }
 
-    /// Whether the aggregate of nothing is 0 instead of NULL.
+    /// Whether the aggregate is 0 instead of NULL if there is nothing to aggregate.
     pub fn is_zero_of_nothing(self) -> bool {
         matches!(self, Self::Count | Self::ValueCount | Self::Sum | Self::SumOfSquares)
     }
@@ -177,15 +177,15 @@ impl FromStr for FeatureAggregate {
         Self::ALL.into_iter().find(|a| a.name() == text).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
             Error::invalid(format!(
-                "{text:?} is not an aggregate of features; there are {}",
+                "{text:?} is not an aggregate of features; use one of {}",
                 names.join(", ")
             ))
         })
     }
 }
 
-/// The features: every key with every window and every aggregate, in this order, so that the
-/// aggregates of one window are neighbours.
+/// The features: every combination of key, window and aggregate. The aggregate varies fastest, the key
+/// slowest.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -210,7 +210,7 @@ impl FeatureSpec {
     /// their start.
     ///
     /// # Errors
-    /// If one of the lists is empty or names something twice, or there are 2^32 features or more.
+    /// If one of the lists is empty or has a duplicate, or there are 2^32 features or more.
     pub fn try_new(
         keys: Vec<FeatureKey>,
         windows: Vec<FeatureWindow>,
@@ -234,8 +234,8 @@ impl FeatureSpec {
         Ok(Self { keys, windows, aggregates, closure: Closure::Right })
     }
 
-    /// Returns the spec with other ends of the windows: `Left` excludes the time of the label and
-    /// includes the start of the window.
+    /// Sets the ends that windows include: `Left` excludes the time of the label and includes the start of
+    /// the window.
     pub fn closed(mut self, closure: Closure) -> Self {
         self.closure = closure;
         self
@@ -284,8 +284,8 @@ impl FeatureSpec {
         format!("{key}/{window}/{}", aggregate.name())
     }
 
-    /// Returns a table of the features: `feature` (its number), `name`, `code` (or `prefix*`),
-    /// `window` and `aggregate`.
+    /// Returns a table of the features: `feature` (its index), `name`, `code` (or `prefix*`), `window` and
+    /// `aggregate`.
     ///
     /// # Errors
     /// None are known.

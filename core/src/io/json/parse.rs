@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses an object and calls `member` at the value of every member.
+    /// Parses an object and calls `member` with each key, before its value is parsed.
     pub(super) fn parse_object(
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<()>,
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses an array and calls `element` at every element.
+    /// Parses an array and calls `element` before each element is parsed.
     pub(super) fn parse_array(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<()>,

@@ -251,7 +251,8 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
         Value::String(s) => sink.push_scalar(JsonScalar::Text(s)),
         Value::Number(n) => sink.push_scalar(match (n.as_i128(), n.as_f64()) {
             (Some(i), _) => JsonScalar::Int(i),
-            // `serde_json` reads integers beyond its range as floats of this size.
+            // `serde_json` reads an integer of more than 64 bits as a float, so this float may be such an
+            // integer.
             (None, Some(x)) if x.abs() >= 9_223_372_036_854_775_808.0 && x.abs() < 1e30 => {
                 JsonScalar::Huge(x)
             }
