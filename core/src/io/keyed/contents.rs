@@ -1,4 +1,4 @@
-//! The contents of a file: a sparse tensor, or a dictionary of keys.
+//! [`Contents`]: the entries of a file, which holds a sparse tensor or a dictionary of keys.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::io::dok::DokFile;
 use crate::io::safetensors::{SafetensorsFile, SaveOptions};
 use crate::kernels::text::is_text;
 
-/// Metadata entry of a tensor with the names of its columns.
+/// Metadata key of a tensor file; its value lists the names of the columns.
 const NAMES: &str = "names";
 
-/// Entries as stored in a file. Immutable; statements create new ones.
+/// The entries of a file. They are immutable: a statement that changes the file creates new contents.
 #[derive(Debug)]
 pub enum Contents {
     /// The entries of a sparse tensor.
@@ -43,7 +43,7 @@ impl KeysContents {
     }
 
     fn try_from_dictionary(mut dictionary: Dictionary) -> Result<Self> {
-        // One thread per batch, because queries already run in parallel.
+        // A lookup uses one thread per batch, because queries already run in parallel.
         dictionary.set_parallel(false);
         let mut columns = dictionary.keys()?;
         columns.push(dictionary.values()?);
@@ -56,10 +56,10 @@ impl KeysContents {
 pub struct TensorContents {
     names: Vec<String>,
     shape: Vec<usize>,
-    /// int64, `[ndim, nnz]`.
+    /// Coordinates as int64, `[ndim, nnz]`.
     indices: DenseTensor,
     values: DenseTensor,
-    /// Built at the first lookup.
+    /// Hash table of the tensor, built at the first lookup; an error is stored as its message.
     tensor: OnceLock<std::result::Result<DokTensor, String>>,
 }
 
@@ -75,7 +75,7 @@ impl TensorContents {
             let (shape, options) = (self.shape.clone(), MapOptions::default());
             let mut made = DokTensor::from_unique(shape, &self.indices, &self.values, options)
                 .map_err(|e| e.to_string())?;
-            // One thread per batch, because queries already run in parallel.
+            // A lookup uses one thread per batch, because queries already run in parallel.
             made.set_parallel(false);
             Ok(made)
         });
@@ -91,7 +91,7 @@ impl TensorContents {
     }
 }
 
-/// Whether entries are in strictly ascending row-major order, as this crate writes them.
+/// Whether the coordinates are in strictly ascending row-major order, as this crate writes them.
 fn is_ascending(indices: &DenseTensor, count: usize) -> Result<bool> {
     let all = indices.as_slice::<i64>()?;
     let axes: Vec<&[i64]> = all.chunks_exact(count.max(1)).collect();
@@ -106,7 +106,7 @@ pub(crate) fn default_names(ndim: usize) -> Vec<String> {
 }
 
 impl Contents {
-    /// Returns whether the metadata of a file marks it as one of these formats.
+    /// Returns whether the metadata of a file marks it as a sparse tensor or a dictionary of keys.
     pub fn is_in(path: &Path) -> bool {
         SafetensorsFile::open(path, false).is_ok_and(|file| {
             let format = file.header().metadata().get("format");
@@ -116,7 +116,7 @@ impl Contents {
 
     /// Reads a file and checks every number in it.
     pub fn read(path: &Path) -> Result<Self> {
-        // Not mapped: the entries stay in memory as long as the table.
+        // Do not map the file, because the entries stay in memory as long as the table.
         let file = SafetensorsFile::open(path, false)?;
         if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
             let read = dictionary::read_file(&file, MapOptions::default())?;
@@ -156,8 +156,11 @@ impl Contents {
                 dictionary::write(path, &keys.dictionary, &options)
             }
             Self::Tensor(tensor) => {
-                let names = serde_json::to_string(&tensor.names)
-                    .map_err(|e| Error::invalid(format!("names of columns: {e}")))?;
+                let names = serde_json::to_string(&tensor.names).map_err(|e| {
+                    Error::invalid(format!(
+                        "the names of the columns cannot be written as JSON: {e}"
+                    ))
+                })?;
                 let metadata = [(NAMES.into(), names)].into();
                 let options = SaveOptions { overwrite, metadata };
                 let shape = &tensor.shape;
@@ -202,7 +205,7 @@ impl Contents {
         }
     }
 
-    /// Returns all entries, column by column; numbers are not copied.
+    /// Returns all entries as columns; numeric columns are not copied.
     pub fn columns(&self) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => Ok(keys.columns.clone()),
@@ -213,7 +216,7 @@ impl Contents {
         }
     }
 
-    /// Returns the entries of some keys (each given once), column by column.
+    /// Returns the entries that exist for some distinct keys, as columns.
     pub fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => {
@@ -232,8 +235,8 @@ impl Contents {
         }
     }
 
-    /// Creates contents of the same kind from other entries. Row numbers in messages count from 0
-    /// and add `before`, the number of earlier rows.
+    /// Creates contents of the same kind from other entries. The first `before` rows are existing entries;
+    /// row numbers in messages count from 0 after them.
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -251,8 +254,8 @@ impl Contents {
         }
     }
 
-    /// Creates a dictionary from key columns, followed by the value column. For row numbers in
-    /// messages see [`rebuilt`](Self::rebuilt).
+    /// Creates a dictionary from key columns, followed by the value column. [`rebuilt`](Self::rebuilt)
+    /// describes `before`.
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],
@@ -293,9 +296,9 @@ impl Contents {
         Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
-    /// Creates a tensor from one coordinate column per axis, followed by the value column. Without
-    /// a shape, it is as large as its coordinates require. Zeros are dropped. For row numbers in
-    /// messages see [`rebuilt`](Self::rebuilt).
+    /// Creates a tensor from one coordinate column per axis, followed by the value column. Without a shape,
+    /// the tensor is as large as its coordinates require. Zeros are dropped. [`rebuilt`](Self::rebuilt)
+    /// describes `before`.
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],
@@ -351,7 +354,7 @@ fn empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
     }
 }
 
-/// Adds the values of equal keys; each key stays at its last row.
+/// Sums the values of equal keys; each sum is at the last row of its key.
 fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
     let Some((value, keys)) = columns.split_last() else { return Ok(columns) };
     let numbers = DType::from_arrow(value.data_type()).filter(|d| *d != DType::Bool);
@@ -379,7 +382,7 @@ fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<Arr
 
 fn duplicate_error(row: usize, key: &str) -> Error {
     Error::invalid(format!(
-        "row {row} (counted from 0): {key} is already present; group the rows, or use OPTIONS (duplicates 'last') or 'sum'"
+        "row {row} (counted from 0): {key} is already present; group the rows, or write OPTIONS (duplicates 'last') or OPTIONS (duplicates 'sum')"
     ))
 }
 
@@ -446,14 +449,14 @@ fn append_coordinates(
         (None, Some(largest)) => {
             usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).ok_or_else(|| {
                 Error::invalid(format!(
-                    "the coordinate {largest} of axis {name:?} is too large for the size of an axis"
+                    "the coordinate {largest} of axis {name:?} exceeds the maximum size of an axis"
                 ))
             })
         }
     }
 }
 
-/// Returns the error for duplicate coordinates, with the row of the second.
+/// Returns the error for the first row whose coordinates an earlier row has.
 fn find_duplicate(indices: &DenseTensor, names: &[String], before: usize) -> Error {
     let axes = names.len();
     let all = indices.as_slice::<i64>().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! [`Spec`]: the file that a call of `dok_get` reads, in a serialized form.
+//! [`Spec`]: a serializable reference to the file version that a call of `dok_get` reads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use super::store::{self, Version};
 use crate::error::{Error, Result};
 use crate::io::dictionary::parse_type;
 
-/// Describes a file for a lookup. In a plan, its serialized form replaces the table name of the
-/// query.
+/// Refers to a version of a file. In a plan, the serialized form replaces the table name in a call of
+/// `dok_get`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {

@@ -66,7 +66,7 @@ pub(super) struct Dataset {
     /// Additional columns of all shards, with unified types.
     further: Vec<Field>,
     vocabulary: OnceLock<Vocabulary>,
-    /// The shard of each subject read so far.
+    /// Index of the shard of each subject read so far.
     subjects: Mutex<HashMap<i64, usize>>,
 }
 
@@ -98,7 +98,8 @@ impl MedsDataset {
                 let cause = e.into_io_error();
                 Error::io(
                     path,
-                    cause.unwrap_or_else(|| std::io::Error::other("its links form a loop")),
+                    cause
+                        .unwrap_or_else(|| std::io::Error::other("its symbolic links form a loop")),
                 )
             })?;
             let path = entry.path();
@@ -321,8 +322,14 @@ pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
         .enumerate()
         .map(|(row, (id, split))| match (id, split) {
             (Some(id), Some(split)) => Ok((id, split.to_string())),
-            (None, _) => Err(source.wrong_value("subject_id", row, "NULL")),
-            (_, None) => Err(source.wrong_value("split", row, "NULL")),
+            (None, _) => Err(source.wrong_value(
+                "subject_id",
+                row,
+                "the value is NULL, but a value is required",
+            )),
+            (_, None) => {
+                Err(source.wrong_value("split", row, "the value is NULL, but a value is required"))
+            }
         })
         .collect::<Result<_>>()
         .map(Some)

@@ -95,7 +95,7 @@ impl LabelKind {
 /// assert_eq!(labels.len(), 1715);
 /// assert_eq!(labels.kinds().collect::<Vec<_>>(), [LabelKind::Boolean]);
 /// assert_eq!(labels.value(LabelKind::Boolean).map(|v| v.len()), Some(1715));
-/// // held_out comes first.
+/// Files of held_out come first.
 /// assert_eq!(labels.subject_ids().value(0), 8);
 /// # Ok::<(), serrate::Error>(())
 /// ```
@@ -190,8 +190,9 @@ impl Labels {
         Self::read_files(path, &names)
     }
 
-    /// Returns the tasks of a folder with labels of several tasks: its sub-folders with files,
-    /// unless they are splits (one is named `train`, `tuning` or `held_out`) or numbered.
+    /// Returns the tasks of a folder with labels of several tasks: its sub-folders with files. Returns none
+    /// if there is only one, one is named like a split (`train`, `tuning` or `held_out`), or all are
+    /// numbered.
     ///
     /// # Errors
     /// If a folder cannot be listed.

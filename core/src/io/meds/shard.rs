@@ -87,7 +87,7 @@ impl Shard {
     }
 }
 
-/// Columns to read; all others are skipped.
+/// Columns to read; `None` for all.
 #[derive(Clone, Copy, Debug)]
 pub struct Needed<'a>(pub Option<&'a [&'a str]>);
 
@@ -173,7 +173,7 @@ pub(crate) fn time_type() -> DataType {
 pub(super) struct MeasurementColumns<'a> {
     subject_id: ArrayRef,
     time: ArrayRef,
-    /// The columns from `code` on.
+    /// The columns `code`, `code_id`, `numeric_value` and further columns, if needed.
     others: Vec<(FieldRef, ArrayRef)>,
     needed: Needed<'a>,
 }

@@ -99,7 +99,7 @@ impl Vocabulary {
             }
             if let Some(other) = by_code.insert(Arc::clone(code), *token) {
                 return Err(Error::invalid(format!(
-                    "code {code:?} has two tokens, {other} and {token}"
+                    "code {code:?} has two tokens, {other} and {token}; give it one"
                 )));
             }
         }
@@ -226,8 +226,8 @@ impl Vocabulary {
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
     }
 
-    /// Returns the size of a look-up table indexed by token, including the padding token 0; `None` if
-    /// it would be too large for the number of codes. Even a small file may contain the greatest token.
+    /// Returns the size of a look-up table indexed by token, including the padding token 0; `None` if it
+    /// would be too large for the number of codes: even a small file may contain the largest token.
     pub(crate) fn dense_size(&self) -> Option<usize> {
         /// Maximum number of unused tokens, in addition to 15 per code.
         const GAPS: usize = 1 << 20;

@@ -200,9 +200,9 @@ pub struct CohortTables {
 /// A difference between the tensors and the schema file of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mismatch {
-    /// The number of events of a row.
+    /// A row has different numbers of events.
     Events,
-    /// The number of measurements of an event.
+    /// An event has different numbers of measurements.
     Measurements,
 }
 
@@ -256,8 +256,8 @@ impl CohortShard {
         self.read_noting(&mut None)
     }
 
-    /// Reads like [`read`](Self::read); after an error, `mismatch` is the difference between the
-    /// files.
+    /// Reads like [`read`](Self::read). If the files differ in a number of events or measurements, sets
+    /// `mismatch`.
     pub(crate) fn read_noting(&self, mismatch: &mut Option<Mismatch>) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
         let events = self.read_events(&schema, mismatch)?;
@@ -287,7 +287,7 @@ impl CohortShard {
         }
         let layout = tensors.layout(1)?;
         let with_events = lengths.iter().filter(|n| **n > 0).count();
-        // Row of the tensors for the current row of the schema.
+        // Row of the tensors that corresponds to the current row of the schema file.
         let mut next = 0;
         let aligned = tensors.num_rows() == schema.rows;
         if !aligned && tensors.num_rows() != with_events {
@@ -321,7 +321,7 @@ impl CohortShard {
                 *mismatch = Some(Mismatch::Measurements);
                 return Err(Error::file(
                     &self.schema,
-                    "measurements_per_event differs from time in its lists, or has NULL in them",
+                    "measurements_per_event has lists of other lengths than time, or NULL in its lists; write the cohort again",
                 ));
             }
             if let Some(event) = (0..inner.lists()).find(differs) {
@@ -493,9 +493,9 @@ impl CohortTables {
     }
 }
 
-/// A vocabulary as the dictionary of code columns.
+/// The codes of a vocabulary, as the dictionary of columns of codes.
 struct CodeDictionary {
-    /// Code of each token; empty for token 0 and unused tokens.
+    /// Code of each token, indexed by token; empty for token 0 and unused tokens.
     texts: ArrayRef,
     id: String,
 }
@@ -569,7 +569,7 @@ impl CodeDictionary {
             )));
         }
         if needed.has_column(&code) {
-            // Padding and unknown codes have no code.
+            // Token 0, for padding and unknown codes, becomes NULL.
             let known = BooleanBuffer::collect_bool(tokens.len(), |i| tokens.value(i) != 0);
             let nulls = Some(NullBuffer::new(known)).filter(|n| n.null_count() > 0);
             let keys = UInt32Array::try_new(tokens.values().clone(), nulls)?;

@@ -1,5 +1,4 @@
-//! The schema files of tensors: the subjects of the rows, their event times, and their static
-//! facts.
+//! Writes the schema file of a shard: the subjects of the rows, their event times, and their static facts.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -217,7 +217,7 @@ fn write_shard(
     })
 }
 
-/// Entries allowed in the folder of a cohort.
+/// Names of the entries in the folder of a cohort; a folder with other entries is not replaced.
 const COHORT: [&str; 4] = ["data", "metadata", "tokenization", ".logs"];
 
 fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
@@ -228,7 +228,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
     let names = entries
         .map(|entry| Ok(entry.map_err(|e| Error::io(out, e))?.file_name()))
         .collect::<Result<Vec<_>>>()?;
-    // The next writer removes the temporary files of a killed writer.
+    // Ignore the temporary files of a killed writer, which the next writer removes.
     let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
     if names.is_empty() {
         return Ok(());
@@ -251,7 +251,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
                 other.to_string_lossy()
             ),
         )),
-        // A raw data set has folders with the same names.
+        // A MEDS data set has folders with the same names, and must not be replaced.
         None if !TensorizedCohort::is_at(out) => Err(Error::file(
             out,
             "the folder is not a tensorized cohort (it has no tokenization/schemas), so it is not replaced; remove it, or write to another folder",
