@@ -19,7 +19,7 @@ use crate::table::RaggedTable;
 /// A list column of an [`AsOf`], and the part of each label's list to return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
-    /// Whether it is a column of static facts.
+    /// Whether the column belongs to the static facts.
     pub statics: bool,
     /// Name of the column in its table.
     pub column: String,

@@ -1,4 +1,4 @@
-//! Bounds in a file: single bounds by index, ranges of bounds as offsets.
+//! Reads bounds, the end offsets of lists: one bound by index, or a range of bounds as Arrow offsets.
 
 use std::ops::Range;
 
@@ -13,9 +13,9 @@ use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 #[derive(Clone, Debug)]
 pub(super) struct FileAxis {
     pub(super) tensor: TensorEntry,
-    /// Number of lists: the length of the parent axis.
+    /// Number of lists, which is the length of the parent axis.
     pub(super) lists: usize,
-    /// Number of elements; the last bound must equal it.
+    /// Number of elements, which the last bound must equal.
     pub(super) elements: usize,
 }
 
@@ -65,7 +65,7 @@ macro_rules! with_integer {
                 type $T = i32;
                 $body
             }
-            // Other types are an error when the file is opened.
+            // Opening a file refuses bounds that are not integers, so this type is I64.
             _ => {
                 type $T = i64;
                 $body
@@ -115,8 +115,8 @@ fn bound_error(
 }
 
 impl FileAxis {
-    /// Returns the start of list `list` on this axis, which is the bound before it. Reads only that
-    /// bound and checks it against the number of elements.
+    /// Returns the start of list `list`: 0 for the first list, otherwise the bound of the list before.
+    /// Reads only this bound and checks it against the number of elements.
     pub(super) fn start_of(&self, file: &SafetensorsFile, list: usize) -> Result<usize> {
         let Some(index) = list.checked_sub(1) else { return Ok(0) };
         let bound = bound_at(file, &self.tensor, index)?;
@@ -128,8 +128,8 @@ impl FileAxis {
         Ok(bound)
     }
 
-    /// Returns the elements of `lists`, from the start of the first to the end of the last list; an
-    /// empty range gives an empty window at its start. Reads two bounds.
+    /// Returns the range of elements in `lists`; an empty range of lists gives an empty range at its start.
+    /// Reads two bounds.
     #[cfg(feature = "object_store")]
     pub(super) fn read_window(
         &self,
@@ -188,10 +188,10 @@ impl FileAxis {
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,
-    /// Index of the first bound.
+    /// Index in the tensor of the first bound.
     from: usize,
     bytes: &'a [u8],
-    /// 1 if the first bound is the start of the lists, 0 if they start at 0.
+    /// 1 if the first bound is the start of the lists, 0 if the lists start at 0.
     before: usize,
 }
 
@@ -232,7 +232,7 @@ impl BoundsRange<'_> {
         }
     }
 
-    /// Returns the error for the first wrong bound. The caller knows that one is wrong.
+    /// Returns the error for the first invalid bound. The caller knows that a bound is invalid.
     #[cold]
     fn first_wrong<T: BoundInt>(&self) -> Error {
         let mut previous = 0i64;

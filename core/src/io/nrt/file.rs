@@ -255,11 +255,11 @@ impl NrtFile {
         Ok(good)
     }
 
-    /// Checks the whole file: all bounds and all BOOL values. Reads check only their part.
+    /// Checks the whole file: all bounds and all BOOL values. A read checks only what it returns.
     pub fn validate(&self) -> Result<()> {
         let mut window = 0..self.inner.layout.rows;
         for axis in &self.inner.layout.axes {
-            // 64-bit offsets, so that the size alone is not an error.
+            // 64-bit offsets cannot overflow, so the size alone is not an error.
             window = axis.offsets(&self.inner.file, window, true)?.1;
         }
         for column in self.columns().iter().filter(|c| c.dtype() == Dtype::BOOL) {

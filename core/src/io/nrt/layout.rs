@@ -197,8 +197,8 @@ impl FileLayout {
     }
 }
 
-/// Returns the number of elements of an axis. Columns on the axis and the bounds below it must
-/// agree; without either, it is the last bound of the axis.
+/// Returns the number of elements of an axis: the length of its columns and of the bounds of the next axis,
+/// which must agree. Without such tensors, it is the last bound of the axis.
 fn axis_len(
     file: &SafetensorsFile,
     axis: usize,

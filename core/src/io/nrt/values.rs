@@ -53,7 +53,7 @@ pub(super) fn read_values(
     })
 }
 
-/// `bytes` must hold whole, aligned elements.
+/// Builds an array from bytes, which must hold whole, aligned elements.
 fn primitive_array<T: ArrowPrimitiveType>(bytes: Buffer) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(bytes), None))
 }

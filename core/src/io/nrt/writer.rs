@@ -49,9 +49,9 @@ pub struct NrtWriter {
 struct TargetColumn {
     name: String,
     axis: usize,
-    /// Type in the tables.
+    /// Type of the column in the tables.
     given: DataType,
-    /// Type in the file.
+    /// Type of the column in the file.
     written: DataType,
     /// `None` if the column is omitted.
     tensor: Option<TensorId>,
@@ -180,7 +180,7 @@ impl NrtWriter {
         if self.failed {
             return Err(Error::file(
                 self.out.target(),
-                "the file is incomplete: an earlier table was written only in part",
+                "the file is incomplete, because an earlier table was written only in part; write the file again",
             ));
         }
         let counted = !self.bounds.is_empty()
@@ -319,7 +319,8 @@ fn value_bytes(values: &ArrayRef) -> Buffer {
     data.buffers().first().map_or_else(Buffer::default, |b| b.slice_with_length(start, len))
 }
 
-/// Appends the end offsets of all lists of an axis, shifted by `base`; returns the last one.
+/// Appends the end offsets of the lists of `layout` to the bounds of an axis, shifted by `base`; returns
+/// the last one.
 fn write_bounds(
     out: &mut SafetensorsWriter,
     tensor: TensorId,

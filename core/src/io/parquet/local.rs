@@ -11,7 +11,7 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::io::safetensors::read_exact_at;
 
-/// Page headers are rarely longer than this number of bytes.
+/// Buffer size in bytes for page headers, which are rarely longer.
 const HEADER: usize = 256;
 
 /// A file for the `parquet` crate whose readers have independent offsets, unlike readers of a
@@ -55,7 +55,7 @@ impl ChunkReader for LocalFile {
                 self.length
             )));
         }
-        // The file may be larger than the memory.
+        // The length comes from the file and may exceed the memory.
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length).map_err(|e| ParquetError::External(Box::new(e)))?;
         bytes.resize(length, 0);

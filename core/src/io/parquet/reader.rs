@@ -1,4 +1,4 @@
-//! Streaming reader of selected rows and columns with a bounded number of leaves at a time.
+//! Streaming reader of selected rows and columns, in chunks with a bounded number of leaves.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ pub struct ParquetTableReader {
     others: Option<ParquetRecordBatchReader>,
     /// For every column of the schema, whether `others` reads it.
     is_other: Vec<bool>,
-    /// Number of rows of a chunk, and of unread rows.
+    /// Number of rows of a chunk; `left` is the number of unread rows.
     batch: usize,
     left: usize,
     schema: SchemaRef,
@@ -114,8 +114,9 @@ impl ParquetTableReader {
         )
         .map_err(fail)?;
         let count = |n: i64| {
-            usize::try_from(n)
-                .map_err(|_| Error::file(&path, format!("the footer counts {n} rows")))
+            usize::try_from(n).map_err(|_| {
+                Error::file(&path, format!("the footer counts {n} rows, an invalid number"))
+            })
         };
 
         let file_rows = count(metadata.metadata().file_metadata().num_rows())?;
@@ -200,7 +201,7 @@ impl ParquetTableReader {
         SchemaRef::clone(&self.schema)
     }
 
-    /// Reads the next chunk as a record batch, whose list columns may differ in their lengths.
+    /// Reads the next chunk as a record batch. Its list columns may differ in their list lengths.
     ///
     /// # Errors
     /// If the file is damaged.

@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
 
-/// Maximum size in bytes of the dictionary of a column in a row group; later values of the column
-/// are written plainly. It holds half a million 32-bit numbers. If all values differ, this
-/// dictionary is written in vain.
+/// Maximum size in bytes of the dictionary of a column in a row group; later values of the column are
+/// written plainly. It holds half a million 32-bit numbers. If all values differ, this dictionary only
+/// takes space.
 const DICTIONARY_BYTES: usize = 2 << 20;
 
 /// Options of [`ParquetTableWriter`].
@@ -118,7 +118,7 @@ impl ParquetTableWriter {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
 
-    /// Appends the rows of a batch with the schema; its list columns may differ in their lengths.
+    /// Appends the rows of a batch with the schema. Its list columns may differ in their list lengths.
     ///
     /// # Errors
     /// If the schema differs, or the file cannot be written.
@@ -150,7 +150,7 @@ impl ParquetTableWriter {
     /// Casts tensor columns to the declared types of the file; values are shared.
     fn declare_tensors(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.schema.fields().len() {
-            // The Parquet writer reports the error.
+            // The Parquet writer reports the different number of columns.
             return Ok(batch.clone());
         }
         let columns = batch
@@ -234,7 +234,8 @@ fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     out
 }
 
-/// Raises `most` to the number of leaves of an array; row `i` ends before element `ends[i]`.
+/// Raises `most[i]` to the number of leaves of an array up to the end of row `i`, which is before element
+/// `ends[i]`.
 fn count_leaves(array: &ArrayRef, ends: Vec<usize>, most: &mut [usize]) {
     match array.data_type() {
         DataType::List(_) => {

@@ -76,7 +76,7 @@ pub fn read_one(file: &SafetensorsFile, tensor: &TensorEntry) -> Result<DenseTen
         Error::file(file.path(), format!("tensor {:?}: {message}", tensor.name()))
     };
     let dtype = from_dtype(tensor.dtype()).ok_or_else(|| {
-        wrong(format!("the type {} has no counterpart in dense tensors", tensor.dtype()))
+        wrong(format!("dense tensors do not support the type {}", tensor.dtype()))
     })?;
     DenseTensor::try_new(dtype, tensor.shape(), file.read(tensor)?)
         .map_err(|e| wrong(e.to_string()))

@@ -147,7 +147,7 @@ impl Header {
             return Err(Error::file(
                 path,
                 format!(
-                    "its first 8 bytes declare a header of {len} bytes, but at most {MAX_HEADER_BYTES} are accepted; check that it is a safetensors file"
+                    "the first 8 bytes declare a header of {len} bytes, but at most {MAX_HEADER_BYTES} are accepted; check that it is a safetensors file"
                 ),
             ));
         }
@@ -156,7 +156,7 @@ impl Header {
             _ => Err(Error::file(
                 path,
                 format!(
-                    "its first 8 bytes declare a header of {len} bytes, but the file has only {file_len}; it is truncated or not a safetensors file"
+                    "the first 8 bytes declare a header of {len} bytes, but the file has only {file_len}; it is truncated or not a safetensors file"
                 ),
             )),
         }
@@ -234,7 +234,7 @@ impl Header {
             return Err(Error::file(
                 path,
                 format!(
-                    "its tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the bytes after it belong to no tensor"
+                    "the tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the bytes after it belong to no tensor"
                 ),
             ));
         }
@@ -256,7 +256,7 @@ impl Header {
         &self.metadata
     }
 
-    /// Returns the position of the data in the file.
+    /// Returns the byte offset of the data in the file.
     pub fn data_start(&self) -> u64 {
         self.data_start
     }

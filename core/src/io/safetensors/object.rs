@@ -251,7 +251,7 @@ impl Object {
     }
 }
 
-/// Returns the first request for a file, which covers its header.
+/// Returns the first request for a file, which usually covers its header.
 pub fn first_request(options: &ObjectOptions) -> GetOptions {
     GetOptions {
         range: Some(GetRange::Bounded(0..options.head.max(PREFIX_BYTES))),

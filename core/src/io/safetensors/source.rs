@@ -30,11 +30,11 @@ pub struct Source {
 
 #[derive(Debug)]
 enum Backing {
-    /// A map or memory; parts are views.
+    /// A memory map or memory; reads return views.
     View(Bytes),
-    /// Positioned reads; parts are copies.
+    /// A file with positioned reads, which return copies.
     File(File),
-    /// Fetched parts of a remote file; parts are views, and other ranges cannot be read.
+    /// Fetched parts of a remote file. Reads return views, and fail if no part contains the range.
     Parts {
         /// Start and bytes of each part, sorted by start.
         parts: Vec<(u64, Bytes)>,

@@ -120,7 +120,7 @@ impl SafetensorsWriter {
         Ok(TensorId(self.spools.len().saturating_sub(1)))
     }
 
-    /// Appends little-endian bytes to a tensor; they may end within a row.
+    /// Appends little-endian bytes to a tensor. The bytes may end within a row.
     ///
     /// # Errors
     /// If the disk is full; the file then cannot be finished.
@@ -148,7 +148,10 @@ impl SafetensorsWriter {
         let Self { mut out, metadata, mut spools, failed } = self;
         let path = out.target().to_path_buf();
         if failed {
-            return Err(Error::file(path, "the file is incomplete: an earlier write failed"));
+            return Err(Error::file(
+                path,
+                "the file is incomplete, because an earlier write failed; write the file again",
+            ));
         }
         spools.sort_by(|a, b| compare_tensors((a.dtype, &a.name), (b.dtype, &b.name)));
         let mut items = Vec::with_capacity(spools.len());
@@ -177,7 +180,7 @@ struct Spool {
     dtype: Dtype,
     row_shape: Vec<usize>,
     row_bytes: u64,
-    /// Bytes that are not in the file yet.
+    /// Bytes not yet written to the spool file.
     buffer: Vec<u8>,
     file: Option<File>,
     len: u64,
@@ -389,7 +392,7 @@ pub fn encode_tensors<'a>(
         }
         items.push(TensorItem { name, dtype: *dtype, shape: shape.to_vec(), nbytes });
     }
-    // Tensors of the same name but different types are not adjacent yet.
+    // Tensors are sorted by type first, so equal names need not be adjacent.
     let mut names: Vec<_> = items.iter().map(|i| i.name).collect();
     names.sort_unstable();
     if let Some(name) = names.windows(2).find_map(|w| (w.first() == w.last()).then(|| w.first())) {

@@ -17,7 +17,7 @@ use super::hybrid::{Fault, Hybrid};
 use super::shape::ColumnShape;
 use crate::error::{Error, Result};
 
-/// The place that error messages name: file, column, row group and page.
+/// The location that error messages name: file, column, row group and page.
 #[derive(Clone, Debug)]
 pub(super) struct ErrorPlace {
     file: PathBuf,
@@ -45,7 +45,7 @@ impl ErrorPlace {
     }
 }
 
-/// A column chunk as described by the footer, validated.
+/// A column chunk as described by the footer, with validated offsets and counts.
 #[derive(Clone, Debug)]
 pub(super) struct ColumnChunk<'a> {
     pub(super) place: ErrorPlace,
@@ -54,7 +54,7 @@ pub(super) struct ColumnChunk<'a> {
     pub(super) rows: usize,
     /// Number of entries: values, nulls, and lists without elements.
     pub(super) entries: usize,
-    /// Data pages in the offset index; empty without one.
+    /// Locations of the data pages in the offset index; empty without an offset index.
     pub(super) pages: &'a [PageLocation],
 }
 
@@ -80,7 +80,9 @@ impl<'a> ColumnChunk<'a> {
         };
         let place = ErrorPlace::new(file, chunk, group);
         let count = |what: &str, n: i64| {
-            usize::try_from(n).map_err(|_| place.error(format!("the footer counts {n} {what}")))
+            usize::try_from(n).map_err(|_| {
+                place.error(format!("the footer counts {n} {what}, an invalid number"))
+            })
         };
         let rows = count("rows", row_group.num_rows())?;
         let entries = count("values", chunk.num_values())?;
@@ -133,8 +135,8 @@ impl<'a> ColumnChunk<'a> {
         Ok(())
     }
 
-    /// Returns the data pages with these rows, and all rows of these pages; `None` if all pages
-    /// have to be read.
+    /// Returns the data pages that have these rows, and the range of all rows of these pages; `None` if all
+    /// pages must be read.
     pub(super) fn pages_of(&self, rows: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
         if self.pages.is_empty() || rows.is_empty() {
             return None;
@@ -181,7 +183,7 @@ pub(super) enum PageContent {
 
 pub(super) struct Pages<R: ChunkReader> {
     reader: SerializedPageReader<R>,
-    /// Range of data pages to read; earlier ones are skipped.
+    /// Range of data pages to read; earlier pages are skipped.
     window: Option<Range<usize>>,
     /// Whether the next page may be a dictionary.
     first: bool,
@@ -200,7 +202,7 @@ impl<R: ChunkReader> Pages<R> {
         let length = source.reader.len();
         if chunk.bytes.end > length {
             return Err(chunk.place.error(format!(
-                "the footer places it at bytes {:?}, but the file has {length}",
+                "the footer places the column chunk at bytes {:?}, but the file has {length} bytes",
                 chunk.bytes
             )));
         }

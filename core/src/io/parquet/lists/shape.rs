@@ -1,4 +1,5 @@
-//! Interprets the levels of a column according to its Parquet and Arrow schemas.
+//! [`ColumnShape`]: the list levels and the type of the values of a column, from its Parquet and Arrow
+//! schemas.
 
 use arrow::datatypes::{DataType, Field};
 use parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
@@ -23,9 +24,9 @@ pub(super) struct ListLevel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeafKind {
     Boolean,
-    /// The lowest of four bytes.
+    /// Stored in four bytes, of which the value is the lowest.
     Narrow1,
-    /// The lowest two of four bytes.
+    /// Stored in four bytes, of which the value is the lowest two.
     Narrow2,
     Four,
     Eight,
@@ -45,7 +46,8 @@ pub(super) struct ColumnShape {
 }
 
 impl ColumnShape {
-    /// Returns `None` if the column is not supported.
+    /// Derives the shape of the top-level column `root`; returns `None` if the list decoder does not
+    /// support it.
     pub(super) fn new(metadata: &ParquetMetaData, root: usize, field: &Field) -> Option<Self> {
         let schema = metadata.file_metadata().schema_descr();
         let mut leaves =
