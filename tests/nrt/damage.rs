@@ -31,12 +31,12 @@ fn headers_that_are_wrong() {
         (
             "text",
             b"subject_id,time".to_vec(),
-            "f: its first 8 bytes declare a header of 6878231818129274227 bytes, but at most 25000000 are accepted; check that it is a safetensors file",
+            "f: the first 8 bytes declare a header of 6878231818129274227 bytes, but at most 25000000 are accepted; check that it is a safetensors file",
         ),
         (
             "truncated header",
             [100u64.to_le_bytes().to_vec(), b"{}".to_vec()].concat(),
-            "f: its first 8 bytes declare a header of 100 bytes, but the file has only 10; it is truncated or not a safetensors file",
+            "f: the first 8 bytes declare a header of 100 bytes, but the file has only 10; it is truncated or not a safetensors file",
         ),
         (
             "no header",
@@ -167,7 +167,7 @@ fn headers_that_are_wrong() {
         (
             "left over",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#, b"xyz"),
-            "f: its tensors end at byte 1 of the data, but the file has 3 bytes of data; the bytes after it belong to no tensor",
+            "f: the tensors end at byte 1 of the data, but the file has 3 bytes of data; the bytes after it belong to no tensor",
         ),
     ];
     let wrong: Vec<_> = table

@@ -230,7 +230,7 @@ impl ParquetTableReader {
                 Some(batch) => Some(batch.map_err(|e| Error::file(&self.path, e.to_string()))?),
             },
         };
-        // All columns return as many rows as the batches of the other reader.
+        // Read as many rows as the batch of `others` has.
         let rows = others.as_ref().map_or(self.batch, RecordBatch::num_rows).min(self.left);
         self.left -= rows;
         let mut ours = self.columns.next(&self.path, rows)?.into_iter();
