@@ -186,9 +186,8 @@ impl TokenNames {
                 format!("{kind}//{token}")
             })
             .collect();
-        let first_static = u32::try_from(names.len()).map_err(|_| {
-            Error::invalid("the vocabulary has more than 2^32 - 1 codes, the maximum")
-        })?;
+        let first_static = u32::try_from(names.len())
+            .map_err(|_| Error::invalid("the shape has more than 2^32 - 1 distinct codes"))?;
         names.extend(STATIC.iter().map(|s| (*s).to_string()));
         let vocabulary = Vocabulary::from_tokens(names.iter().zip(1u32..))?;
         let schema = Schema::new(vec![

@@ -96,9 +96,7 @@ impl<T> Frequencies<T> {
         match total {
             Some(0) => Err(format!("{name}: at least one frequency must be above 0")),
             Some(_) => Ok(()),
-            None => {
-                Err(format!("{name}: the sum of the frequencies exceeds 64 bits; scale them down"))
-            }
+            None => Err(format!("{name}: the sum of the frequencies exceeds 64 bits")),
         }
     }
 

@@ -137,9 +137,8 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
             metadata.get("format").map_or("", String::as_str)
         )));
     }
-    let columns = metadata.get("columns").ok_or_else(|| {
-        wrong("the metadata has no \"columns\", the list of columns of a dictionary".into())
-    })?;
+    let columns =
+        metadata.get("columns").ok_or_else(|| wrong("the metadata has no \"columns\"".into()))?;
     let declared: Vec<Declared> = serde_json::from_str(columns).map_err(|e| {
         wrong(format!("the metadata entry \"columns\" is {columns:?}, not a list of columns: {e}"))
     })?;

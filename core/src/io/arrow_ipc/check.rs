@@ -96,10 +96,7 @@ impl<R: Read + Seek> Checker<R> {
     }
 
     pub(super) fn check_block(&mut self, block: &Block) -> Checked {
-        let number = |n: i64| {
-            u64::try_from(n)
-                .map_err(|_| "a batch lies outside the file, which is damaged or truncated")
-        };
+        let number = |n: i64| u64::try_from(n).map_err(|_| "a batch lies outside the file");
         let (start, head) = (number(block.offset())?, number(block.metaDataLength().into())?);
         let body = number(block.bodyLength())?;
         let end = start.checked_add(head).and_then(|n| n.checked_add(body));

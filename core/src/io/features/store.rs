@@ -74,9 +74,8 @@ impl FeatureStore {
                 index: i64::try_from(label).unwrap_or(i64::MAX),
                 size,
             })?;
-            let count = u32::try_from(values.len()).map_err(|_| {
-                Error::invalid("a label has more than 2^32 - 1 features, the maximum")
-            })?;
+            let count = u32::try_from(values.len())
+                .map_err(|_| Error::invalid("a label has more than 2^32 - 1 features"))?;
             let offset = self.end.saturating_add(bytes.len() as u64);
             if place.replace((offset, count)).is_some() {
                 return Err(Error::invalid(format!(

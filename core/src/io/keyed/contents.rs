@@ -156,11 +156,8 @@ impl Contents {
                 dictionary::write(path, &keys.dictionary, &options)
             }
             Self::Tensor(tensor) => {
-                let names = serde_json::to_string(&tensor.names).map_err(|e| {
-                    Error::invalid(format!(
-                        "the names of the columns cannot be written as JSON: {e}"
-                    ))
-                })?;
+                let names = serde_json::to_string(&tensor.names)
+                    .map_err(|e| Error::invalid(format!("cannot encode the column names: {e}")))?;
                 let metadata = [(NAMES.into(), names)].into();
                 let options = SaveOptions { overwrite, metadata };
                 let shape = &tensor.shape;

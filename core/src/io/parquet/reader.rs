@@ -114,9 +114,8 @@ impl ParquetTableReader {
         )
         .map_err(fail)?;
         let count = |n: i64| {
-            usize::try_from(n).map_err(|_| {
-                Error::file(&path, format!("the footer counts {n} rows, an invalid number"))
-            })
+            usize::try_from(n)
+                .map_err(|_| Error::file(&path, format!("the footer counts {n} rows")))
         };
 
         let file_rows = count(metadata.metadata().file_metadata().num_rows())?;

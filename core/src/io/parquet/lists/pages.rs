@@ -80,9 +80,7 @@ impl<'a> ColumnChunk<'a> {
         };
         let place = ErrorPlace::new(file, chunk, group);
         let count = |what: &str, n: i64| {
-            usize::try_from(n).map_err(|_| {
-                place.error(format!("the footer counts {n} {what}, an invalid number"))
-            })
+            usize::try_from(n).map_err(|_| place.error(format!("the footer counts {n} {what}")))
         };
         let rows = count("rows", row_group.num_rows())?;
         let entries = count("values", chunk.num_values())?;
