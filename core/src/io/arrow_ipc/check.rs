@@ -167,9 +167,9 @@ impl<R: Read + Seek> Checker<R> {
             }
             let Some(codec) = codec.filter(|_| size > 0) else { continue };
             let head = self.read(start + offset, size.min(8 + FRAME))?;
-            let (claimed, frame) = head.split_first_chunk().ok_or_else(|| {
-                format!("buffer {i} is too short to hold its uncompressed length")
-            })?;
+            let (claimed, frame) = head
+                .split_first_chunk()
+                .ok_or_else(|| format!("buffer {i} is too short for its uncompressed length"))?;
             let claimed = i64::from_le_bytes(*claimed);
             // -1 marks a buffer stored without compression, 0 an empty one.
             if claimed == -1 || claimed == 0 {

@@ -192,9 +192,8 @@ impl FeatureStore {
         options: &SaveOptions,
     ) -> Result<()> {
         let path = path.as_ref();
-        let count = usize::try_from(self.num_values()).map_err(|_| {
-            Error::file(path, "the features have more values than this machine can address")
-        })?;
+        let count = usize::try_from(self.num_values())
+            .map_err(|_| Error::file(path, "the features have too many values for this machine"))?;
         let shape = [self.places.len(), spec.num_features()];
         let rows = |out: &mut dyn Write| {
             self.write_each(out, path, |rows| {
