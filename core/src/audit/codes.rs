@@ -38,8 +38,7 @@ pub(super) struct CodeTable {
 }
 
 impl CodeTable {
-    /// Returns the index in this table of each code of an Arrow dictionary; adds codes not yet in the
-    /// table.
+    /// Returns the index in this table of each code of an Arrow dictionary; adds codes not yet in the table.
     pub(super) fn number_codes(&mut self, dictionary: &StringArray) -> Vec<u32> {
         (0..dictionary.len())
             .map(|i| match dictionary.is_valid(i) {

@@ -1,8 +1,7 @@
 //! Checks of whole data sets: MEDS folders and tensorized cohorts, with their labels.
 //!
-//! [`check`] reads everything and lists the faults, each with file, position, and the found and
-//! expected values. It continues after a finding as far as possible. [`KINDS`] lists the kinds of
-//! findings.
+//! [`check`] reads everything and lists the faults, each with file, position, and the found and expected
+//! values. It continues after a finding as far as possible. [`KINDS`] lists the kinds of findings.
 
 mod codes;
 mod cohort;
@@ -223,8 +222,7 @@ impl Log {
         });
     }
 
-    /// Reports an error that may occur in every row. `describe` is called only for the first
-    /// occurrence.
+    /// Reports an error that may occur in every row. `describe` is called only for the first occurrence.
     fn error_with(
         &mut self,
         check: &'static str,

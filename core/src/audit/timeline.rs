@@ -66,8 +66,7 @@ impl SubjectTimeline {
         ended
     }
 
-    /// Ends the current subject; returns the subject, first and last time, or `None` without a
-    /// time.
+    /// Ends the current subject; returns the subject, first and last time, or `None` without a time.
     pub(super) fn end_subject(&mut self, codes: &CodeTable) -> Option<(i64, i64, i64)> {
         let span = self.count_outside_life(codes);
         self.count_duplicates(codes);

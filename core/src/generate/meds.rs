@@ -200,8 +200,7 @@ impl TokenNames {
         Ok(Self { names, first_static, vocabulary, schema: Arc::new(schema) })
     }
 
-    /// Converts to one row per measurement; two static facts precede the measurements of each
-    /// patient.
+    /// Converts to one row per measurement; two static facts precede the measurements of each patient.
     #[expect(clippy::cast_precision_loss, reason = "a year")]
     fn to_long(&self, chunk: &PatientChunk) -> Result<RecordBatch> {
         let rows = chunk.code.len() + 2 * chunk.subject_id.len();

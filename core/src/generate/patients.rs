@@ -25,9 +25,8 @@ const DAY: i64 = 86_400;
 
 /// Synthetic patients, streamed as chunks of a ragged table.
 ///
-/// The same seed gives the same patients, regardless of the chunk size, the number of threads and
-/// the number of patients: patient `i` is drawn from stream `i` of a ChaCha generator. Memory holds
-/// a few chunks.
+/// The same seed gives the same patients, regardless of the chunk size, the number of threads and the number
+/// of patients: patient `i` is drawn from stream `i` of a ChaCha generator. Memory holds a few chunks.
 ///
 /// Each chunk has the axes subject, event, measurement and the columns
 ///
@@ -276,8 +275,7 @@ fn to_days(seconds: i64) -> f32 {
     (seconds as f64 / DAY as f64) as f32
 }
 
-/// Returns `patients` patients of the built-in shape as one table in memory, for tests and
-/// benchmarks.
+/// Returns `patients` patients of the built-in shape as one table in memory, for tests and benchmarks.
 ///
 /// The patients are the same as in [`Patients`] with the same seed, except that missing values are
 /// NaN, as in an `.nrt` file, and no column has nulls. On average there are 228 events per patient

@@ -10,9 +10,8 @@ use crate::error::{Error, Result};
 
 /// The distributions of generated patients.
 ///
-/// The built-in shape, [`Shape::mimic`], holds the frequencies in an extract of MIMIC: 897 distinct
-/// numbers of events per patient (mean 228) and 511 distinct numbers of measurements per event
-/// (mean 36.7).
+/// The built-in shape, [`Shape::mimic`], holds the frequencies in an extract of MIMIC: 897 distinct numbers
+/// of events per patient (mean 228) and 511 distinct numbers of measurements per event (mean 36.7).
 #[derive(Clone, Debug, Deserialize)]
 pub struct Shape {
     /// Number of distinct codes, which are the tokens `1..=vocab_size`.

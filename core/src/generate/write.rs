@@ -45,9 +45,8 @@ impl Patients {
         writer.finish()
     }
 
-    /// Writes the remaining patients as one Parquet file, with memory for a few chunks and one
-    /// encoded row group. `progress` is called with the number of patients written after each
-    /// chunk.
+    /// Writes the remaining patients as one Parquet file, with memory for a few chunks and one encoded row
+    /// group. `progress` is called with the number of patients written after each chunk.
     ///
     /// # Errors
     /// When the file exists and may not be replaced, or cannot be written.

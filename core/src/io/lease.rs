@@ -1,11 +1,10 @@
 //! [`Lease`]: unique temporary names in a folder, protected by a lock file while their writer lives.
 //!
-//! A writer holds the lock file `.serrate-XXXXXXXX.lock` and writes to `.serrate-XXXXXXXX.tmp`, a
-//! file or a folder. The operating system releases the lock when the process ends for any reason.
-//! The next writer into the same folder therefore recognizes and removes leftovers, even from
-//! another container or machine that shares the volume. Before a commit of several renames, the
-//! lock file records them; a writer that finds the record with a free lock completes or undoes the
-//! commit.
+//! A writer holds the lock file `.serrate-XXXXXXXX.lock` and writes to `.serrate-XXXXXXXX.tmp`, a file or a
+//! folder. The operating system releases the lock when the process ends for any reason. The next writer into
+//! the same folder therefore recognizes and removes leftovers, even from another container or machine that
+//! shares the volume. Before a commit of several renames, the lock file records them; a writer that finds the
+//! record with a free lock completes or undoes the commit.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -139,8 +138,7 @@ impl Lease {
         }
     }
 
-    /// Locks a new lock file. Returns `None` if another writer removed it as a leftover before it
-    /// was locked.
+    /// Locks a new lock file. Returns `None` if another writer removed it as a leftover before it was locked.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
         lock_mutex(&HELD).get_or_insert_default().insert(stem.clone());
@@ -339,8 +337,7 @@ fn is_due(folder: &Path) -> bool {
     swept.insert(folder.to_path_buf(), now).is_none()
 }
 
-/// Completes or undoes the commit that an unheld lock file records, then removes the data and the lock
-/// file.
+/// Completes or undoes the commit that an unheld lock file records, then removes the data and the lock file.
 fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     let stem = path.file_stem().unwrap_or_default();
     let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains(stem));

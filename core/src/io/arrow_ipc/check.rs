@@ -35,8 +35,7 @@ impl<'a> Checker<Cursor<&'a [u8]>> {
 }
 
 impl<R: Read + Seek> Checker<R> {
-    /// Creates a checker of a file, which it reads from the start; the final read position is
-    /// unspecified.
+    /// Creates a checker of a file, which it reads from the start; the final read position is unspecified.
     pub fn try_new(mut reader: R) -> std::io::Result<Self> {
         let length = reader.seek(SeekFrom::End(0))?;
         Ok(Self { reader, length })
@@ -186,9 +185,8 @@ impl<R: Read + Seek> Checker<R> {
     }
 }
 
-/// A stream of unknown length. Each message is read as a whole and checked before the reader
-/// receives any of it, so that memory grows with the received bytes instead of the declared
-/// lengths.
+/// A stream of unknown length. Each message is read as a whole and checked before the reader receives any of
+/// it, so that memory grows with the received bytes instead of the declared lengths.
 pub(super) struct CheckedStream<R> {
     reader: R,
     /// Bytes of the current message, including its length fields.
@@ -259,8 +257,7 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
     }
 }
 
-/// Maximum header size of a compressed buffer, which is the header of a Zstandard frame (RFC 8878,
-/// 3.1.1.1).
+/// Maximum header size of a compressed buffer, which is the header of a Zstandard frame (RFC 8878, 3.1.1.1).
 const FRAME: u64 = 18;
 
 /// Whether `length` compressed bytes that begin with `frame` can become `claimed` bytes.

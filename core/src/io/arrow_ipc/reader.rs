@@ -21,14 +21,12 @@ const BUFFER: usize = 1 << 20;
 /// Options of [`IpcTableReader`].
 #[derive(Clone, Debug)]
 pub struct IpcReadOptions {
-    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file
-    /// order.
+    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
     pub columns: Option<Vec<String>>,
-    /// Maps a file into memory, so that buffers are used in place; otherwise the whole file is read
-    /// when it is opened. A mapped file must not be changed in place while it is in use: checked
-    /// values could change, which is undefined behavior, and truncation makes the system kill the
-    /// process. A file that is replaced by renaming, as all writers of this crate do, stays intact.
-    /// Streams are never mapped.
+    /// Maps a file into memory, so that buffers are used in place; otherwise the whole file is read when it
+    /// is opened. A mapped file must not be changed in place while it is in use: checked values could change,
+    /// which is undefined behavior, and truncation makes the system kill the process. A file that is replaced
+    /// by renaming, as all writers of this crate do, stays intact. Streams are never mapped.
     pub mmap: bool,
 }
 

@@ -206,8 +206,7 @@ pub struct FeatureSpec {
 }
 
 impl FeatureSpec {
-    /// Combines keys, windows and aggregates. Windows include the time of the label and exclude
-    /// their start.
+    /// Combines keys, windows and aggregates. Windows include the time of the label and exclude their start.
     ///
     /// # Errors
     /// If one of the lists is empty or has a duplicate, or there are 2^32 features or more.
@@ -277,8 +276,7 @@ impl FeatureSpec {
         (&self.keys[rest / windows], &self.windows[rest % windows], self.aggregates[aggregate])
     }
 
-    /// Returns the name of a feature, which must exist: code, window and aggregate, separated by
-    /// `/`.
+    /// Returns the name of a feature, which must exist: code, window and aggregate, separated by `/`.
     pub fn name(&self, feature: usize) -> String {
         let (key, window, aggregate) = self.parts(feature);
         format!("{key}/{window}/{}", aggregate.name())

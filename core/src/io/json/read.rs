@@ -40,8 +40,7 @@ impl ColumnSinks {
         i
     }
 
-    /// Returns the sink for a member of a record. Rows before the first occurrence of the column
-    /// are null.
+    /// Returns the sink for a member of a record. Rows before the first occurrence of the column are null.
     fn start_member(&mut self, name: &str, options: &JsonOptions) -> Result<&mut ColumnSink> {
         let i = self.add(name, options);
         let row = self.first_row + self.rows;

@@ -91,8 +91,7 @@ pub(super) struct ColumnSink {
 }
 
 impl ColumnSink {
-    /// Creates a sink. `declared` is the type of the leaves, or a list type that also determines
-    /// the depth.
+    /// Creates a sink. `declared` is the type of the leaves, or a list type that also determines the depth.
     pub(super) fn new(name: &str, declared: Option<&DataType>, first_row: usize) -> Self {
         let depth = declared.map_or(0, list_depth);
         let mut kinds = vec![ElementKind::List; depth];

@@ -179,9 +179,8 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
     Ok(version)
 }
 
-/// Changes a file: `change` creates new entries from the current ones. Statements on the same file
-/// wait for each other, across tables and processes. The file is replaced as a whole or stays
-/// unchanged.
+/// Changes a file: `change` creates new entries from the current ones. Statements on the same file wait for
+/// each other, across tables and processes. The file is replaced as a whole or stays unchanged.
 ///
 /// # Errors
 /// If `is_given_up` returns true before the file is replaced, or a writer that ignores the lock changed the

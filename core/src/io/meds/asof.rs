@@ -222,8 +222,7 @@ fn checked_u32(number: usize, what: &str) -> Result<u32> {
         .map_err(|_| Error::invalid(format!("there are more than 2^32 - 1 {what}, the maximum")))
 }
 
-/// Gives the codes of all shards one dictionary, so that rows of several shards can be combined by
-/// key.
+/// Gives the codes of all shards one dictionary, so that rows of several shards can be combined by key.
 fn share_dictionaries(shards: &mut [MedsShard]) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());

@@ -59,8 +59,7 @@ pub(crate) struct MedsChunk {
     pub(crate) times: TimestampMicrosecondArray,
     /// Index into `codes` for each row.
     pub(crate) keys: ScalarBuffer<u32>,
-    /// Shares its buffers with the previous chunk as long as the file continues the same
-    /// dictionary.
+    /// Shares its buffers with the previous chunk as long as the file continues the same dictionary.
     pub(crate) codes: StringArray,
     pub(crate) values: Values,
 }
@@ -128,9 +127,8 @@ impl MedsChunk {
             && a.value_offsets().as_ptr() == b.value_offsets().as_ptr()
     }
 
-    /// Reads a shard from beginning to end. Returns an error if the file cannot be read, lacks a
-    /// column, has a column of another type, or a subject or code is NULL; the message names file,
-    /// column and row.
+    /// Reads a shard from beginning to end. Returns an error if the file cannot be read, lacks a column, has
+    /// a column of another type, or a subject or code is NULL; the message names file, column and row.
     pub(crate) fn read(source: &MedsFile) -> Result<impl Iterator<Item = Result<Self>> + '_> {
         Self::read_columns(source, &COLUMNS)
     }

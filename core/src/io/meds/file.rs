@@ -46,9 +46,8 @@ impl MedsFile {
         self.metadata.schema()
     }
 
-    /// Returns the columns with the types stored in Parquet, regardless of the Arrow types recorded
-    /// by the writer: `Utf8`, `LargeUtf8` and `Utf8View` are the same, as are `List` and
-    /// `LargeList`.
+    /// Returns the columns with the types stored in Parquet, regardless of the Arrow types recorded by the
+    /// writer: `Utf8`, `LargeUtf8` and `Utf8View` are the same, as are `List` and `LargeList`.
     pub(crate) fn stored_types(&self) -> Result<Vec<(String, DataType)>> {
         let schema = parquet_to_arrow_schema(self.metadata.parquet_schema(), None)
             .map_err(|e| Error::file(&self.path, e.to_string()))?;
@@ -74,8 +73,7 @@ impl MedsFile {
             .and_then(|d| self.dictionary_metadata(d))
             .unwrap_or_else(|| self.metadata.clone());
         let fail = |e: &dyn std::fmt::Display| Error::file(&self.path, e.to_string());
-        // Read one batch: the columns are needed whole, and concatenation of batches would copy
-        // them again.
+        // Read one batch: the columns are needed whole, and concatenation of batches would copy them again.
         let reader = self.open_reader(columns, metadata, self.rows()?)?;
         let schema = arrow::array::RecordBatchReader::schema(&reader);
         let mut batches =

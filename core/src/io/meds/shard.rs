@@ -119,10 +119,9 @@ impl Needed<'_> {
 /// | any further column | 2 | as in the files | |
 ///
 /// `statics` (axes subject, static) holds the facts without a time: `subject_id`, and on axis 1
-/// `static_code`, `static_code_id`, `static_numeric_value` and the further columns with the prefix
-/// `static_`. A subject with only static facts has an empty list of events, and a subject with only
-/// events an empty list of static facts. Measurements of one event, and facts of one subject, keep
-/// the order of the file.
+/// `static_code`, `static_code_id`, `static_numeric_value` and the further columns with the prefix `static_`.
+/// A subject with only static facts has an empty list of events, and a subject with only events an empty list
+/// of static facts. Measurements of one event, and facts of one subject, keep the order of the file.
 ///
 /// Codes are dictionaries because each is long and repeated thousands of times: they take a tenth
 /// of the memory of plain strings, and a search for a code compares each dictionary value once.
@@ -141,8 +140,7 @@ impl MedsShard {
     /// Returns all columns as sibling lists, one row per subject: the columns of `events`, then the
     /// columns of `statics`.
     ///
-    /// The static columns have their own lengths on axis 1, so the batch is not a single ragged
-    /// table.
+    /// The static columns have their own lengths on axis 1, so the batch is not a single ragged table.
     ///
     /// # Errors
     /// If a list column has too many values for its offsets.

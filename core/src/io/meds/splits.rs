@@ -10,8 +10,7 @@ pub(crate) const TRAIN: &str = "train";
 
 pub(crate) const KNOWN: [&str; 3] = [TRAIN, "tuning", "held_out"];
 
-/// The splits of a data set, from the folders of its shards or from
-/// `metadata/subject_splits.parquet`.
+/// The splits of a data set, from the folders of its shards or from `metadata/subject_splits.parquet`.
 #[derive(Clone, Debug)]
 pub(crate) struct Splits {
     names: Vec<String>,

@@ -140,8 +140,7 @@ impl MedsSummary {
         let values = cast(values, &DataType::Float32)?;
         let values = values.as_primitive::<Float32Type>();
         let names = codes.values().as_string::<i32>();
-        // Count by dictionary key first, so that names are looked up per code instead of per
-        // measurement.
+        // Count by dictionary key first, so that names are looked up per code instead of per measurement.
         let mut found = vec![(0u64, 0u64); names.len()];
         for (key, value) in codes.keys().iter().zip(values) {
             if let Some(count) = key.and_then(|key| found.get_mut(key as usize)) {

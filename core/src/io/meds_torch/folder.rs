@@ -57,8 +57,7 @@ impl MedsFolder {
         }
     }
 
-    /// Reads shard `index`, one row per subject. `options` apply to MEDS data; a cohort has fixed
-    /// columns.
+    /// Reads shard `index`, one row per subject. `options` apply to MEDS data; a cohort has fixed columns.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] past the last shard; otherwise the errors of

@@ -57,8 +57,7 @@ pub enum Unknown {
     /// Drops them, and events or subjects without other measurements.
     #[default]
     Drop,
-    /// Gives them the token 0, which is also padding; their values are NaN if values are
-    /// normalized.
+    /// Gives them the token 0, which is also padding; their values are NaN if values are normalized.
     Zero,
     /// Returns an error for the first one.
     Refuse,
@@ -97,8 +96,7 @@ pub struct TensorizeOptions {
     pub normalize: Normalize,
     /// Whether to replace an existing tensorized cohort, which is otherwise an error.
     pub overwrite: bool,
-    /// Number of shards to process concurrently, each in memory; 0 means the number of cores, at
-    /// most 8.
+    /// Number of shards to process concurrently, each in memory; 0 means the number of cores, at most 8.
     pub jobs: usize,
     /// Whether a subject may have measurements in several shards, each of which then has a row for
     /// it. By default this is an error that names both shards, as in [reading](crate::io::meds).

@@ -45,8 +45,7 @@ impl TensorizedCohort {
     /// Opens a folder: finds its shards and reads `metadata/codes.parquet`.
     ///
     /// # Errors
-    /// If there is no schema file, tensors and schema files do not correspond, or the codes cannot
-    /// be read.
+    /// If there is no schema file, tensors and schema files do not correspond, or the codes cannot be read.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref().to_path_buf();
         let schemas = list_files_with_ending(&root.join(SCHEMAS), "parquet")?;
@@ -139,8 +138,7 @@ impl TensorizedCohort {
         self.read_needed(index, Needed::ALL)
     }
 
-    /// Reads like [`read_meds`](Self::read_meds), but only `subject_id`, `time` and the needed
-    /// columns.
+    /// Reads like [`read_meds`](Self::read_meds), but only `subject_id`, `time` and the needed columns.
     pub(crate) fn read_needed(&self, index: usize, needed: Needed<'_>) -> Result<MedsShard> {
         let shard = self.shards.get(index).ok_or_else(|| Error::OutOfRange {
             axis: 0,

@@ -83,10 +83,9 @@ impl TensorizeReport {
 
 /// Converts a MEDS data set to a folder for meds-torch-data's `MEDSPytorchDataset`.
 ///
-/// * One `data/<shard>.nrt` per shard, with `code` (Int64) and `numeric_value` (Float32) per
-///   measurement and `time_delta_days` (Float32) per event: whole seconds since the previous event
-///   / 86,400, NaN for the first event of a subject. Missing and infinite values are NaN; the data
-///   set may lack a column of values.
+/// * One `data/<shard>.nrt` per shard, with `code` (Int64) and `numeric_value` (Float32) per measurement and
+///   `time_delta_days` (Float32) per event: whole seconds since the previous event / 86,400, NaN for the
+///   first event of a subject. Missing and infinite values are NaN; the data set may lack a column of values.
 /// * One `tokenization/schemas/<shard>.parquet` with the same rows. It has the exact times, which
 ///   the deltas do not determine.
 /// * `metadata/codes.parquet`: the vocabulary, the columns of the data set's own file, and the
@@ -100,8 +99,7 @@ impl TensorizeReport {
 /// Each shard is read once, and the train split twice if statistics are computed. Memory holds the
 /// shards processed concurrently. The folder appears only when it is complete.
 ///
-/// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the
-/// conversion.
+/// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the conversion.
 ///
 /// # Errors
 /// If the folder exists and is not empty (with `overwrite`: has anything but a tensorized cohort),

@@ -261,8 +261,7 @@ impl BoundsRange<'_> {
     }
 }
 
-/// Returns a zero, then every bound minus `base`; `None` if a bound decreases or is outside
-/// `0..=total`.
+/// Returns a zero, then every bound minus `base`; `None` if a bound decreases or is outside `0..=total`.
 fn collect_offsets<N: arrow::datatypes::ArrowNativeType>(
     bounds: impl ExactSizeIterator<Item = Option<i64>>,
     base: i64,

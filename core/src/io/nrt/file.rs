@@ -143,8 +143,7 @@ impl NrtFile {
         self.read(0..self.num_rows(), None)
     }
 
-    /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and
-    /// axes.
+    /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and axes.
     ///
     /// If columns are given, the table has the axes down to the deepest of them; bounds and values
     /// below are not read. An empty list of columns gives a table of rows without axes.
@@ -208,9 +207,8 @@ impl NrtFile {
         RaggedTable::try_new(rows.len(), None, axes, columns)
     }
 
-    /// Returns the number of elements of axis `axis` that precede row `row`, which may equal the
-    /// number of rows. Reads one bound per axis, so the size of a range of rows is known before it
-    /// is read.
+    /// Returns the number of elements of axis `axis` that precede row `row`, which may equal the number of
+    /// rows. Reads one bound per axis, so the size of a range of rows is known before it is read.
     ///
     /// # Errors
     /// If the axis or row does not exist, or a bound that was read exceeds its axis.
@@ -230,8 +228,7 @@ impl NrtFile {
         self.inner.layout.check_rows(&rows)?;
         let start = self.elements_before(rows.start, axis)?;
         let limit = start.saturating_add(elements);
-        // Invariant: `good` rows fit (or are the single row), `bad` rows do not fit or are past the
-        // end.
+        // Invariant: `good` rows fit (or are the single row), `bad` rows do not fit or are past the end.
         let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
         // Rows tend to have similar sizes: gallop from the start instead of halving the file.
         let mut step = 1usize;
@@ -268,8 +265,7 @@ impl NrtFile {
         Ok(())
     }
 
-    /// Returns the elements of `rows` on every axis down to `depth`, rows first. Reads two bounds
-    /// per axis.
+    /// Returns the elements of `rows` on every axis down to `depth`, rows first. Reads two bounds per axis.
     #[cfg(feature = "object_store")]
     pub(super) fn read_windows(
         &self,

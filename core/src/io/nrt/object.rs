@@ -179,8 +179,7 @@ impl NrtObject {
         self.inner.layout.column(name)
     }
 
-    /// Returns the Arrow schema of the columns, one list level per axis above 0; see
-    /// [`NrtFile::schema`].
+    /// Returns the Arrow schema of the columns, one list level per axis above 0; see [`NrtFile::schema`].
     pub fn schema(&self) -> SchemaRef {
         self.inner.layout.schema(self.inner.object.options().large_lists)
     }
@@ -271,8 +270,7 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // The bound before the first list is the start of that list, also of an empty range of
-                // lists.
+                // The bound before the first list is the start of that list, also of an empty range of lists.
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;

@@ -27,8 +27,7 @@ use crate::table::{Column, RaggedTable};
 /// * A null in a float column is written as NaN; in any other column it is an error that names the
 ///   column and row.
 /// * A null list is written as an empty list.
-/// * Strings, dictionaries, dates, timestamps and decimals are an error that names the column and a
-///   remedy.
+/// * Strings, dictionaries, dates, timestamps and decimals are an error that names the column and a remedy.
 /// * Axis names are lost.
 ///
 /// An integer column `subject_id` on axis 0 is written as Int64 regardless of its width.
@@ -117,9 +116,8 @@ impl NrtWriter {
     /// Appends the rows of a table; columns are matched by name.
     ///
     /// # Errors
-    /// If columns, axes or types of the table differ from the file, or a null cannot be written:
-    /// then nothing of the table is written. If the disk is full or the bounds overflow: then the
-    /// file cannot be finished.
+    /// If columns, axes or types of the table differ from the file, or a null cannot be written: then nothing
+    /// of the table is written. If the disk is full or the bounds overflow: then the file cannot be finished.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
         table.refuse_scalars("an .nrt file")?;
         if table.axes().len() != self.bounds.len() {

@@ -1,5 +1,4 @@
-//! Ragged tables as Parquet files: one column of nested lists per table column, with one list level
-//! per axis.
+//! Ragged tables as Parquet files: one column of nested lists per table column, with one list level per axis.
 
 // Hidden, because only SQL, benchmarks and fuzz targets use it.
 #[doc(hidden)]

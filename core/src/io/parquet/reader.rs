@@ -22,8 +22,7 @@ use crate::table::RaggedTable;
 /// Options of [`ParquetTableReader`].
 #[derive(Clone, Debug)]
 pub struct ParquetReadOptions {
-    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file
-    /// order.
+    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
     pub columns: Option<Vec<String>>,
     /// Rows to read, counted over the whole file; `None` for all. Row groups without requested rows
     /// are not read.
@@ -76,8 +75,7 @@ impl ParquetReadOptions {
 pub struct ParquetTableReader {
     path: PathBuf,
     columns: Columns<LocalFile>,
-    /// Reader of the columns that `columns` does not support. It also counts rows if no columns are
-    /// read.
+    /// Reader of the columns that `columns` does not support. It also counts rows if no columns are read.
     others: Option<ParquetRecordBatchReader>,
     /// For every column of the schema, whether `others` reads it.
     is_other: Vec<bool>,

@@ -16,9 +16,8 @@ use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
 
-/// Maximum size in bytes of the dictionary of a column in a row group; later values of the column are
-/// written plainly. It holds half a million 32-bit numbers. If all values differ, this dictionary only
-/// takes space.
+/// Maximum size in bytes of the dictionary of a column in a row group; later values of the column are written
+/// plainly. It holds half a million 32-bit numbers. If all values differ, this dictionary only takes space.
 const DICTIONARY_BYTES: usize = 2 << 20;
 
 /// Options of [`ParquetTableWriter`].
@@ -42,12 +41,11 @@ impl Default for ParquetWriteOptions {
 
 /// Writes the rows of several tables to one Parquet file.
 ///
-/// Compression is zstd. Strings, floats and integers of up to 32 bits are dictionary-encoded;
-/// 64-bit integers and times are delta-packed. The file has statistics, a page index, and the Arrow
-/// schema with the axis names in its metadata. Elements of `arrow.fixed_shape_tensor` columns are
-/// declared nullable, which pyarrow requires. Memory holds only the encoded current row group. The
-/// file appears when [`finish`](Self::finish) returns; if the writer is dropped earlier, the file
-/// is removed.
+/// Compression is zstd. Strings, floats and integers of up to 32 bits are dictionary-encoded; 64-bit integers
+/// and times are delta-packed. The file has statistics, a page index, and the Arrow schema with the axis
+/// names in its metadata. Elements of `arrow.fixed_shape_tensor` columns are declared nullable, which pyarrow
+/// requires. Memory holds only the encoded current row group. The file appears when [`finish`](Self::finish)
+/// returns; if the writer is dropped earlier, the file is removed.
 #[derive(Debug)]
 pub struct ParquetTableWriter {
     writer: ArrowWriter<AtomicFile>,
@@ -63,8 +61,7 @@ impl ParquetTableWriter {
     /// batches can be converted, for example with `LargeList`.
     ///
     /// # Errors
-    /// If the file exists and may not be replaced, cannot be created, or a type has no Parquet
-    /// equivalent.
+    /// If the file exists and may not be replaced, cannot be created, or a type has no Parquet equivalent.
     pub fn create(
         path: impl AsRef<Path>,
         schema: &SchemaRef,

@@ -33,8 +33,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If two tensors have the same name, the file exists and may not be replaced, or it cannot be
-/// written.
+/// If two tensors have the same name, the file exists and may not be replaced, or it cannot be written.
 pub fn write<'a>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (&'a str, &'a DenseTensor)>,

@@ -109,8 +109,7 @@ impl TensorEntry {
     }
 }
 
-/// Returns the size of one element of a type in bytes; `None` for types smaller than a byte (F4,
-/// F6).
+/// Returns the size of one element of a type in bytes; `None` for types smaller than a byte (F4, F6).
 pub(super) fn element_size(dtype: Dtype) -> Option<usize> {
     let bits = dtype.bitsize();
     bits.is_multiple_of(8).then(|| bits.div_euclid(8))
@@ -164,9 +163,8 @@ impl Header {
 
     /// Parses the JSON (without the 8 bytes before it) of a file of `file_len` bytes.
     ///
-    /// Checks that every tensor has the number of bytes given by its type and shape, that tensors
-    /// follow each other without gaps or overlaps, that the last one ends with the file, and that
-    /// no name occurs twice.
+    /// Checks that every tensor has the number of bytes given by its type and shape, that tensors follow each
+    /// other without gaps or overlaps, that the last one ends with the file, and that no name occurs twice.
     pub fn parse(path: &Path, json: &[u8], file_len: u64) -> Result<Self> {
         let json_len = u64::try_from(json.len()).unwrap_or(u64::MAX);
         let (data_start, data_len) = PREFIX_BYTES

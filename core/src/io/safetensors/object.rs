@@ -22,8 +22,7 @@ pub(crate) type Part = (u64, Bytes);
 /// Options for reading objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectOptions {
-    /// Gives every axis 64-bit offsets; see
-    /// [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
+    /// Gives every axis 64-bit offsets; see [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
     pub large_lists: bool,
     /// Size in bytes of the first request. It fetches a small object completely, and of a larger
     /// object the header, or at least its length.

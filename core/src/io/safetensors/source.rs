@@ -1,5 +1,4 @@
-//! Sources of a file's bytes: a memory map, positioned reads, memory, or fetched parts of a remote
-//! file.
+//! Sources of a file's bytes: a memory map, positioned reads, memory, or fetched parts of a remote file.
 
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
@@ -127,9 +126,8 @@ impl Source {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Reads a part of the file. The buffer covers exactly the part, so memory accounting counts
-    /// only the part. It is aligned to 64 bytes if it was copied, or as in the file if it is
-    /// mapped.
+    /// Reads a part of the file. The buffer covers exactly the part, so memory accounting counts only the
+    /// part. It is aligned to 64 bytes if it was copied, or as in the file if it is mapped.
     ///
     /// # Errors
     /// If the range is not within the file, or the file has been truncated.

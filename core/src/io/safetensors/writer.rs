@@ -260,8 +260,7 @@ fn create_spool_file(target: &Path) -> Result<File> {
     tempfile::tempfile_in(&folder).map_err(|e| Error::io(folder, e))
 }
 
-/// Writes tensors whose data is in memory, each as (name, type, shape, little-endian bytes), in any
-/// order.
+/// Writes tensors whose data is in memory, each as (name, type, shape, little-endian bytes), in any order.
 ///
 /// # Errors
 /// If the bytes of a tensor do not match its type and shape, two tensors have the same name, or the

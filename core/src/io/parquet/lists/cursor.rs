@@ -39,8 +39,7 @@ struct PageCursor<R: ChunkReader> {
     window: Box<LevelWindow>,
     /// Number of entries that the footer counts and no opened page has.
     entries: usize,
-    /// Whether all pages of the chunk are read, so that its entries can be checked against the
-    /// footer.
+    /// Whether all pages of the chunk are read, so that its entries can be checked against the footer.
     whole: bool,
     /// Number of rows begun so far; `all` is the number of rows in the pages to read.
     rows: usize,

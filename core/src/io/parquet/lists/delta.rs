@@ -77,8 +77,7 @@ impl Delta {
         Err(Fault::new("a varint has more than 64 bits"))
     }
 
-    /// Decodes a zigzag number: even codes are zero and positive values, odd codes are negative
-    /// values.
+    /// Decodes a zigzag number: even codes are zero and positive values, odd codes are negative values.
     fn read_zigzag(&mut self) -> Result<u64, Fault> {
         self.read_varint().map(|n| n >> 1 ^ (n & 1).wrapping_neg())
     }

@@ -370,8 +370,7 @@ fn unpack_eights<const W: usize>(data: &[u8], out: &mut [u32]) {
     let (eights, rest) = out.as_chunks_mut::<8>();
     let mut at = 0;
     for eight in eights {
-        // Each number is loaded as four bytes; the last load may start at the last byte of the
-        // group.
+        // Each number is loaded as four bytes; the last load may start at the last byte of the group.
         match data.get(at..at + W + 3) {
             Some(bytes) =>
             {

@@ -99,8 +99,7 @@ impl ColumnShape {
         })
     }
 
-    /// Returns the definition level from which an entry is an element of the innermost list (or a
-    /// row).
+    /// Returns the definition level from which an entry is an element of the innermost list (or a row).
     pub(super) fn element_level(&self) -> u8 {
         self.lists.last().map_or(0, |l| l.filled)
     }
@@ -145,8 +144,7 @@ fn list_element(list: &Type) -> Option<&Type> {
         return None;
     }
     let plain = inner.converted_type() == ConvertedType::NONE && inner.logical_type_ref().is_none();
-    // A group with one of these names is itself the element (backward compatibility rules of
-    // Parquet).
+    // A group with one of these names is itself the element (backward compatibility rules of Parquet).
     if !plain || inner.name() == "array" || inner.name() == format!("{}_tuple", info.name()) {
         return None;
     }

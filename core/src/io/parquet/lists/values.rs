@@ -204,8 +204,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
             return Ok(());
         }
         if len == 0 {
-            // `vec![0; n]` is zeroed lazily but aborts if memory runs out, so reserve fallibly
-            // first.
+            // `vec![0; n]` is zeroed lazily but aborts if memory runs out, so reserve fallibly first.
             Vec::<T>::new().try_reserve_exact(slots).map_err(Fault::new)?;
             self.out = vec![T::default(); slots];
             self.use_huge_pages();
@@ -283,8 +282,7 @@ fn zero_array<T: DecodedValue>(
         return Ok(Arc::new(BooleanArray::new(BooleanBuffer::new_unset(slots), nulls)));
     }
     let bytes = slots.saturating_mul(size_of::<T>());
-    // Mapped pages take memory only when they are read; an allocator would have to clear reused
-    // memory.
+    // Mapped pages take memory only when they are read; an allocator would have to clear reused memory.
     let mapped = if bytes < MAPPED { None } else { MmapMut::map_anon(bytes).ok() };
     let buffer = match mapped {
         Some(pages) => Buffer::from(Bytes::from_owner(pages)),
@@ -303,8 +301,7 @@ fn build_array(
     Ok(make_array(data.build()?))
 }
 
-/// Copies values to the slots whose bits are set. The number of values equals the number of set
-/// bits.
+/// Copies values to the slots whose bits are set. The number of values equals the number of set bits.
 fn scatter_valid<T: Copy>(values: &[T], valid: &[u64], to: &mut [T]) {
     let mut values = values.iter();
     for (word, to) in valid.iter().zip(to.chunks_mut(64)) {
