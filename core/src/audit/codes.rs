@@ -1,5 +1,3 @@
-//! [`CodeTable`]: the codes of a data set with indices and counts, and the findings about them.
-
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,3 @@
-//! Checks of tensorized cohorts.
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,3 @@
-//! [`KINDS`]: the kinds of findings.
-
 use super::Severity;
 
 /// A kind of finding. Names are stable, so that programs can rely on them.

@@ -1,5 +1,3 @@
-//! Checks of MEDS folders.
-
 use std::collections::HashSet;
 use std::path::Path;
 

@@ -1,5 +1,3 @@
-//! Checks of `metadata/dataset.json`.
-
 use std::path::Path;
 
 use serde_json::{Map, Value};

@@ -29,9 +29,9 @@ use crate::io::meds_torch::TensorizedCohort;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Notable, but it breaks nothing.
+    /// A fault that is notable but breaks nothing.
     Warning,
-    /// A model trained on the data learns something wrong, or cannot be trained.
+    /// A fault by which a model trained on the data learns something wrong, or cannot be trained.
     Error,
 }
 

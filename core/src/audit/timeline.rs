@@ -1,5 +1,3 @@
-//! [`SubjectTimeline`]: checks that need all rows of a subject.
-
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -18,7 +16,7 @@ const DAY: i64 = 86_400_000_000;
 /// The fields of a row that distinguish measurements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
-    /// `None` for a static fact.
+    /// Time in microseconds; `None` for a static fact.
     pub(super) time: Option<i64>,
     /// Index of the code in the [`CodeTable`].
     pub(super) code: u32,
@@ -28,7 +26,7 @@ pub(super) struct Measured {
     pub(super) row: usize,
 }
 
-/// Collects the findings about the events of each subject in one file.
+/// Collects the findings that need all rows of a subject, for every subject of one file.
 #[derive(Debug, Default)]
 pub(super) struct SubjectTimeline {
     subject: i64,
@@ -54,8 +52,7 @@ impl SubjectTimeline {
         self.rows.push(row);
     }
 
-    /// Ends the current subject and starts another. Returns the subject that ended, with its first
-    /// and last time.
+    /// Ends the current subject like [`end_subject`](Self::end_subject), and starts another.
     pub(super) fn start_subject(
         &mut self,
         subject: i64,
@@ -88,7 +85,7 @@ impl SubjectTimeline {
             }
         }
         let (first, last) = span?;
-        // A death at midnight is a date, so events of that day may precede it.
+        // A death at midnight is only a date: the subject may have events during that day.
         let end = death.map(|d| if d.rem_euclid(DAY) == 0 { d.saturating_add(DAY - 1) } else { d });
         let subject = self.subject;
         for (limit, outside, tally, what) in [
@@ -114,8 +111,8 @@ impl SubjectTimeline {
         Some((first, last))
     }
 
-    /// Counts rows with equal time, code and value; collects them in `candidates` if the file has text
-    /// values.
+    /// Counts rows with equal time, code and value, or collects them in `candidates` to compare their
+    /// texts.
     fn count_duplicates(&mut self, codes: &CodeTable) {
         if !self.rows.is_sorted_by_key(|row| row.time) {
             self.rows.sort_by_key(|row| row.time);

@@ -1,5 +1,3 @@
-//! [`ColumnTypes`]: checks that a column has the same type in all files.
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -49,8 +47,7 @@ impl ColumnTypes {
         Ok(())
     }
 
-    /// Reports files whose types differ from MEDS (if `meds`, for the columns of MEDS) or else from the
-    /// first file.
+    /// Reports files with other column types than MEDS (if `meds`, in its columns) or than the first file.
     pub(super) fn report_findings(self, meds: bool, log: &mut Log) {
         for (name, variants) in self.columns {
             let due = meds_type(&name).filter(|_| meds);

@@ -1,5 +1,3 @@
-//! Writer of generated patients as a MEDS data set.
-
 use std::fs;
 use std::io::Write as _;
 use std::ops::Range;

@@ -1,5 +1,3 @@
-//! [`Patients`]: synthetic patients, each drawn from a separate random stream.
-
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,5 +1,3 @@
-//! [`Shape`]: distributions of events, measurements and values in a population.
-
 use std::path::Path;
 
 use rand_chacha::ChaCha8Rng;

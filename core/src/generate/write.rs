@@ -1,5 +1,3 @@
-//! Writers of generated patients to files, chunk by chunk.
-
 use std::path::Path;
 
 use super::Patients;

@@ -1,5 +1,3 @@
-//! Output files that appear only when they are complete.
-
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,3 @@
-//! Conversion of panics in readers to errors that name the file.
-
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

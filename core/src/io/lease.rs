@@ -22,9 +22,9 @@ use walkdir::WalkDir;
 
 const PREFIX: &str = ".serrate-";
 const LOCK: &str = ".lock";
-/// Ending of the data being written.
+/// Suffix of the temporary file or folder that holds the data being written.
 const DATA: &str = ".tmp";
-/// Ending of a folder that was moved aside while it is replaced.
+/// Suffix of a folder that was moved aside to be replaced.
 const ASIDE: &str = ".old";
 
 /// Minimum time between two sweeps of a folder by this process.

@@ -1,5 +1,3 @@
-//! Memory maps of files.
-
 use std::fs::File;
 use std::io;
 

@@ -1,5 +1,3 @@
-//! Sort orders of files in a folder.
-
 /// Returns a key that sorts files folder by folder, with numbers in names by value: `shard-9` comes
 /// before `shard-10`.
 ///

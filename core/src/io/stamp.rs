@@ -1,5 +1,3 @@
-//! [`Stamp`]: a fingerprint of file metadata that changes when a file is rewritten.
-
 use std::fmt;
 use std::fs::{self, Metadata};
 use std::io;

@@ -87,8 +87,8 @@ impl<R: Read + Seek> Checker<R> {
         for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
             self.check_block(block)?;
         }
-        // DataFusion reads a file that Arrow's file reader rejects as a stream, and takes the magic for a
-        // message length of 1.3 GB, which it allocates. Such a file is rejected here.
+        // If Arrow's file reader rejects a file, DataFusion reads it as a stream and takes the magic for a
+        // message length of 1.3 GB, which it allocates. Such a file is therefore an error here.
         self.reader.seek(SeekFrom::Start(0)).map_err(|e| e.to_string())?;
         FileReader::try_new(&mut self.reader, None).map_err(|e| e.to_string())?;
         Ok(())

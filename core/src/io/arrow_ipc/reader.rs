@@ -1,5 +1,3 @@
-//! Reader of Arrow IPC files and streams.
-
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,3 @@
-//! Writers of Arrow IPC files and streams.
-
 use std::io::Write;
 use std::path::Path;
 

@@ -1,5 +1,3 @@
-//! [`FeatureShard`]: the labels of the subjects of one shard, and the computation of their features.
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -252,11 +250,11 @@ impl FeatureShard {
 /// Aggregation states of the keys that occur in the history of the current subject, for every window.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
-    /// Slot of each key, or `NONE`.
+    /// Slot of each key, or `NONE` if the current subject does not have the key.
     slots: Vec<u32>,
     /// Key of each slot.
     keys: Vec<u32>,
-    /// A state per slot and window.
+    /// States of each slot, one per window.
     states: Vec<State>,
     /// Slots ordered by key; out of date while shorter than `keys`.
     sorted: Vec<u32>,
@@ -297,7 +295,7 @@ impl<'a> Scratch<'a> {
         }
     }
 
-    /// Appends the features of one label, and resets the windows that move with the label.
+    /// Appends the features of one label, and resets the windows of fixed length.
     fn emit_label(&mut self, out: &mut FeatureRows) {
         let (windows, aggregates) = (self.spec.windows(), self.spec.aggregates());
         if self.sorted.len() < self.keys.len() {
@@ -328,7 +326,6 @@ impl<'a> Scratch<'a> {
         out.counts.push(out.features.len() - before);
     }
 
-    /// Removes the slots and states of the current subject.
     fn clear(&mut self) {
         for key in self.keys.drain(..) {
             self.slots[key as usize] = NONE;

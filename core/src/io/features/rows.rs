@@ -1,5 +1,3 @@
-//! [`FeatureRows`]: the features of some labels in sparse form.
-
 use std::sync::Arc;
 
 use arrow::array::{
@@ -183,10 +181,10 @@ fn no_such_feature(feature: usize, spec: &FeatureSpec) -> Error {
 fn build_column(aggregate: FeatureAggregate, values: &[f64], valid: &[bool]) -> ArrayRef {
     let nulls = || NullBuffer::from(valid.to_vec());
     match aggregate.data_type() {
-        // Counts are far below 2^53.
+        // Counts are far below 2^53, so the cast is exact.
         #[allow(clippy::cast_possible_truncation)]
         DataType::Int64 => Arc::new(Int64Array::from_iter_values(values.iter().map(|v| *v as i64))),
-        // The value was a 32-bit float.
+        // These aggregates return one of the values, which are 32-bit floats.
         #[allow(clippy::cast_possible_truncation)]
         DataType::Float32 => Arc::new(Float32Array::new(
             values.iter().map(|v| *v as f32).collect::<Vec<_>>().into(),

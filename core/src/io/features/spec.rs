@@ -1,5 +1,3 @@
-//! [`FeatureSpec`]: the features of labels, and their names.
-
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::Hash;
@@ -52,11 +50,11 @@ pub struct FeatureWindow {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Span {
-    /// This many microseconds before the time of the label.
+    /// A window of this many microseconds before the time of the label.
     Last(i64),
-    /// Everything up to the time of the label.
+    /// All events up to the time of the label.
     All,
-    /// The facts without a time.
+    /// Facts without a time.
     Static,
 }
 
@@ -120,9 +118,9 @@ pub enum FeatureAggregate {
     SumOfSquares,
     /// The mean of the values.
     Mean,
-    /// The least value.
+    /// The smallest value.
     Min,
-    /// The greatest value.
+    /// The largest value.
     Max,
     /// The first value.
     First,

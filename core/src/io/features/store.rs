@@ -1,5 +1,3 @@
-//! [`FeatureStore`]: features of all labels in a temporary file, in the order of the labels.
-
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
@@ -16,7 +14,7 @@ use crate::io::dok::write_entries;
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::io::safetensors::{SaveOptions, read_exact_at};
 
-/// Number of values that are read at a time.
+/// Maximum number of values of a range of [`FeatureStore::ranges`] with several labels.
 const VALUES_AT_ONCE: usize = 1 << 20;
 /// Bytes of a feature: its index (u32) and its value (f64).
 const BYTES: usize = 12;

@@ -1,5 +1,3 @@
-//! [`FeatureForm`]: features as tables with the columns of their labels.
-
 use std::str::FromStr;
 use std::sync::Arc;
 

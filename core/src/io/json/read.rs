@@ -1,5 +1,3 @@
-//! Reads tables from JSON, in the columns or records form.
-
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::sync::Arc;

@@ -42,7 +42,7 @@ impl JsonLevel {
     }
 
     fn push(&mut self, end: usize, valid: bool) {
-        // Ends count values in memory, so they fit.
+        // An end counts values in memory, so it fits i64.
         self.ends.push(i64::try_from(end).unwrap_or(i64::MAX));
         self.nulls.append(valid);
     }
@@ -401,7 +401,7 @@ impl LeafValues {
                 f.values.push(x);
             }
             (Store::Text(t), JsonScalar::Text(s)) => t.push(s),
-            // `widen_store` leaves no other combination.
+            // `widen_store` leaves no other combination of store and value.
             _ => return Err("a value of the same kind as the others"),
         }
         self.nulls.append_non_null();

@@ -1,5 +1,3 @@
-//! Writes tables as JSON, in the columns or records form.
-
 use std::io::{self, Write};
 use std::ops::Range;
 

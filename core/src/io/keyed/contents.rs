@@ -1,5 +1,3 @@
-//! [`Contents`]: the entries of a file, which holds a sparse tensor or a dictionary of keys.
-
 use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

@@ -1,5 +1,3 @@
-//! [`Spec`]: a serializable reference to the file version that a call of `dok_get` reads.
-
 use std::path::Path;
 use std::sync::Arc;
 

@@ -63,7 +63,7 @@ struct Slots {
 }
 
 impl Slots {
-    /// Minimum of `full`.
+    /// Minimum number of slots at which unused slots are dropped.
     const FULL: usize = 64;
 
     fn slot_of(&mut self, path: &Path) -> Arc<Slot> {

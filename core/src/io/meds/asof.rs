@@ -1,5 +1,3 @@
-//! [`AsOf`]: the history of a subject that is known at the time of a label.
-
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;

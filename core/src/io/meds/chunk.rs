@@ -1,5 +1,3 @@
-//! [`MedsChunk`]: a range of rows of a shard, with columns cast to fixed types.
-
 use std::sync::Arc;
 
 use arrow::array::{

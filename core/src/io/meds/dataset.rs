@@ -1,5 +1,3 @@
-//! [`MedsDataset`]: a folder of shards with metadata.
-
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,7 +59,7 @@ pub struct MedsDataset {
 #[derive(Debug)]
 pub(super) struct Dataset {
     root: PathBuf,
-    /// Sorted by path.
+    /// Names and files of the shards, sorted by path.
     pub(super) shards: Vec<(String, MedsFile)>,
     /// Additional columns of all shards, with unified types.
     further: Vec<Field>,
@@ -154,10 +152,8 @@ impl MedsDataset {
         &self.inner.root
     }
 
-    /// Returns an error if a subject of a shard is also in another shard that was read.
-    ///
-    /// # Errors
-    /// The message names both files.
+    /// Returns an error, which names both files, if a subject of a shard is also in another shard that was
+    /// read.
     pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         self.inner.check_subjects(shard, ids)
     }
@@ -253,7 +249,6 @@ impl Dataset {
         Ok(self.vocabulary.get_or_init(|| vocabulary))
     }
 
-    /// Returns an error if a subject is also in another shard that was read.
     pub(super) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         let mut subjects = self.subjects.lock().unwrap_or_else(PoisonError::into_inner);
         subjects.reserve(ids.len());

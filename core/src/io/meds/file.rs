@@ -216,7 +216,7 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
     Ok(names)
 }
 
-/// Returns the type of codes; see [`MedsShard`](super::MedsShard).
+/// Returns the Arrow type of the column `code`.
 pub(crate) fn dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }

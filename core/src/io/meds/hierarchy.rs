@@ -1,5 +1,3 @@
-//! [`CodeHierarchy`]: parents and children of codes.
-
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,3 @@
-//! [`Labels`]: prediction targets with their subjects and times.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -103,7 +101,7 @@ impl LabelKind {
 pub struct Labels {
     subject_ids: Int64Array,
     prediction_times: TimestampMicrosecondArray,
-    /// In the order of [`LabelKind::ALL`].
+    /// Values of each kind, in the order of [`LabelKind::ALL`].
     values: Vec<(LabelKind, ArrayRef)>,
 }
 

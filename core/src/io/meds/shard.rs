@@ -1,5 +1,3 @@
-//! [`Shard`] and the tables it contains: events and static facts of its subjects.
-
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! [`Splits`]: the assignment of subjects to splits such as train and held-out.
-
 use std::collections::HashMap;
 use std::path::Path;
 

@@ -1,5 +1,3 @@
-//! [`MedsSummary`]: counts per split, shard and code.
-
 use std::collections::HashMap;
 use std::path::Path;
 

@@ -1,5 +1,3 @@
-//! [`Vocabulary`]: codes and their tokens.
-
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::Path;
@@ -62,7 +60,7 @@ impl fmt::Display for VocabularyId {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Vocabulary {
-    /// Sorted by token, then code.
+    /// Tokens and codes, sorted by token, then code.
     entries: Arc<[(u32, Arc<str>)]>,
     by_code: Arc<HashMap<Arc<str>, u32>>,
     id: VocabularyId,

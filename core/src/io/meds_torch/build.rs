@@ -1,5 +1,3 @@
-//! [`Builder`]: builds the tensors of a shard, measurement by measurement.
-
 use std::collections::HashSet;
 
 use crate::io::meds::delta_days;

@@ -249,8 +249,8 @@ impl Scales {
             .iter()
             .map(|code| fitted.and_then(|f| f.codes.get(code)).unwrap_or(&zero))
             .collect();
-        // meds-torch-data stores sums in 32 bits. Division by a count of up to 16 bits keeps 32
-        // bits; with a wider count, all further arithmetic has 64 bits.
+        // meds-torch-data stores sums in 32 bits. It divides a sum in 32 bits by a count of up to 16 bits,
+        // and in 64 bits by a wider count.
         let most = fitted.map_or(0, |f| f.codes.values().map(|c| c.values).max().unwrap_or(0));
         let single = !exact && most <= u64::from(u16::MAX);
         let double = fitted.is_some_and(|f| f.double);

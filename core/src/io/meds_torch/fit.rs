@@ -1,5 +1,3 @@
-//! [`Fitted`]: the codes of the train split and statistics of their values.
-
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +24,7 @@ pub(super) struct CodeCounts {
     pub(super) single_sum_sqd: f32,
 }
 
-/// Codes of the train split in byte order.
+/// Codes of the train split in byte order, with statistics of their values.
 #[derive(Debug, Default)]
 pub(super) struct Fitted {
     pub(super) codes: BTreeMap<Arc<str>, CodeCounts>,

@@ -1,5 +1,3 @@
-//! [`MedsFolder`]: a MEDS data set or a tensorized cohort.
-
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! [`TensorizedCohort`]: reads tensors and schema files as tables.
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! Writes the schema file of a shard: the subjects of the rows, their event times, and their static facts.
-
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! [`tensorize_in_memory`]: converts a data set to the tables of a cohort, in memory.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

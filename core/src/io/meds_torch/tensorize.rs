@@ -1,5 +1,3 @@
-//! [`tensorize`]: converts a MEDS data set to a tensorized cohort.
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;

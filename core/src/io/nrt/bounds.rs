@@ -201,7 +201,7 @@ impl BoundsRange<'_> {
         let base = if self.before == 0 { Some(0) } else { bounds().next().flatten() };
         let last = bounds().next_back().flatten();
         let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
-        // Errors are reported in order, so that the first wrong bound is named.
+        // After an error, `first_wrong` finds the first invalid bound, to name it.
         let (Some(base), Some(last)) = (base, last) else { return Err(self.first_wrong::<T>()) };
         let Some(total) = last.checked_sub(base).filter(|n| base >= 0 && *n >= 0 && last <= limit)
         else {

@@ -1,5 +1,3 @@
-//! [`NrtFile`]: reads rows and columns of a file in place.
-
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;

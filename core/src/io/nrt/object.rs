@@ -1,5 +1,3 @@
-//! [`NrtObject`]: an `.nrt` file in an object store.
-
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -270,7 +268,8 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // The bound before the first list is the start of that list, also of an empty range of lists.
+                // Include the bound before the first list, which is the start of this list (also for an
+                // empty range).
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;

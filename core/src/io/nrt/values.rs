@@ -1,5 +1,3 @@
-//! Builds Arrow arrays from the bytes of a tensor.
-
 use std::ops::Range;
 use std::sync::Arc;
 

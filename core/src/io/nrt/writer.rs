@@ -1,5 +1,3 @@
-//! [`NrtWriter`]: appends tables to a file.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -52,7 +50,7 @@ struct TargetColumn {
     given: DataType,
     /// Type of the column in the file.
     written: DataType,
-    /// `None` if the column is omitted.
+    /// Tensor of the column; `None` if the column is omitted.
     tensor: Option<TensorId>,
 }
 

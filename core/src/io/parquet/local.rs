@@ -1,5 +1,3 @@
-//! Local files that several threads read concurrently.
-
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -23,10 +21,6 @@ pub(crate) struct LocalFile {
 }
 
 impl LocalFile {
-    /// Opens a file.
-    ///
-    /// # Errors
-    /// Errors of the operating system.
     pub(crate) fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();

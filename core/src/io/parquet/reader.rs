@@ -1,5 +1,3 @@
-//! Streaming reader of selected rows and columns, in chunks with a bounded number of leaves.
-
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

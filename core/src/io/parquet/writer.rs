@@ -1,5 +1,3 @@
-//! Streaming writer with row groups of similar numbers of leaves.
-
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! [`SafetensorsFile`]: reads tensors, whole or in part.
-
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::fs::File;

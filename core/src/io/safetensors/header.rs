@@ -1,5 +1,3 @@
-//! The header of a safetensors file, validated in full before any number in it is used.
-
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::collections::{BTreeMap, HashMap};

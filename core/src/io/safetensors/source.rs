@@ -1,5 +1,3 @@
-//! Sources of a file's bytes: a memory map, positioned reads, memory, or fetched parts of a remote file.
-
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::fs::File;

@@ -1,5 +1,3 @@
-//! Writes tensors of known size in one pass and growing tensors through spool files.
-
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,3 @@
-//! Reads the same rows of several columns at a time, across row groups.
-
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;

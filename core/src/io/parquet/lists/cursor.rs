@@ -152,7 +152,7 @@ struct DecodeTarget<'a> {
 }
 
 impl<R: ChunkReader> PageCursor<R> {
-    /// Advances by whole rows; a row ends at the start of the next row.
+    /// Appends (if `keep`) or skips whole rows; a row ends where the next row starts.
     fn advance(&mut self, to: &mut DecodeTarget<'_>, mut rows: usize, keep: bool) -> Result<()> {
         if rows == 0 {
             return Ok(());

@@ -1,5 +1,3 @@
-//! Decoder of DELTA_BINARY_PACKED integers: differences, bit-packed in small blocks.
-
 use bytes::Bytes;
 
 use super::bits::{load_u64, low_mask};
@@ -8,7 +6,8 @@ use super::hybrid::Fault;
 /// Maximum number of integers that a block may declare.
 const LARGEST_BLOCK: u64 = 1 << 24;
 
-/// Decoder of the integers of a page. Sums wrap in 64 bits; a narrower type takes the lowest bits.
+/// Decoder of the DELTA_BINARY_PACKED integers of a page. Sums wrap in 64 bits; a narrower type takes the
+/// lowest bits.
 #[derive(Debug)]
 pub(super) struct Delta {
     data: Bytes,

@@ -1,5 +1,3 @@
-//! Decoder of Parquet's RLE/bit-packed hybrid encoding for levels, dictionary indices and booleans.
-
 use std::fmt;
 
 use bytes::Bytes;
@@ -26,7 +24,8 @@ enum EncodedRun {
     Packed(usize),
 }
 
-/// Decoder of numbers of up to 32 bits.
+/// Decoder of Parquet's RLE/bit-packed hybrid encoding: levels, dictionary indices and booleans of up to 32
+/// bits.
 #[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     data: Bytes,

@@ -15,9 +15,9 @@ const DEEPEST: usize = 7;
 pub(super) struct ListLevel {
     pub(super) large: bool,
     pub(super) nullable: bool,
-    /// Lists with at least this definition level are not null.
+    /// Minimum definition level of an entry whose list is not null.
     pub(super) present: u8,
-    /// Lists with at least this definition level have an element.
+    /// Minimum definition level of an entry whose list has an element.
     pub(super) filled: u8,
 }
 

@@ -1,5 +1,3 @@
-//! [`ColumnReader`]: reads the rows of a column in sequence.
-
 use std::fmt;
 use std::ops::Range;
 

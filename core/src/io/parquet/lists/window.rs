@@ -89,13 +89,13 @@ pub(super) struct LevelWindow {
     /// Number of consumed entries; `n` is the number of all entries.
     pub(super) at: usize,
     pub(super) n: usize,
-    /// Entries that begin a row.
+    /// Mask of the entries that begin a row.
     pub(super) rows: [u64; WORDS],
-    /// Entries that begin an innermost list.
+    /// Mask of the entries that begin an innermost list.
     pub(super) begun: [u64; WORDS],
-    /// Entries that are elements of an innermost list, or rows if there are no lists.
+    /// Mask of the entries that are elements of an innermost list, or rows if there are no lists.
     pub(super) slots: [u64; WORDS],
-    /// Entries that are valid values.
+    /// Mask of the entries that are valid values.
     pub(super) valid: [u64; WORDS],
 }
 
