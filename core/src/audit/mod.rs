@@ -35,20 +35,20 @@ pub enum Severity {
     Error,
 }
 
-/// One kind of fault in one file, or in one column of it.
+/// A fault found in a file, or in one column of a file; further occurrences are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Severity.
     pub severity: Severity,
     /// The kind of the finding, which is the name of one of [`KINDS`].
     pub check: &'static str,
-    /// The file.
+    /// The file with the fault.
     pub file: PathBuf,
     /// Position of the first occurrence in the file.
     pub position: String,
     /// The value or type found.
     pub found: String,
-    /// The expected value.
+    /// The value or type expected.
     pub expected: String,
     /// Number of occurrences in the file, or in the column.
     pub count: u64,
@@ -94,7 +94,7 @@ pub struct Audit {
     pub kind: &'static str,
     /// The findings, errors first, then by file.
     pub findings: Vec<Finding>,
-    /// The readable shards.
+    /// Counts of each readable shard.
     pub shards: Vec<ShardFacts>,
     /// Number of labels checked.
     pub labels: u64,

@@ -91,7 +91,7 @@ impl Patients {
         Ok(self)
     }
 
-    /// Returns the number of patients not yet returned.
+    /// Returns the number of patients that the iterator has not yet returned.
     pub fn remaining(&self) -> u64 {
         let ready: usize = self.ready.iter().flatten().map(RaggedTable::num_rows).sum();
         self.patients.end - self.patients.start + ready as u64

@@ -108,7 +108,8 @@ impl Lease {
         }
     }
 
-    /// Draws a stem for [`acquire_named`](Self::acquire_named) without creating files.
+    /// Draws a random stem of temporary names for [`acquire_named`](Self::acquire_named), without creating
+    /// files.
     #[cfg(feature = "sql")]
     pub fn draw_stem() -> String {
         // The system's randomness seeds each `RandomState` differently.

@@ -31,7 +31,7 @@ pub use spec::{FeatureAggregate, FeatureKey, FeatureSpec, FeatureWindow};
 pub use store::FeatureStore;
 pub use table::FeatureForm;
 
-/// The features of labels over a MEDS data set or a tensorized cohort.
+/// Computes the features of labels from a MEDS data set or a tensorized cohort.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -111,7 +111,7 @@ impl Features {
         self.folder.num_shards()
     }
 
-    /// Returns the number of labels whose subject is not in the data, once all shards were read.
+    /// Returns the number of labels whose subject is not in the data; `None` until all shards were read.
     pub fn unknown(&self) -> Option<usize> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = || self.subjects.iter().filter(|(id, _)| seen.subjects.contains_key(id));

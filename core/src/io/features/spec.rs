@@ -39,7 +39,7 @@ impl fmt::Display for FeatureKey {
     }
 }
 
-/// The part of a history that a feature aggregates.
+/// The part of a subject's history that a feature aggregates, usually a window of time.
 ///
 /// Parsed from `30d` (also `s`, `m` for minutes, `h` and `w`), `all` and `static`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

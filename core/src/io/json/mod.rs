@@ -105,7 +105,7 @@ pub struct JsonWriteOptions {
 /// Reads a JSON file in either form.
 ///
 /// # Errors
-/// Errors of the file, with its path; see [`RaggedTable::from_json_text`].
+/// If the file cannot be read or parsed; see [`RaggedTable::from_json_text`].
 pub fn read_json(path: impl AsRef<Path>, options: &JsonOptions) -> Result<RaggedTable> {
     let path = path.as_ref();
     let text = std::fs::read(path).map_err(|e| Error::io(path, e))?;

@@ -134,7 +134,7 @@ impl<'a> Ranges<'a> {
         self.find_span(label).leaves().len()
     }
 
-    /// Copies the lists of some labels.
+    /// Copies the lists of some labels, after all steps, to one array.
     pub fn gather(&self, labels: &[usize]) -> Result<RaggedArray> {
         let Some(first) = self.shards.first() else {
             return Err(Error::invalid("the data has no shard, so there are no rows to return"));
