@@ -20,7 +20,7 @@ use crate::io::meds::labels::{KEYS, list_kinds, list_tasks, read_label_keys};
 pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
     let mut labels = 0;
     if !folder.exists() {
-        return Err(crate::Error::file(folder, "no such file or folder of labels"));
+        return Err(crate::Error::file(folder, "the file or folder of labels does not exist"));
     }
     if !folder.is_dir() {
         return LabelTask::default().check_file(folder, "", log);

@@ -107,7 +107,7 @@ impl Patients {
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {
             return Err(Error::invalid(
-                "cannot write the patients, because some were already drawn as chunks; create a new source",
+                "cannot write the patients, because some were already drawn as chunks; create a new `Patients`",
             ));
         }
         Ok((self.source, self.patients, self.chunk_rows))

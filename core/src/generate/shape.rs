@@ -58,7 +58,9 @@ impl Shape {
         shape.measurements.check_frequencies("measurements")?;
         shape.frac_codes_with_value.check_frequencies("frac_codes_with_value")?;
         match shape.frac_codes_with_value.x.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-            Some(p) => Err(format!("frac_codes_with_value: {p} is outside the range 0 to 1")),
+            Some(p) => {
+                Err(format!("frac_codes_with_value has {p}; expected fractions from 0 to 1"))
+            }
             None => Ok(shape),
         }
     }
@@ -91,7 +93,7 @@ impl<T> Frequencies<T> {
         }
         let total = self.freq.iter().try_fold(0u64, |sum, f| sum.checked_add(*f));
         match total {
-            Some(0) => Err(format!("{name}: at least one frequency must be above 0")),
+            Some(0) => Err(format!("{name}: no frequency is above 0; at least one must be")),
             Some(_) => Ok(()),
             None => Err(format!("{name}: the sum of the frequencies exceeds 64 bits")),
         }

@@ -178,7 +178,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     }
     if let Some(other) = file.tensors().iter().find(|t| !known.iter().any(|k| k == t.name())) {
         return Err(wrong(format!(
-            "tensor {:?} does not belong to a declared column",
+            "tensor {:?} belongs to no column in the metadata entry \"columns\"",
             other.name()
         )));
     }

@@ -125,7 +125,7 @@ impl<R: Read + Seek> Checker<R> {
                 at += 4;
             }
             let length = u64::try_from(i32::from_le_bytes(length))
-                .map_err(|_| "a message has a negative length")?;
+                .map_err(|_| "a message has a negative length; the file is damaged")?;
             if length == 0 {
                 return Ok(());
             }

@@ -43,7 +43,9 @@ impl ColumnSinks {
         let i = self.add(name, options);
         let row = self.first_row + self.rows;
         if std::mem::replace(&mut self.seen[i], true) {
-            return Err(Error::invalid(format!("record {row} has the key {name:?} twice")));
+            return Err(Error::invalid(format!(
+                "record {row} has the key {name:?} twice; keys must be unique"
+            )));
         }
         let sink = &mut self.columns[i];
         while sink.rows() < self.rows {
@@ -313,7 +315,10 @@ impl<R: BufRead> NdjsonReader<R> {
             line.clear();
             let read = self.input.read_until(b'\n', &mut line);
             self.line += 1;
-            if read.map_err(|e| Error::invalid(format!("line {}: {e}", self.line)))? == 0 {
+            if read
+                .map_err(|e| Error::invalid(format!("line {} cannot be read: {e}", self.line)))?
+                == 0
+            {
                 self.done = true;
                 break;
             }

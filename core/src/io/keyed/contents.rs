@@ -306,7 +306,7 @@ impl Contents {
             (columns.split_last(), names.split_last())
         else {
             return Err(Error::invalid(
-                "a sparse tensor needs a column per axis and a value column",
+                "there are no columns; a sparse tensor needs a column per axis and a value column",
             ));
         };
         if axes.is_empty() {
@@ -424,7 +424,7 @@ fn append_coordinates(
     refuse_nulls(column, name, before)?;
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let wide = cast_with_options(column, &DataType::Int64, &options)
-        .map_err(|e| Error::invalid(format!("the axis {name:?}: {e}")))?;
+        .map_err(|e| Error::invalid(format!("axis {name:?} exceeds int64: {e}")))?;
     let wide = wide.as_primitive::<Int64Type>().values();
     let largest = wide.iter().copied().max();
     let outside = |at: &i64| usize::try_from(*at).map_or(true, |at| size.is_some_and(|s| at >= s));
@@ -464,7 +464,7 @@ fn find_duplicate(indices: &DenseTensor, names: &[String], before: usize) -> Err
             return duplicate_error(row - before.min(row), &shown.collect::<Vec<_>>().join(", "));
         }
     }
-    Error::invalid("two entries have the same coordinates")
+    Error::invalid("two entries have the same coordinates; group the rows")
 }
 
 #[cfg(test)]

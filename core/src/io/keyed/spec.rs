@@ -48,7 +48,7 @@ impl Spec {
         }
         let Some(path) = Self::file(text) else {
             return Err(Error::invalid(format!(
-                "there is neither a table {text:?} STORED AS DOK nor a file of this name"
+                "there is neither a table {text:?} STORED AS DOK nor a file of this name; create the table or give the path of a file"
             )));
         };
         Ok(Self::of(store::open(path)?.as_ref()))

@@ -96,7 +96,8 @@ impl MedsDataset {
                 let cause = e.into_io_error();
                 Error::io(
                     path,
-                    cause.unwrap_or_else(|| std::io::Error::other("its links form a loop")),
+                    cause
+                        .unwrap_or_else(|| std::io::Error::other("its symbolic links form a loop")),
                 )
             })?;
             let path = entry.path();

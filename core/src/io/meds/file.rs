@@ -197,7 +197,10 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
         let entry = entry.map_err(|e| {
             let path = e.path().unwrap_or(folder).to_path_buf();
             let cause = e.into_io_error();
-            Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("its links form a loop")))
+            Error::io(
+                path,
+                cause.unwrap_or_else(|| std::io::Error::other("its symbolic links form a loop")),
+            )
         })?;
         let path = entry.path();
         if entry.file_type().is_file() && path.extension().is_some_and(|e| e == ending) {

@@ -72,7 +72,7 @@ impl CohortCodes {
             VocabularyFrom::File => {
                 return Err(Error::file(
                     path,
-                    "the file does not exist, but the options take the vocabulary from it; add it, or take the vocabulary from the train split",
+                    "the file does not exist, but the options take the vocabulary from it; add the file, or take the vocabulary from the train split",
                 ));
             }
         };

@@ -350,7 +350,7 @@ impl SplitRoute<'_> {
                 Error::file(
                     source.path(),
                     format!(
-                        "subject {subject} is in no split, because the folder of the shard does not have the name of a split and metadata/subject_splits.parquet does not list the subject; add it there"
+                        "subject {subject} is in no split, because the folder of the shard does not have the name of a split and metadata/subject_splits.parquet does not list the subject; add the subject to this file"
                     ),
                 )
             })?;

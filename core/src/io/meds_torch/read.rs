@@ -58,7 +58,7 @@ impl TensorizedCohort {
             return Err(Error::file(
                 root.join(TENSORS).join(format!("{name}.nrt")),
                 format!(
-                    "the schema file {SCHEMAS}/{name}.parquet, which describes its rows, is missing"
+                    "the schema file {SCHEMAS}/{name}.parquet, which describes its rows, is missing; write the cohort again"
                 ),
             ));
         }
@@ -70,7 +70,7 @@ impl TensorizedCohort {
                     true => Ok(shard),
                     false => {
                         let missing = format!(
-                            "the tensors {} of this schema file are missing",
+                            "the tensors {} of this schema file are missing; write the cohort again",
                             shard.tensors.display()
                         );
                         Err(Error::file(&shard.schema, missing))
@@ -122,7 +122,7 @@ impl TensorizedCohort {
             let path = self.root.join("metadata").join("codes.parquet");
             Error::file(
                 path,
-                "the file does not exist, so the codes of the tokens are unknown; add it",
+                "the file does not exist, so the codes of the tokens are unknown; add the file",
             )
         })
     }
@@ -302,7 +302,7 @@ impl CohortShard {
             if found != *expected {
                 *mismatch = Some(Mismatch::Events);
                 return Err(wrong(format!(
-                    "row {next} has {found} events, but row {row} of {} has {expected} times",
+                    "row {next} has {found} events, but row {row} of {} has {expected} times; write the cohort again",
                     self.schema.display()
                 )));
             }
@@ -323,7 +323,7 @@ impl CohortShard {
             if let Some(event) = (0..inner.lists()).find(differs) {
                 *mismatch = Some(Mismatch::Measurements);
                 return Err(wrong(format!(
-                    "event {event} of the shard has {} measurements, but measurements_per_event in {} is {}",
+                    "event {event} of the shard has {} measurements, but measurements_per_event in {} is {}; write the cohort again",
                     inner.length(event),
                     self.schema.display(),
                     counts.value(event)

@@ -256,7 +256,10 @@ impl BoundsRange<'_> {
         }
         Error::file(
             self.file.path(),
-            format!("{} changed while it was being read", self.axis.tensor.name()),
+            format!(
+                "{} changed while it was being read; read the file again",
+                self.axis.tensor.name()
+            ),
         )
     }
 }

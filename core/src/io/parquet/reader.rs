@@ -111,7 +111,7 @@ impl ParquetTableReader {
         .map_err(fail)?;
         let count = |n: i64| {
             usize::try_from(n)
-                .map_err(|_| Error::file(&path, format!("the footer counts {n} rows")))
+                .map_err(|_| Error::file(&path, format!("an invalid footer counts {n} rows")))
         };
 
         let file_rows = count(metadata.metadata().file_metadata().num_rows())?;

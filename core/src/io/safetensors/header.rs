@@ -332,7 +332,9 @@ impl<'de> Deserialize<'de> for BoundedShape {
                 let mut sizes = Vec::new();
                 while let Some(size) = seq.next_element::<usize>()? {
                     if sizes.len() == MAX_RANK {
-                        return Err(A::Error::custom(format!("more than {MAX_RANK} dimensions")));
+                        return Err(A::Error::custom(format!(
+                            "the shape has more than {MAX_RANK} dimensions"
+                        )));
                     }
                     sizes.push(size);
                 }

@@ -171,7 +171,10 @@ impl Source {
                 let _ = missing.set(range.clone());
                 Error::file(
                     &self.path,
-                    format!("bytes {}..{} have not been fetched", range.start, range.end),
+                    format!(
+                        "bytes {}..{} of the remote file have not been fetched",
+                        range.start, range.end
+                    ),
                 )
             }),
         }

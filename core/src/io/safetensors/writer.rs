@@ -405,7 +405,7 @@ pub fn encode_tensors<'a>(
 
 fn check_name(path: &Path, name: &str) -> Result<()> {
     if name == "__metadata__" {
-        return Err(Error::file(path, "a tensor cannot be named \"__metadata__\""));
+        return Err(Error::file(path, "a tensor cannot be named \"__metadata__\"; rename it"));
     }
     Ok(())
 }

@@ -111,7 +111,7 @@ impl Hybrid {
                 return Ok(header);
             }
         }
-        Err(Fault::new("the header of a run has more than 35 bits"))
+        Err(Fault::new("the header of a run has more than 35 bits, the maximum"))
     }
 
     #[cold]

@@ -247,7 +247,9 @@ impl<R: ChunkReader> Pages<R> {
         let Some(page) = page else { return Ok(None) };
         if let Page::DictionaryPage { buf, num_values, encoding, .. } = page {
             if !first {
-                return Err(place.error("a dictionary page follows data pages"));
+                return Err(
+                    place.error("a dictionary page follows data pages; it must be the first page")
+                );
             }
             if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
                 return Err(
