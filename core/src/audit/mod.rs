@@ -151,7 +151,7 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     } else {
         return Err(Error::file(
             root,
-            "the folder is neither a MEDS data set (data/**/*.parquet) nor a tensorized cohort (data/**/*.nrt and tokenization/schemas)",
+            "the folder is neither a MEDS data set nor a tensorized cohort; the first has data/**/*.parquet, the second data/**/*.nrt and tokenization/schemas",
         ));
     }?;
     let own = root.join("labels");

@@ -93,7 +93,7 @@ impl<T> Frequencies<T> {
         }
         let total = self.freq.iter().try_fold(0u64, |sum, f| sum.checked_add(*f));
         match total {
-            Some(0) => Err(format!("{name}: no frequency is above 0; at least one must be")),
+            Some(0) => Err(format!("{name}: at least one frequency must be above 0")),
             Some(_) => Ok(()),
             None => Err(format!("{name}: the sum of the frequencies exceeds 64 bits")),
         }
