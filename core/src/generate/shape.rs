@@ -58,9 +58,7 @@ impl Shape {
         shape.measurements.check_frequencies("measurements")?;
         shape.frac_codes_with_value.check_frequencies("frac_codes_with_value")?;
         match shape.frac_codes_with_value.x.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-            Some(p) => {
-                Err(format!("frac_codes_with_value has {p}; expected fractions from 0 to 1"))
-            }
+            Some(p) => Err(format!("frac_codes_with_value has {p}; expected fractions in 0..=1")),
             None => Ok(shape),
         }
     }
