@@ -115,7 +115,7 @@ fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
     match shard.read_noting(&mut mismatch) {
         Ok(tables) => Some(tables),
         Err(e) => {
-            // A wrong number of rows or a missing column is already reported, and causes this error too.
+            // A wrong number of rows or a missing column, which causes this error too, is already reported.
             let reported = log.has_finding("rows", path) || log.has_finding("columns", path);
             if !reported {
                 let check = match mismatch {

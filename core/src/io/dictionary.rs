@@ -125,9 +125,6 @@ pub fn read(path: impl AsRef<Path>) -> Result<Dictionary> {
 }
 
 /// Reads a dictionary from an open file, like [`read`].
-///
-/// # Errors
-/// See [`read`].
 pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictionary> {
     let wrong = |message: String| Error::file(file.path(), message);
     let metadata = file.header().metadata();

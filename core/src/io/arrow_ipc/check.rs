@@ -257,7 +257,7 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
     }
 }
 
-/// Maximum header size of a compressed buffer, which is the header of a Zstandard frame (RFC 8878, 3.1.1.1).
+/// Maximum size in bytes of the codec's header in a compressed buffer: a Zstandard frame (RFC 8878, 3.1.1.1).
 const FRAME: u64 = 18;
 
 /// Whether `length` compressed bytes that begin with `frame` can become `claimed` bytes.

@@ -46,7 +46,7 @@ pub struct FeatureShard {
 struct Measurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// End in `keys` of the keys of each dictionary value.
+    /// End, in `keys`, of the range of keys of each dictionary value.
     ends: Vec<usize>,
     keys: Vec<u32>,
 }

@@ -282,9 +282,6 @@ impl FeatureSpec {
 
     /// Returns a table of the features: `feature` (its index), `name`, `code` (or `prefix*`), `window` and
     /// `aggregate`.
-    ///
-    /// # Errors
-    /// None are known.
     pub fn names(&self) -> Result<RecordBatch> {
         let parts = || (0..self.num_features()).map(|f| self.parts(f));
         let numbers = (0..).take(self.num_features());

@@ -81,9 +81,6 @@ impl Features {
     }
 
     /// Returns a table of all labels: `row`, then the columns of the labels.
-    ///
-    /// # Errors
-    /// None are known.
     pub fn label_rows(&self) -> Result<RecordBatch> {
         let rows = FeatureRows { labels: (0..self.labels().len()).collect(), ..Default::default() };
         let columns: Vec<usize> = (0..=self.labels().schema().fields().len()).collect();

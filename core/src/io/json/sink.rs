@@ -735,7 +735,7 @@ fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
             return reinterpret_as(&cast_all(from, &utc)?, t.clone()).map_err(CastFailure::Arrow);
         }
     }
-    // Date32 and Time32 hold 32-bit integers.
+    // Date32 and Time32 hold 32-bit integers, so cast Int64 to Int32 first.
     let step = match (from.data_type(), t) {
         (DataType::Int64, DataType::Date32 | DataType::Time32(_)) => {
             cast(from, &DataType::Int32).map_err(CastFailure::Arrow)?

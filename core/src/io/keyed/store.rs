@@ -13,7 +13,7 @@ use crate::io::stamp::Stamp;
 
 /// Maximum number of recently opened files that stay in memory, even if no table or query uses them.
 const KEPT: usize = 4;
-/// Maximum total size in bytes of the entries of these recently opened files.
+/// Maximum total size in bytes of the entries of recently opened files that stay in memory.
 const KEPT_BYTES: usize = 256 << 20;
 
 /// Maximum number of attempts to read a file that keeps changing.
@@ -54,7 +54,7 @@ impl Slot {
     }
 }
 
-/// Slots of the files in use, and of some files no longer in use.
+/// Slots (versions and write lock) of the files in use, and of some files no longer in use.
 #[derive(Debug, Default)]
 struct Slots {
     slots: HashMap<PathBuf, Arc<Slot>>,

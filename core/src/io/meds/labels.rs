@@ -178,9 +178,6 @@ impl Labels {
 
     /// Reads labels like [`read`](Self::read), with files sorted by name as strings (`10.parquet`
     /// before `9.parquet`), which is the order of meds-torch-data.
-    ///
-    /// # Errors
-    /// See [`read`](Self::read).
     pub fn read_in_text_order(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut names = list_files(path)?;
@@ -353,9 +350,6 @@ impl Labels {
     }
 
     /// Returns a batch of [`schema`](Self::schema); arrays are shared.
-    ///
-    /// # Errors
-    /// None are known.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         let mut columns: Vec<ArrayRef> =
             vec![Arc::new(self.subject_ids.clone()), Arc::new(self.prediction_times.clone())];

@@ -85,7 +85,7 @@ impl Encoder<'_> {
         })
     }
 
-    /// Returns `None` if the target builds tensors and the rows are out of order.
+    /// Encodes a shard; returns `None` if the target builds tensors and the rows are out of order.
     fn read(
         &self,
         source: &MedsFile,

@@ -54,7 +54,8 @@ impl Compensated {
     }
 }
 
-/// Statistics of one code while a shard is read, in one cache line, because rows have codes in any order.
+/// Statistics of one code while a shard is read. They fit one cache line, because rows access codes at
+/// random.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct RunningCounts {
@@ -170,7 +171,7 @@ struct ShardFit {
     double: bool,
 }
 
-/// Maps the codes of a chunk to slots of `running`.
+/// Maps the codes of a chunk to slots of [`ShardFit::running`].
 #[derive(Default)]
 struct Keys {
     codes: Option<StringArray>,

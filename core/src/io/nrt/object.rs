@@ -197,8 +197,8 @@ impl NrtObject {
         self.len() == 0
     }
 
-    /// Returns the bytes fetched so far by this handle and its clones: header, bounds, values and
-    /// the gaps of coalesced ranges.
+    /// Returns the number of bytes fetched so far by this handle and its clones: header, bounds, values and
+    /// the gaps between coalesced ranges.
     pub fn bytes_read(&self) -> u64 {
         self.inner.object.bytes_read()
     }

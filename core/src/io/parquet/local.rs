@@ -49,7 +49,7 @@ impl ChunkReader for LocalFile {
                 self.length
             )));
         }
-        // The length comes from the file and may exceed the memory.
+        // The length comes from the file, so the allocation may fail.
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length).map_err(|e| ParquetError::External(Box::new(e)))?;
         bytes.resize(length, 0);

@@ -77,7 +77,7 @@ impl ParquetTableWriter {
         for column in ArrowSchemaConverter::new().convert(schema)?.columns() {
             let narrow = column.converted_type() != ConvertedType::DATE;
             properties = match column.physical_type() {
-                // Measurements have few digits, so a dictionary of floats is smaller; if not, the
+                // Measurements have few digits, so a dictionary of floats is usually smaller; otherwise the
                 // writer abandons it.
                 Type::BYTE_ARRAY | Type::FLOAT | Type::DOUBLE => {
                     properties.set_column_dictionary_enabled(column.path().clone(), true)

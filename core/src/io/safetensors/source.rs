@@ -119,7 +119,7 @@ impl Source {
         self.len == 0
     }
 
-    /// Returns the bytes requested so far by all reads; with positioned reads, the bytes read.
+    /// Returns the number of bytes that all reads have requested so far.
     pub fn bytes_read(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)
     }

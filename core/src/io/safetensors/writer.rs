@@ -56,7 +56,7 @@ pub struct SafetensorsWriter {
     out: AtomicFile,
     metadata: BTreeMap<String, String>,
     spools: Vec<Spool>,
-    /// Whether a write failed halfway.
+    /// Whether a write failed, so that the file cannot be finished.
     failed: bool,
 }
 

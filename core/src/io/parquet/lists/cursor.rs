@@ -18,8 +18,8 @@ use super::{Parts, Source};
 use crate::error::Result;
 use crate::kernels::bits::for_avx2;
 
-/// Maximum number of entries per byte of a compressed chunk for which memory is reserved; for more entries,
-/// memory grows on demand.
+/// Maximum number of entries (pairs of levels) per byte of a compressed chunk for which memory is reserved;
+/// for more entries, memory grows on demand.
 const ENTRIES_PER_BYTE: u64 = 16;
 
 /// Maximum number of values for which memory is reserved before they are decoded.
@@ -37,7 +37,7 @@ struct PageCursor<R: ChunkReader> {
     place: ErrorPlace,
     open: Option<OpenPage>,
     window: Box<LevelWindow>,
-    /// Number of entries that the footer counts and no opened page has.
+    /// Number of entries in the footer's count that are not in a page opened so far.
     entries: usize,
     /// Whether all pages of the chunk are read, so that its entries can be checked against the footer.
     whole: bool,

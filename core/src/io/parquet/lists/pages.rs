@@ -52,7 +52,7 @@ pub(super) struct ColumnChunk<'a> {
     pub(super) metadata: &'a ColumnChunkMetaData,
     pub(super) bytes: Range<u64>,
     pub(super) rows: usize,
-    /// Number of entries: values, nulls, and lists without elements.
+    /// Number of entries (pairs of levels): one per value, per null, and per list without elements.
     pub(super) entries: usize,
     /// Locations of the data pages in the offset index; empty without an offset index.
     pub(super) pages: &'a [PageLocation],
@@ -190,7 +190,7 @@ pub(super) struct Pages<R: ChunkReader> {
 }
 
 impl<R: ChunkReader> Pages<R> {
-    /// Opens all pages of a chunk, or a range of its offset index.
+    /// Opens all pages of a chunk, or the data pages `window` of its offset index.
     pub(super) fn new(
         source: &Source<'_, R>,
         chunk: &ColumnChunk<'_>,
