@@ -125,7 +125,8 @@ pub struct CheckOptions {
 /// all subjects, the codes, and the labels of one task.
 ///
 /// # Errors
-/// If the folder is neither, or a folder cannot be listed. Faults of the data are findings instead.
+/// If the folder is neither, a folder cannot be listed, or the labels do not exist. Faults are findings
+/// instead.
 ///
 /// ```
 /// # use serrate_core as serrate;

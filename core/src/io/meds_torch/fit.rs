@@ -54,7 +54,7 @@ impl Compensated {
     }
 }
 
-/// Statistics of one code while a shard is read. They fit one cache line, because rows access codes at
+/// Statistics of one code while a shard is read, kept within one cache line, because rows access codes at
 /// random.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
