@@ -13,7 +13,7 @@ use crate::io::meds::file::{MedsFile, string_like};
 
 const DAY: i64 = 86_400_000_000;
 
-/// The fields of a row that distinguish measurements.
+/// The fields of a measurement by which duplicates are recognized.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     /// Time in microseconds; `None` for a static fact.
@@ -34,7 +34,7 @@ pub(super) struct SubjectTimeline {
     before_birth: Tally,
     after_death: Tally,
     doubled: Tally,
-    /// Group and row of possible duplicates in a file whose text values may distinguish them.
+    /// Possible duplicates, as group and row, in a file with text values that may distinguish them.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,

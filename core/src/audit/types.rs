@@ -47,7 +47,7 @@ impl ColumnTypes {
         Ok(())
     }
 
-    /// Reports files with other column types than MEDS (if `meds`, in its columns) or than the first file.
+    /// Reports files whose column types differ from the MEDS types (if `meds`) or else from the first file.
     pub(super) fn report_findings(self, meds: bool, log: &mut Log) {
         for (name, variants) in self.columns {
             let due = meds_type(&name).filter(|_| meds);

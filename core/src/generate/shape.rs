@@ -74,7 +74,7 @@ impl Shape {
     }
 }
 
-/// Number of tokens after `vocab_size` that the static facts of a MEDS data set use.
+/// Number of tokens reserved after `vocab_size` for the static facts of a MEDS data set.
 pub(super) const RESERVED: u32 = 3;
 
 impl<T> Frequencies<T> {

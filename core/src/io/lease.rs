@@ -178,7 +178,7 @@ impl Lease {
         self.path_with_ending(ASIDE)
     }
 
-    /// Records the renames that follow in the lock file.
+    /// Records in the lock file the renames that follow.
     pub(super) fn record_commit(&mut self, commit: &Commit) -> io::Result<()> {
         let text = serde_json::to_vec(commit)?;
         self.lock.rewind()?;

@@ -19,7 +19,7 @@ pub struct Stamp {
 /// Resolution of a file system's clock: kernel ticks are 1 to 10 ms apart, and changes within one
 /// tick get the same time.
 const TICK: Duration = Duration::from_millis(10);
-/// Resolution of times without a fraction (FAT: 2 s).
+/// Resolution of a file system whose times have no fraction of a second (FAT: 2 s).
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
 /// Maximum number of waits for a file that keeps changing.
 const ROUNDS: usize = 4;

@@ -170,7 +170,7 @@ impl<R: Read + Seek> Checker<R> {
                 .split_first_chunk()
                 .ok_or_else(|| format!("buffer {i} is too short for its uncompressed length"))?;
             let claimed = i64::from_le_bytes(*claimed);
-            // -1 marks a buffer stored without compression, 0 an empty one.
+            // A declared size of -1 marks a buffer stored without compression, 0 an empty buffer.
             if claimed == -1 || claimed == 0 {
                 continue;
             }
@@ -207,7 +207,7 @@ impl<R: Read> CheckedStream<R> {
     fn take(&mut self, length: u64) -> std::io::Result<()> {
         match self.reader.by_ref().take(length).read_to_end(&mut self.message)? as u64 == length {
             true => Ok(()),
-            // Arrow's reader takes `UnexpectedEof` for the regular end.
+            // Arrow's reader takes `UnexpectedEof` for the regular end of a stream.
             false => Err(invalid_data("the stream ends within a message, so it is truncated")),
         }
     }

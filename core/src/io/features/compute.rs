@@ -208,7 +208,7 @@ impl FeatureShard {
                 lists.range(row).for_each(|i| scratch.add(w, facts.keys(i), facts.value_at(i), 0));
             }
         }
-        // End of the events that earlier labels added to the `all` windows.
+        // End of the events that the `all` windows already include.
         let mut held = 0;
         for label in labels {
             let end = times.partition_point(|t| match self.spec.window_closure() {

@@ -60,7 +60,7 @@ pub struct Features {
     spec: Arc<FeatureSpec>,
     /// Time and index of each label, ordered by subject, time and index.
     order: Vec<(i64, usize)>,
-    /// Range of the labels of each subject in `order`.
+    /// Range in `order` of the labels of each subject.
     subjects: HashMap<i64, Range<usize>>,
     seen: Mutex<Seen>,
 }

@@ -99,7 +99,7 @@ impl Features {
     ) -> Result<RecordBatch> {
         let schema = Arc::new(self.schema(form)?.project(columns)?);
         let labels = self.labels().to_batch()?;
-        // The first column is `row`.
+        // The columns before the features are `row` and the columns of the labels.
         let before = labels.num_columns() + 1;
         let positions = UInt64Array::from_iter_values(rows.labels.iter().map(|l| *l as u64));
         let wanted: Vec<usize> = columns.iter().filter_map(|c| c.checked_sub(before)).collect();

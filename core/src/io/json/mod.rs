@@ -49,7 +49,7 @@ use super::atomic::AtomicFile;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// Column names that are an error in the columns form.
+/// Names that a column cannot have in the columns form.
 const RESERVED: [&str; 2] = ["bounds", "mask"];
 
 /// Options for reading JSON.

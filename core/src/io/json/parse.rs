@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses an object and calls `member` with each key, before its value is parsed.
+    /// Parses an object; `member` is called with each key and parses its value.
     pub(super) fn parse_object(
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<()>,
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses an array and calls `element` before each element is parsed.
+    /// Parses an array; `element` is called for each element and parses it.
     pub(super) fn parse_array(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<()>,

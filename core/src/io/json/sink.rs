@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum ElementKind {
-    /// Only nulls so far; holds their number.
+    /// Only nulls so far; the field is the number of nulls.
     Unknown(usize),
     List,
     Leaf,
@@ -712,8 +712,8 @@ fn wide_array(
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // The first number that does not fit u64 may be negative; report a number beyond 63 bits if there
-        // is one.
+        // If the first number that does not fit u64 is negative, report a number beyond 63 bits if there is
+        // one.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));

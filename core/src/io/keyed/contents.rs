@@ -140,7 +140,7 @@ impl Contents {
         let different = is_ascending(&indices, values.num_elements())?;
         let tensor = TensorContents { names, shape, indices, values, tensor: OnceLock::new() };
         if !different {
-            // The hash table checks unsorted entries for duplicates.
+            // Building the hash table checks unsorted entries for duplicates.
             tensor.tensor().map_err(|e| Error::file(path, e.to_string()))?;
         }
         Ok(Self::Tensor(tensor))

@@ -66,7 +66,7 @@ impl Spec {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Returns names and types of the keys.
+    /// Returns the names and types of the key columns.
     pub fn keys(&self) -> Result<Vec<(&str, DataType)>> {
         self.keys.iter().map(|(name, of)| Ok((name.as_str(), parse_type(of)?))).collect()
     }

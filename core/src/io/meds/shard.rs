@@ -355,7 +355,7 @@ fn merge_sorted(a: &[i64], b: &[i64]) -> Vec<i64> {
     out
 }
 
-/// Extends a table with rows `own` to rows for all `subjects`; the new rows are empty.
+/// Extends a table of the subjects `own` to all `subjects`; the new rows are empty.
 fn with_subjects(
     table: RaggedTable,
     own: &[i64],

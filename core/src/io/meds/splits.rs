@@ -80,8 +80,8 @@ impl Splits {
     }
 }
 
-/// Returns the name of a shard with its split in front: `a/train/3` of `train` is `train/a/3`,
-/// `train` of `train` is `train/train`.
+/// Moves or adds a split to the front of a shard's name: for `train`, `a/train/3` becomes `train/a/3`, and
+/// `train` becomes `train/train`.
 pub(crate) fn below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1

@@ -72,7 +72,7 @@ struct RunningCounts {
 
 const _: () = assert!(size_of::<RunningCounts>() == 64);
 
-/// A value in the width stored in the shard.
+/// A numeric value in the width stored in the shard, f32 or f64.
 trait SummedNumber: Copy {
     /// Adds the value to the sums, unless it is NaN.
     fn add_to(self, running: &mut RunningCounts);

@@ -62,7 +62,7 @@ impl Default for ReadOptions {
 pub struct WriteOptions {
     /// Whether to replace an existing file, which is otherwise an error.
     pub overwrite: bool,
-    /// Omits the ids (`subject_id` on axis 0).
+    /// Whether to omit the ids (`subject_id` on axis 0).
     pub plain: bool,
 }
 

@@ -33,7 +33,7 @@ use crate::table::{Column, RaggedTable};
 pub struct NrtWriter {
     out: SafetensorsWriter,
     columns: Vec<TargetColumn>,
-    /// The tensor of the bounds and the last bound written, by axis from 1.
+    /// Tensor of the bounds of each axis, from axis 1 on, and the last bound written.
     bounds: Vec<(TensorId, i64)>,
     rows: u64,
     plain: bool,

@@ -199,7 +199,8 @@ fn read_part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
         return Some(Buffer::default());
     }
     let candidates = parts.get(..parts.partition_point(|(start, _)| *start <= range.start))?;
-    // Usually the last part that starts before the range contains it; parts may overlap.
+    // Search backwards: usually the last part that starts before the range contains the range. Parts may
+    // overlap.
     candidates.iter().rev().find_map(|(start, bytes)| {
         let from = usize::try_from(range.start.checked_sub(*start)?).ok()?;
         let to = usize::try_from(range.end.checked_sub(*start)?).ok()?;

@@ -24,7 +24,8 @@ pub(super) struct Delta {
     least: u64,
     /// Byte offsets of the bit widths of the remaining miniblocks.
     widths: std::ops::Range<usize>,
-    /// Current bit offset, bit width and remaining integers of the current miniblock.
+    /// Bit offset of the next difference; `width` is its bit width, `here` the number of integers left in the
+    /// miniblock.
     bit: usize,
     width: usize,
     here: usize,
