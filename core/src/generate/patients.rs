@@ -67,7 +67,7 @@ impl Patients {
         Ok(Self::with_shape(&Shape::mimic()?, seed, patients))
     }
 
-    /// Creates a source of `patients` patients of a shape.
+    /// Creates a source of `patients` patients with the distributions of a shape.
     pub fn with_shape(shape: &Shape, seed: u64, patients: u64) -> Self {
         Self {
             source: PatientSource::new(shape, seed),

@@ -131,7 +131,7 @@ impl MedsChunk {
         Self::read_columns(source, &COLUMNS)
     }
 
-    /// Reads like [`read`](Self::read), but without times and their errors.
+    /// Reads like [`read`](Self::read), but without the column `time`.
     pub(crate) fn read_without_times(
         source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<Self>> + '_> {

@@ -349,7 +349,7 @@ impl Labels {
         Arc::new(Schema::new(fields))
     }
 
-    /// Returns a batch of [`schema`](Self::schema); arrays are shared.
+    /// Returns the labels as a batch with the [`schema`](Self::schema); arrays are not copied.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         let mut columns: Vec<ArrayRef> =
             vec![Arc::new(self.subject_ids.clone()), Arc::new(self.prediction_times.clone())];

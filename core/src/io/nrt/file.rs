@@ -228,7 +228,8 @@ impl NrtFile {
         let limit = start.saturating_add(elements);
         // Invariant: `good` rows fit (or are the single row), `bad` rows do not fit or are past the end.
         let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
-        // Rows tend to have similar sizes: gallop from the start instead of halving the file.
+        // Rows tend to have similar sizes, so a galloping search from the start reads fewer bounds than a
+        // binary search.
         let mut step = 1usize;
         while good < rows.len() && bad > rows.len() {
             let next = good.saturating_add(step).min(rows.len());

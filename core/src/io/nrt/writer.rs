@@ -46,9 +46,9 @@ pub struct NrtWriter {
 struct TargetColumn {
     name: String,
     axis: usize,
-    /// Type of the column in the tables.
+    /// Arrow type of the column in the tables to write.
     given: DataType,
-    /// Type of the column in the file.
+    /// Arrow type of the column as it is written to the file.
     written: DataType,
     /// Tensor of the column; `None` if the column is omitted.
     tensor: Option<TensorId>,

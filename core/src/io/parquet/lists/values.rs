@@ -90,7 +90,7 @@ impl EncodedValues {
             (Encoding::PLAIN, _) => Self::Plain(data),
             (Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY, _) => {
                 let width = match data.is_empty() {
-                    // An empty page has no values to decode.
+                    // An empty page has neither a bit width nor values, so any width is valid.
                     true => 1,
                     false => usize::from(data.split_to(1)[0]),
                 };

@@ -25,7 +25,7 @@ use crate::kernels::bits::for_avx2;
 
 const WORDS: usize = 64;
 
-/// Maximum number of entries of a window.
+/// Maximum number of entries (pairs of levels) of a window.
 pub(super) const ENTRIES: usize = WORDS * 64;
 
 /// One bit of every level of a window. A spare word lets writers always write two words.
