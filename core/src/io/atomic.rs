@@ -8,9 +8,9 @@ use walkdir::WalkDir;
 use super::lease::{Commit, Lease, move_files};
 use crate::error::{Error, Result};
 
-/// A file that is written under a temporary name in the target's folder; [`commit`](Self::commit)
-/// syncs it to disk and renames it. Dropped without a commit, it is removed; the next writer into
-/// the same folder removes the leftovers of a killed process.
+/// A file that is written under a temporary name in the target's folder; [`commit`](Self::commit) syncs it to
+/// disk and renames it. A drop without a commit removes the file; the next writer into the same folder
+/// removes the leftovers of a killed process.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -109,9 +109,9 @@ impl Write for AtomicFile {
     }
 }
 
-/// A folder that is filled under a temporary name next to its target; [`commit`](Self::commit)
-/// renames it. Dropped without a commit, it is removed; the next writer into the same folder
-/// removes the leftovers of a killed process.
+/// A folder that is filled under a temporary name next to its target; [`commit`](Self::commit) renames it. A
+/// drop without a commit removes the folder; the next writer into the same folder removes the leftovers of a
+/// killed process.
 ///
 /// Files in it are not synced to disk.
 ///

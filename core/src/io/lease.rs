@@ -284,7 +284,7 @@ fn is_same_file(path: &Path, file: &File) -> bool {
     }
     #[cfg(not(unix))]
     {
-        // An open file cannot be replaced on these systems.
+        // These systems cannot replace an open file, so the path still names it.
         let _ = file;
         path.exists()
     }

@@ -1,4 +1,4 @@
-//! The Arrow file format, decoded in place.
+//! [`MappedFile`]: decodes the batches of an Arrow file in place.
 
 use std::fs::File;
 use std::io::Read;

@@ -110,7 +110,7 @@ impl fmt::Display for FeatureWindow {
 pub enum FeatureAggregate {
     /// The number of measurements, with a value or without.
     Count,
-    /// The number of values.
+    /// The number of measurements with a value.
     ValueCount,
     /// The sum of the values.
     Sum,

@@ -17,7 +17,7 @@ pub struct Spec {
     location: String,
     /// Stamp of the file's version; see [`Version`].
     version: String,
-    /// Axis sizes of a tensor.
+    /// Axis sizes of a sparse tensor; `None` for a dictionary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<usize>>,
     keys: Vec<(String, String)>,

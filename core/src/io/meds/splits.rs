@@ -23,7 +23,7 @@ pub(crate) enum Place<'a> {
     Split(&'a str),
     /// `subject_splits.parquet` has the split of each subject.
     BySubject,
-    /// No split is known.
+    /// The splits of the subjects are unknown.
     Unknown,
 }
 

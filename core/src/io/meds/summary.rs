@@ -40,7 +40,7 @@ pub struct PartSummary {
     pub shards: usize,
     /// Number of subjects, including subjects without events.
     pub subjects: u64,
-    /// Number of distinct times of subjects.
+    /// Number of events, which are the distinct times of each subject.
     pub events: u64,
     /// Number of measurements with a time.
     pub measurements: u64,

@@ -286,7 +286,7 @@ impl Scales {
     }
 }
 
-/// Returns the sum of the values and of their squares, as meds-torch-data stores them.
+/// Returns the sum of the values and of their squares in 32 bits, as meds-torch-data stores them.
 #[expect(clippy::cast_possible_truncation, reason = "meds-torch-data stores 32 bits")]
 fn stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
     if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }

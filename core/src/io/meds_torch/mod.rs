@@ -54,12 +54,12 @@ pub enum VocabularyFrom {
 /// Handling of measurements whose code is not in the vocabulary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unknown {
-    /// Drops them, and events or subjects without other measurements.
+    /// Drops such measurements, and events or subjects without other measurements.
     #[default]
     Drop,
-    /// Gives them the token 0, which is also padding; their values are NaN if values are normalized.
+    /// Gives such measurements the token 0, which is also padding; if values are normalized, theirs are NaN.
     Zero,
-    /// Returns an error for the first one.
+    /// Returns an error for the first such measurement.
     Refuse,
 }
 
@@ -78,7 +78,7 @@ pub enum Normalize {
     /// and so scaled values, differ by one or two units in the last place, because the sums of
     /// meds-torch-data depend on its number of threads.
     Compatible,
-    /// Like `Compatible`, in 64 bits.
+    /// Like [`Compatible`](Self::Compatible), with 64-bit arithmetic.
     Exact,
     /// Uses only `metadata/codes.parquet`, in 64 bits: `values/mean` and `values/std`, otherwise
     /// `values/n_occurrences`, `values/sum` and `values/sum_sqd`.

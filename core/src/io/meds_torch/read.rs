@@ -196,9 +196,9 @@ pub struct CohortTables {
 /// A difference between the tensors and the schema file of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mismatch {
-    /// A row has different numbers of events.
+    /// A row has different numbers of events in the two files.
     Events,
-    /// An event has different numbers of measurements.
+    /// An event has different numbers of measurements in the two files.
     Measurements,
 }
 

@@ -35,7 +35,7 @@ enum Backing {
     Parts {
         /// Start and bytes of each part, sorted by start.
         parts: Vec<(u64, Bytes)>,
-        /// The first requested range that no part contains.
+        /// First range that a read requested and no part contains.
         missing: OnceLock<Range<u64>>,
     },
 }
