@@ -111,8 +111,7 @@ impl SubjectTimeline {
         Some((first, last))
     }
 
-    /// Counts rows with equal time, code and value, or collects them in `candidates` to compare their
-    /// texts.
+    /// Counts rows with equal time, code and value, or collects them in `candidates` to compare their texts.
     fn count_duplicates(&mut self, codes: &CodeTable) {
         if !self.rows.is_sorted_by_key(|row| row.time) {
             self.rows.sort_by_key(|row| row.time);
