@@ -243,7 +243,7 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[("dim0/x", "C64", vec![1], vec![0; 8])],
-            "f: tensor \"dim0/x\" has the type C64, which Arrow does not support",
+            "f: tensor \"dim0/x\" has the type C64, which Arrow does not support; write it as another type",
         ),
         (&[bytes("dim1/x", 1)], "f: dim1/bounds is missing, which \"dim1/x\" requires"),
         (
@@ -265,7 +265,7 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[bounds(1, &[]), bytes("dim1/x", 2)],
-            "f: dim1/bounds is empty, but its axis has 2 values",
+            "f: dim1/bounds is empty, but its axis has 2 values; the file is damaged",
         ),
         (
             &[bounds(1, &[1, -2])],
@@ -312,7 +312,7 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
     );
     assert_eq!(
         message(&ends(&[2, 8])),
-        "f: dim1/bounds[1]: the last bound is 8, but its axis has 9 values"
+        "f: dim1/bounds[1]: the last bound is 8, but its axis has 9 values; the file is damaged"
     );
     assert_eq!(
         message(&ends(&[i64::MAX, i64::MIN])),

@@ -187,12 +187,12 @@ fn build_strings(bytes: &DenseTensor, ends: &DenseTensor) -> Result<StringArray>
     for end in ends.as_slice::<i64>()? {
         let end = i32::try_from(*end).ok().filter(|end| offsets.last().is_some_and(|l| l <= end));
         offsets.push(
-            end.ok_or_else(|| Error::invalid("the end offsets of its strings are not ascending"))?,
+            end.ok_or_else(|| Error::invalid("the end offsets of the strings are not ascending"))?,
         );
     }
     let last = offsets.last().copied().and_then(|l| usize::try_from(l).ok());
     if last != Some(bytes.as_slice::<u8>()?.len()) {
-        return Err(Error::invalid("its last end offset differs from the number of its bytes"));
+        return Err(Error::invalid("the last end offset differs from the number of bytes"));
     }
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
     Ok(StringArray::try_new(offsets, bytes.buffer().clone(), None)?)

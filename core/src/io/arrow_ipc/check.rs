@@ -45,7 +45,7 @@ impl<R: Read + Seek> Checker<R> {
     fn read(&mut self, start: u64, length: u64) -> Checked<Vec<u8>> {
         if start.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(format!(
-                "{length} bytes at offset {start} are outside the file of {} bytes",
+                "{length} bytes at offset {start} are outside the file of {} bytes, which is damaged or truncated",
                 self.length
             ));
         }

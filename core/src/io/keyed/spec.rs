@@ -43,7 +43,7 @@ impl Spec {
     pub fn parse(text: &str) -> Result<Self> {
         if text.starts_with('{') {
             return serde_json::from_str(text).map_err(|e| {
-                Error::invalid(format!("{text:?} does not describe a tensor or dictionary: {e}"))
+                Error::invalid(format!("{text:?} does not describe a tensor or dictionary: {e}; give the path of a file"))
             });
         }
         let Some(path) = Self::file(text) else {

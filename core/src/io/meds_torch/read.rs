@@ -278,7 +278,9 @@ impl CohortShard {
         for (name, axis) in [("code", 2), ("time_delta_days", 1)] {
             let found = tensors.column(name).map_err(|e| wrong(e.to_string()))?.axis();
             if found != axis {
-                return Err(wrong(format!("{name:?} is on axis {found}; expected on axis {axis}")));
+                return Err(wrong(format!(
+                    "column {name:?} is on axis {found}; expected axis {axis}"
+                )));
             }
         }
         let layout = tensors.layout(1)?;
@@ -288,7 +290,7 @@ impl CohortShard {
         let aligned = tensors.num_rows() == schema.rows;
         if !aligned && tensors.num_rows() != with_events {
             return Err(wrong(format!(
-                "the file has {} rows; expected {} as in {}, or {with_events} if rows without events are omitted",
+                "the file has {} rows; expected {} as in {}, or {with_events} if rows without events are omitted; write the cohort again",
                 tensors.num_rows(),
                 schema.rows,
                 self.schema.display()
@@ -559,7 +561,7 @@ impl CodeDictionary {
         let size = self.texts.len();
         if let Some(at) = tokens.values().iter().position(|t| *t as usize >= size) {
             return Err(Error::invalid(format!(
-                "{prefix}code {} at position {at} is not in the vocabulary, whose largest token is {}",
+                "{prefix}code {} at position {at} is not in the vocabulary, whose largest token is {}; correct metadata/codes.parquet or write the cohort again",
                 tokens.value(at),
                 size.saturating_sub(1)
             )));

@@ -175,7 +175,7 @@ impl FileAxis {
                 &self.tensor,
                 lists.end.saturating_sub(1),
                 format!(
-                    "the last bound is {}, but its axis has {} values",
+                    "the last bound is {}, but its axis has {} values; the file is damaged",
                     elements.end, self.elements
                 ),
             ));

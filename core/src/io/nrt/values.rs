@@ -43,7 +43,7 @@ pub(super) fn read_values(
             return Err(Error::file(
                 file.path(),
                 format!(
-                    "tensor {:?} has the type {other}, which Arrow does not support",
+                    "tensor {:?} has the type {other}, which Arrow does not support; write it as another type",
                     tensor.name()
                 ),
             ));

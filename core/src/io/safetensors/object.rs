@@ -188,7 +188,10 @@ impl Object {
         for range in ranges {
             let size = usize::try_from(range.end.saturating_sub(range.start));
             let size = size.map_err(|_| {
-                Error::file(&self.name, "a range is too large to address; read less at a time")
+                Error::file(
+                    &self.name,
+                    "a range is too large to address; read fewer rows at a time",
+                )
             })?;
             let Some((_, first)) = answers.try_next().await? else { break };
             if first.len() == size {
@@ -262,7 +265,7 @@ pub fn first_request(options: &ObjectOptions) -> GetOptions {
 pub fn explain(name: &Path, error: object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { .. } => {
-            Error::io(name, std::io::Error::new(NotFound, "there is no such object"))
+            Error::io(name, std::io::Error::new(NotFound, "the object does not exist in the store"))
         }
         object_store::Error::Precondition { .. } => Error::file(
             name,

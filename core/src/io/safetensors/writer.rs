@@ -125,7 +125,13 @@ impl SafetensorsWriter {
     pub fn write(&mut self, tensor: TensorId, bytes: &[u8]) -> Result<()> {
         let path = self.out.target();
         let spool = self.spools.get_mut(tensor.0).ok_or_else(|| {
-            Error::file(path, format!("the handle of tensor {} belongs to another file", tensor.0))
+            Error::file(
+                path,
+                format!(
+                    "the handle of tensor {} belongs to another file; use a handle of this writer",
+                    tensor.0
+                ),
+            )
         })?;
         let written = spool.write(path, bytes);
         self.failed |= written.is_err();

@@ -74,7 +74,7 @@ impl Delta {
                 return Ok(number);
             }
         }
-        Err(Fault::new("a varint has more than 64 bits"))
+        Err(Fault::new("a varint has more than 64 bits, the maximum"))
     }
 
     /// Decodes a zigzag number: even codes are zero and positive values, odd codes are negative values.

@@ -90,7 +90,7 @@ impl<'a> ColumnChunk<'a> {
         let bytes = bytes.and_then(|(start, size)| Some(start..start.checked_add(size)?));
         let Some(bytes) = bytes else {
             return Err(place.error(format!(
-                "the footer places its {size} byte(s) at {start}, which is invalid"
+                "the footer places the column chunk's {size} byte(s) at {start}, which is invalid"
             )));
         };
         let index = metadata.offset_index().and_then(|i| i.get(group)?.get(column));
