@@ -92,7 +92,7 @@ fn headers_that_are_wrong() {
                 ),
                 b"x",
             ),
-            "f: the header cannot be read: \"a\": more than 32 dimensions at line 1 column 94",
+            "f: the header cannot be read: \"a\": the shape has more than 32 dimensions at line 1 column 94",
         ),
         (
             "twice",
