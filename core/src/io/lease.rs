@@ -30,7 +30,7 @@ const ASIDE: &str = ".old";
 /// Minimum time between two sweeps of a folder by this process.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Names leased by this process. On some file systems a process can lock a file that it has already locked.
+/// Names leased by this process: on some file systems, a process can lock a file that it has already locked.
 static HELD: Mutex<Option<HashSet<OsString>>> = Mutex::new(None);
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 pub struct FeatureRows {
     /// Index of each label among all labels.
     pub labels: Vec<usize>,
-    /// Number of features with a value of each label.
+    /// Number of features with a value, for each label.
     pub counts: Vec<usize>,
     /// Indices of the features, label by label.
     pub features: Vec<u32>,

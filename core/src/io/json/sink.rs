@@ -280,7 +280,7 @@ fn leaf_path(name: &str, first_row: usize, levels: &[JsonLevel], leaf: usize) ->
 /// Values read so far, in the narrowest representation that holds them.
 #[derive(Debug)]
 enum Store {
-    /// Only nulls; holds their number.
+    /// Only nulls so far; the field is the number of nulls.
     Nothing(usize),
     Bool(Vec<bool>),
     Int(Vec<i64>),

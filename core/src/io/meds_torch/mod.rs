@@ -57,7 +57,8 @@ pub enum Unknown {
     /// Drops such measurements, and events or subjects without other measurements.
     #[default]
     Drop,
-    /// Gives such measurements the token 0, which is also padding; if values are normalized, theirs are NaN.
+    /// Gives such measurements the token 0, which is also padding, and the value NaN if values are
+    /// normalized.
     Zero,
     /// Returns an error for the first such measurement.
     Refuse,

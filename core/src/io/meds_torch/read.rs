@@ -491,7 +491,7 @@ impl CohortTables {
     }
 }
 
-/// The codes of a vocabulary, as the dictionary of columns of codes.
+/// The codes of a vocabulary as an Arrow dictionary, which all columns of codes share.
 struct CodeDictionary {
     /// Code of each token, indexed by token; empty for token 0 and unused tokens.
     texts: ArrayRef,

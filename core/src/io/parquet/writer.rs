@@ -145,7 +145,7 @@ impl ParquetTableWriter {
     /// Casts tensor columns to the declared types of the file; values are shared.
     fn declare_tensors(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.schema.fields().len() {
-            // The Parquet writer reports the different number of columns.
+            // The Parquet writer returns an error for a different number of columns.
             return Ok(batch.clone());
         }
         let columns = batch

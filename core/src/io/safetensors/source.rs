@@ -27,7 +27,7 @@ pub struct Source {
 
 #[derive(Debug)]
 enum Backing {
-    /// A memory map or memory; reads return views.
+    /// A memory map or bytes in memory; reads return views.
     View(Bytes),
     /// A file with positioned reads, which return copies.
     File(File),
