@@ -338,7 +338,7 @@ fn labels_that_reading_refuses_are_found() {
     let one_file = CheckOptions { labels: Some(dir.path().join("a/0.parquet")) };
     assert_eq!(check(&meds, &one_file).unwrap().labels, 1);
     let none = CheckOptions { labels: Some(dir.path().join("none")) };
-    assert!(check(&meds, &none).unwrap_err().to_string().contains("no such file or folder"));
+    assert!(check(&meds, &none).unwrap_err().to_string().contains("does not exist"));
 }
 
 /// Builds a batch with columns by name.

@@ -595,7 +595,10 @@ fn levels_that_make_no_lists_are_told() {
     let (bytes, metadata) = by_hand((3, 1), 2, &good);
     assert_eq!(read_damaged(&bytes, &metadata), (2, vec![]));
     for (page, message) in [
-        (page(&[2 << 1, 1], &[2 << 1, 3], 2), "data page 0: the first entry continues a row"),
+        (
+            page(&[2 << 1, 1], &[2 << 1, 3], 2),
+            "data page 0: the first repetition level continues a row",
+        ),
         (
             page(&[1 << 1, 0, 1 << 1, 1], &[1 << 1, 3, 1 << 1, 1], 1),
             "an entry that is not an element",
@@ -626,10 +629,12 @@ fn levels_that_make_no_lists_are_told() {
     let page = [runs(&[2 << 1, 0]), runs(&[2 << 1, 3]), vec![1; 8]].concat();
     let (bytes, metadata) = by_hand((2, 1), 2, &page);
     let (_, errors) = read_damaged(&bytes, &metadata);
-    assert!(errors[0].contains("definition level 3, but the schema has levels up to 1 and 2"));
+    assert!(errors[0].contains("definition levels up to 3, but the schema allows only 1 and 2"));
     // The footer counts fewer or more entries than the page has.
     let (bytes, metadata) = by_hand((3, 1), 2, &good);
-    for (count, message) in [(1, "2 value(s), but only 1"), (3, "1 value(s) more")] {
+    for (count, message) in
+        [(1, "2 value(s), but by the footer's count only 1"), (3, "1 value(s) more")]
+    {
         let parquet = metadata.metadata();
         let column = parquet.row_group(0).column(0).clone().into_builder();
         let column = column.set_num_values(count).build().unwrap();

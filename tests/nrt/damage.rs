@@ -31,12 +31,12 @@ fn headers_that_are_wrong() {
         (
             "text",
             b"subject_id,time".to_vec(),
-            "f: its first 8 bytes declare a header of 6878231818129274227 bytes, but at most 25000000 are accepted; check that it is a safetensors file",
+            "f: the first 8 bytes declare a header of 6878231818129274227 bytes, but at most 25000000 are accepted; check that it is a safetensors file",
         ),
         (
             "truncated header",
             [100u64.to_le_bytes().to_vec(), b"{}".to_vec()].concat(),
-            "f: its first 8 bytes declare a header of 100 bytes, but the file has only 10; it is truncated or not a safetensors file",
+            "f: the first 8 bytes declare a header of 100 bytes, but the file has only 10; it is truncated or not a safetensors file",
         ),
         (
             "no header",
@@ -92,7 +92,7 @@ fn headers_that_are_wrong() {
                 ),
                 b"x",
             ),
-            "f: the header cannot be read: \"a\": more than 32 dimensions at line 1 column 94",
+            "f: the header cannot be read: \"a\": the shape has more than 32 dimensions at line 1 column 94",
         ),
         (
             "twice",
@@ -167,7 +167,7 @@ fn headers_that_are_wrong() {
         (
             "left over",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#, b"xyz"),
-            "f: its tensors end at byte 1 of the data, but the file has 3 bytes of data; the bytes after it belong to no tensor",
+            "f: the tensors end at byte 1 of the data, but the file has 3 bytes of data; the bytes after it belong to no tensor",
         ),
     ];
     let wrong: Vec<_> = table
@@ -243,7 +243,7 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[("dim0/x", "C64", vec![1], vec![0; 8])],
-            "f: tensor \"dim0/x\" has the type C64, which Arrow does not support",
+            "f: tensor \"dim0/x\" has the type C64, which Arrow does not support; write it as another type",
         ),
         (&[bytes("dim1/x", 1)], "f: dim1/bounds is missing, which \"dim1/x\" requires"),
         (
@@ -265,7 +265,7 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[bounds(1, &[]), bytes("dim1/x", 2)],
-            "f: dim1/bounds is empty, but its axis has 2 values",
+            "f: dim1/bounds is empty, but its axis has 2 values; the file is damaged",
         ),
         (
             &[bounds(1, &[1, -2])],
@@ -312,7 +312,7 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
     );
     assert_eq!(
         message(&ends(&[2, 8])),
-        "f: dim1/bounds[1]: the last bound is 8, but its axis has 9 values"
+        "f: dim1/bounds[1]: the last bound is 8, but its axis has 9 values; the file is damaged"
     );
     assert_eq!(
         message(&ends(&[i64::MAX, i64::MIN])),

@@ -426,7 +426,10 @@ async fn what_a_store_does_wrong_reaches_the_user() {
     assert!(e.contains("data/a.nrt") && e.contains("replaced"), "{e}");
     store.remove("data/a.nrt").await;
     let e = failure(&ctx, "SELECT code FROM t").await;
-    assert!(e.contains("data/a.nrt") && e.contains("there is no such object"), "{e}");
+    assert!(
+        e.contains("data/a.nrt") && e.contains("the object does not exist in the store"),
+        "{e}"
+    );
 }
 
 #[tokio::test]

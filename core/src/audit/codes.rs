@@ -1,5 +1,3 @@
-//! [`CodeTable`]: the codes of a data set with indices and counts, and the findings about them.
-
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +9,7 @@ use super::{Log, error_text, list_names};
 use crate::io::meds::Vocabulary;
 use crate::io::meds::file::{MedsFile, string_like};
 
-/// Whether a code records a birth or death.
+/// Whether a code marks the birth or the death of a subject, or neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     None,
@@ -20,7 +18,7 @@ pub(super) enum Mark {
 }
 
 impl Mark {
-    /// Recognizes `MEDS_BIRTH` and `MEDS_BIRTH//..`, and the same for deaths.
+    /// Recognizes `MEDS_BIRTH` and `MEDS_DEATH`, with or without a suffix after `//`.
     fn from_code(code: &str) -> Self {
         match code.split("//").next() {
             Some("MEDS_BIRTH") => Self::Birth,
@@ -30,7 +28,7 @@ impl Mark {
     }
 }
 
-/// The codes seen so far, with their numbers of measurements in train and elsewhere.
+/// Codes found in the data set, with the number of their measurements in train and in other splits.
 #[derive(Debug, Default)]
 pub(super) struct CodeTable {
     ids: HashMap<Arc<str>, u32>,
@@ -38,12 +36,12 @@ pub(super) struct CodeTable {
 }
 
 impl CodeTable {
-    /// Returns the index of each code of a dictionary.
+    /// Returns the index in this table of each code of an Arrow dictionary; adds codes not yet in the table.
     pub(super) fn number_codes(&mut self, dictionary: &StringArray) -> Vec<u32> {
         (0..dictionary.len())
             .map(|i| match dictionary.is_valid(i) {
                 true => self.number_code(dictionary.value(i)),
-                // Unused, because codes are not NULL.
+                // No row has a NULL code, so this index is never used.
                 false => u32::MAX,
             })
             .collect()
@@ -137,8 +135,8 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Reads the vocabulary of `metadata/codes.parquet`, if it is valid. With `modified`, other columns
-/// than `code` distinguish its rows.
+/// Reads `metadata/codes.parquet`; reports an error and returns `None` if it is invalid. With `modified`, a
+/// code may have several rows, which other columns distinguish.
 pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Option<Vocabulary> {
     if !modified {
         report_duplicate_codes(path, log);
@@ -152,7 +150,7 @@ pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Opt
     }
 }
 
-/// Reports codes with several rows. Other faults are reported on reading the vocabulary.
+/// Reports codes with several rows. Ignores other faults, which [`Vocabulary::read`] reports.
 fn report_duplicate_codes(path: &Path, log: &mut Log) {
     let Ok(source) = MedsFile::open(path) else { return };
     let strings = |f: &arrow::datatypes::Field| string_like(f.data_type());

@@ -1,5 +1,3 @@
-//! Checks of tensorized cohorts.
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -16,14 +14,14 @@ use crate::io::meds_torch::{CohortShard, CohortTables, Mismatch, SCHEMAS, TENSOR
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
 
-/// Columns of the tensors with their axis and type.
+/// Expected columns of a tensor file, each with its axis and type.
 const COLUMNS: [(&str, usize, DataType); 3] = [
     ("time_delta_days", 1, DataType::Float32),
     ("code", 2, DataType::Int64),
     ("numeric_value", 2, DataType::Float32),
 ];
 
-/// Number of measurements of each token in train and elsewhere.
+/// Number of measurements of each token in train and in other splits.
 type TokenCounts = BTreeMap<i64, [u64; 2]>;
 
 pub(super) fn check_cohort(root: &Path, log: &mut Log) -> Result<Audit> {
@@ -117,7 +115,7 @@ fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
     match shard.read_noting(&mut mismatch) {
         Ok(tables) => Some(tables),
         Err(e) => {
-            // Skip a fault that was already reported as a number of rows or a missing column.
+            // A wrong number of rows or a missing column, which causes this error too, is already reported.
             let reported = log.has_finding("rows", path) || log.has_finding("columns", path);
             if !reported {
                 let check = match mismatch {
@@ -201,7 +199,7 @@ fn check_contents(
         seen.entry(token).or_default()[elsewhere] += 1;
     };
     if let Some(codes) = events.column("code")?.values().as_primitive_opt::<Int64Type>() {
-        // Codes without a slot are counted one by one.
+        // A `Vec` counts the valid codes; `token` checks and counts every other code.
         let mut counts: Vec<u64> =
             vec![0; vocabulary.and_then(Vocabulary::dense_size).unwrap_or(0)];
         for (i, code) in codes.values().iter().enumerate() {

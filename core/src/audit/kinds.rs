@@ -1,15 +1,13 @@
-//! [`KINDS`]: the kinds of findings.
-
 use super::Severity;
 
 /// A kind of finding. Names are stable, so that programs can rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
-    /// The value of [`Finding::check`](super::Finding::check).
+    /// Name of the kind, which is the value of [`Finding::check`](super::Finding::check).
     pub name: &'static str,
-    /// Severity of such a finding.
+    /// Severity of findings of this kind.
     pub severity: Severity,
-    /// The fault that such a finding reports, in one sentence.
+    /// The fault that findings of this kind report, in one sentence.
     pub meaning: &'static str,
 }
 

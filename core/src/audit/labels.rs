@@ -20,7 +20,7 @@ use crate::io::meds::labels::{KEYS, list_kinds, list_tasks, read_label_keys};
 pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
     let mut labels = 0;
     if !folder.exists() {
-        return Err(crate::Error::file(folder, "no such file or folder of labels"));
+        return Err(crate::Error::file(folder, "the file or folder of labels does not exist"));
     }
     if !folder.is_dir() {
         return LabelTask::default().check_file(folder, "", log);
@@ -35,7 +35,7 @@ pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
         let expected = "the labels of one task, as they cannot be distinguished when read together; give the folder of one task";
         log.add_warning("tasks", folder, String::new, found, expected);
     }
-    // The files of a task are adjacent.
+    // The files of one task are adjacent in `names`.
     let (mut current, mut task) = ("", LabelTask::default());
     for name in &names {
         let path = folder.join(format!("{name}.parquet"));
@@ -53,11 +53,11 @@ pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
     Ok(labels)
 }
 
-/// The labels of one task seen so far.
+/// Labels of one prediction task found so far.
 #[derive(Default)]
 struct LabelTask {
     types: ColumnTypes,
-    /// A hash of the value, and its file and row, by subject and time.
+    /// Hash of the value, index of the file, and row of the first label of each subject and time.
     values: HashMap<(i64, i64), (u64, usize, usize)>,
     files: Vec<PathBuf>,
     hasher: RandomState,
@@ -209,9 +209,9 @@ impl LabelTask {
 
 const YEAR: i64 = 365 * 86_400_000_000;
 
-/// Encodes the values of labels so that the values of all files of a task are comparable.
+/// Encodes the label values of a batch as comparable rows; all files of a task get the same columns.
 fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
-    // Floats are not rounded to float32, unlike on reading, so that any difference is found.
+    // Reading labels rounds floats to float32; float64 keeps every difference.
     let types = LabelKind::ALL.map(|kind| match kind {
         LabelKind::Float => DataType::Float64,
         other => other.data_type(),

@@ -1,5 +1,3 @@
-//! Checks of MEDS folders.
-
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -69,7 +67,7 @@ pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
                 &path,
                 String::new,
                 error_text(&e),
-                "rows in the form of MEDS",
+                "rows in the MEDS format",
             ),
         }
     }
@@ -201,7 +199,7 @@ impl ShardCheck<'_> {
         timeline.report_findings(source, log)
     }
 
-    /// Reports contradictory splits; returns whether a subject is in train.
+    /// Whether a subject is in train. Reports a missing split, and one that contradicts the folder.
     fn is_train(&self, subject: i64, place: Option<&str>, log: &mut Log) -> bool {
         let Some(splits) = self.splits else { return place == Some(TRAIN) };
         let of_file = splits.of_subject(subject).map(|s| splits.names()[s].as_str());
@@ -236,7 +234,7 @@ impl ShardCheck<'_> {
                 if splits.is_given() {
                     log.add_warning("no-split", self.path, position, "without a split", "a split");
                 }
-                // Without any splits, all subjects are for training.
+                // If the data set has no splits, all subjects are for training.
                 !splits.is_given()
             }
         }

@@ -1,5 +1,3 @@
-//! Checks of `metadata/dataset.json`.
-
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -27,10 +25,10 @@ const LISTS: [&str; 5] = [
     "other_extension_columns",
 ];
 
-/// Columns that distinguish measurements with the same code, and so the rows of `codes.parquet`.
+/// Field that lists the columns that distinguish measurements of one code, and so rows of `codes.parquet`.
 const MODIFIERS: &str = "code_modifier_columns";
 
-/// Checks the file; returns whether it names columns that distinguish rows with the same code.
+/// Checks `metadata/dataset.json`; returns whether its field [`MODIFIERS`] lists any column.
 pub(super) fn check_metadata(root: &Path, log: &mut Log) -> bool {
     let path = root.join("metadata").join("dataset.json");
     let expected = "a JSON object with dataset_name, dataset_version, meds_version, ..";

@@ -1,8 +1,7 @@
 //! Checks of whole data sets: MEDS folders and tensorized cohorts, with their labels.
 //!
-//! [`check`] reads everything and lists the faults, each with file, position, and the found and
-//! expected values. It continues after a finding as far as possible. [`KINDS`] lists the kinds of
-//! findings.
+//! [`check`] reads everything and lists the faults, each with file, position, and the found and expected
+//! values. It continues after a finding as far as possible. [`KINDS`] lists the kinds of findings.
 
 mod codes;
 mod cohort;
@@ -30,26 +29,26 @@ use crate::io::meds_torch::TensorizedCohort;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Notable, but it breaks nothing.
+    /// A fault that is notable but breaks nothing.
     Warning,
-    /// A model trained on the data learns something wrong, or cannot be trained.
+    /// A fault by which a model trained on the data learns something wrong, or cannot be trained.
     Error,
 }
 
-/// One kind of fault in one file, or in one column of it.
+/// A fault found in a file, or in one column of a file; further occurrences are counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Severity.
     pub severity: Severity,
     /// The kind of the finding, which is the name of one of [`KINDS`].
     pub check: &'static str,
-    /// The file.
+    /// The file with the fault.
     pub file: PathBuf,
     /// Position of the first occurrence in the file.
     pub position: String,
     /// The value or type found.
     pub found: String,
-    /// The expected value.
+    /// The value or type expected.
     pub expected: String,
     /// Number of occurrences in the file, or in the column.
     pub count: u64,
@@ -72,7 +71,7 @@ impl fmt::Display for Finding {
 /// Counts of the contents of a shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ShardFacts {
-    /// Its name, such as `train/0`.
+    /// Name of the shard, such as `train/0`.
     pub name: String,
     /// Number of subjects.
     pub subjects: u64,
@@ -80,11 +79,11 @@ pub struct ShardFacts {
     pub measurements: u64,
     /// Number of measurements without a time.
     pub statics: u64,
-    /// Number of measurements with a time but a NULL number, which is NaN in a tensor.
+    /// Number of measurements with a time but a NULL `numeric_value`, which becomes NaN in a tensor.
     pub missing: u64,
-    /// Number of measurements with a time whose number is NaN where it could be NULL.
+    /// Number of measurements with a time whose `numeric_value` is NaN instead of NULL.
     pub nan: u64,
-    /// Number of measurements with a time whose number is infinite.
+    /// Number of measurements with a time whose `numeric_value` is infinite.
     pub infinite: u64,
 }
 
@@ -95,7 +94,7 @@ pub struct Audit {
     pub kind: &'static str,
     /// The findings, errors first, then by file.
     pub findings: Vec<Finding>,
-    /// The readable shards.
+    /// Counts of each readable shard.
     pub shards: Vec<ShardFacts>,
     /// Number of labels checked.
     pub labels: u64,
@@ -126,7 +125,8 @@ pub struct CheckOptions {
 /// all subjects, the codes, and the labels of one task.
 ///
 /// # Errors
-/// When the folder is neither. Faults within it are findings instead of errors.
+/// If the folder is neither, a folder cannot be listed, or the labels do not exist. Faults are findings
+/// instead.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -152,7 +152,7 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     } else {
         return Err(Error::file(
             root,
-            "the folder is neither a MEDS data set nor a tensorized cohort, which both have a folder named data",
+            "the folder is neither a MEDS data set nor a tensorized cohort; the first has data/**/*.parquet, the second data/**/*.nrt and tokenization/schemas",
         ));
     }?;
     let own = root.join("labels");
@@ -165,21 +165,21 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     Ok(audit)
 }
 
-/// Findings so far, and facts of earlier checks for later checks.
+/// Findings, and facts about shards and subjects that later checks use.
 #[derive(Debug, Default)]
 struct Log {
     findings: Vec<Finding>,
-    /// The first findings of each file.
+    /// Findings of each file, so that a repeated fault is counted instead of listed again.
     known: HashMap<PathBuf, Vec<Known>>,
     subjects: HashMap<i64, SubjectFacts>,
     shards: Vec<ShardPlace>,
 }
 
-/// A finding, to which further findings of its kind are added.
+/// Identifies a finding, whose count increases when the same fault occurs again.
 #[derive(Debug)]
 struct Known {
     check: &'static str,
-    /// The column or field, for checks with one finding per column or field.
+    /// Column or field of the finding; empty for a check with one finding per file.
     about: String,
     at: usize,
 }
@@ -223,8 +223,7 @@ impl Log {
         });
     }
 
-    /// Reports an error that may occur in every row. `describe` is called only for the first
-    /// occurrence.
+    /// Reports an error that may occur in every row. `describe` is called only for the first occurrence.
     fn error_with(
         &mut self,
         check: &'static str,
@@ -272,8 +271,8 @@ impl Log {
         self.add(Severity::Warning, check, file, about, count, || found);
     }
 
-    /// Adds to the finding of the same kind, file and `about`, or creates a finding. `describe`
-    /// returns position, found and expected; it is called only for a new finding.
+    /// Increases the count of the finding with the same kind, file and `about`, or creates a finding.
+    /// `describe` returns position, found and expected; it is called only for a new finding.
     fn add(
         &mut self,
         severity: Severity,

@@ -1,5 +1,3 @@
-//! [`SubjectTimeline`]: checks that need all rows of a subject.
-
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -15,10 +13,10 @@ use crate::io::meds::file::{MedsFile, string_like};
 
 const DAY: i64 = 86_400_000_000;
 
-/// The fields of a row that distinguish measurements.
+/// The fields of a measurement by which duplicates are recognized.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
-    /// `None` for a static fact.
+    /// Time in microseconds; `None` for a static fact.
     pub(super) time: Option<i64>,
     /// Index of the code in the [`CodeTable`].
     pub(super) code: u32,
@@ -28,7 +26,7 @@ pub(super) struct Measured {
     pub(super) row: usize,
 }
 
-/// Collects the findings about the events of each subject in one file.
+/// Collects the findings that need all rows of a subject, for every subject of one file.
 #[derive(Debug, Default)]
 pub(super) struct SubjectTimeline {
     subject: i64,
@@ -36,7 +34,7 @@ pub(super) struct SubjectTimeline {
     before_birth: Tally,
     after_death: Tally,
     doubled: Tally,
-    /// Rows that may be duplicates, by group, in a file whose text values may distinguish them.
+    /// Possible duplicates, as group and row, in a file with text values that may distinguish them.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,
@@ -54,8 +52,7 @@ impl SubjectTimeline {
         self.rows.push(row);
     }
 
-    /// Ends the current subject and starts another. Returns the subject that ended, with its first
-    /// and last time.
+    /// Ends the current subject like [`end_subject`](Self::end_subject), and starts another.
     pub(super) fn start_subject(
         &mut self,
         subject: i64,
@@ -66,8 +63,7 @@ impl SubjectTimeline {
         ended
     }
 
-    /// Ends the current subject; returns the subject, first and last time, or `None` without a
-    /// time.
+    /// Ends the current subject; returns the subject, first and last time, or `None` without a time.
     pub(super) fn end_subject(&mut self, codes: &CodeTable) -> Option<(i64, i64, i64)> {
         let span = self.count_outside_life(codes);
         self.count_duplicates(codes);
@@ -89,7 +85,7 @@ impl SubjectTimeline {
             }
         }
         let (first, last) = span?;
-        // A death at midnight is a date, so events of that day may precede it.
+        // A death at midnight is only a date: the subject may have events during that day.
         let end = death.map(|d| if d.rem_euclid(DAY) == 0 { d.saturating_add(DAY - 1) } else { d });
         let subject = self.subject;
         for (limit, outside, tally, what) in [
@@ -115,7 +111,7 @@ impl SubjectTimeline {
         Some((first, last))
     }
 
-    /// Counts rows that a model cannot distinguish.
+    /// Counts rows with equal time, code and value, or collects them in `candidates` to compare their texts.
     fn count_duplicates(&mut self, codes: &CodeTable) {
         if !self.rows.is_sorted_by_key(|row| row.time) {
             self.rows.sort_by_key(|row| row.time);
@@ -164,8 +160,8 @@ impl SubjectTimeline {
         Ok(())
     }
 
-    /// Counts the candidates whose text values are also equal. The text values are read only now,
-    /// in small batches, because few files have duplicates and notes are long.
+    /// Counts the candidates whose text values are also equal. Reads the text values last and in small
+    /// batches, because few files have duplicates and texts are long.
     fn compare_texts(&mut self, source: &MedsFile) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.sort_unstable_by_key(|(_, row)| *row);

@@ -1,15 +1,15 @@
-//! Times that are implausible: after today, or outside the lives of patients.
+//! Checks for times that are in the future or implausible.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{Log, format_time};
 
-/// 1901-01-01 and 2300-01-01, in microseconds since 1970: people in health records were born after
-/// the first, and dates shifted for privacy stay before the second.
+/// Plausible times, from 1901-01-01 until 2300-01-01, in microseconds since 1970: people in health records
+/// were born after the start, and dates shifted for privacy are before the end.
 const PLAUSIBLE: std::ops::Range<i64> = -2_177_452_800_000_000..10_413_792_000_000_000;
 
-/// Counts occurrences and describes the first.
+/// Counts occurrences of a fault and describes the first.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     count: u64,

@@ -1,5 +1,3 @@
-//! [`ColumnTypes`]: consistency of a column's type over all files.
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -13,20 +11,20 @@ use crate::io::meds::types::unify_types;
 #[derive(Debug)]
 struct Variant {
     stored: DataType,
-    /// Arrow type in the first of the files.
+    /// Arrow type of the column in the first of `files`.
     read: DataType,
     files: Vec<PathBuf>,
 }
 
-/// The types of columns in the files seen so far. Arrow types of one Parquet type (`string`,
-/// `large_string`) count as one, unless they cannot be read together.
+/// Types of each column in the files added so far. Arrow types that Parquet stores alike (`string`,
+/// `large_string`) count as one type, unless they cannot be read together.
 #[derive(Debug, Default)]
 pub(super) struct ColumnTypes {
     columns: BTreeMap<String, Vec<Variant>>,
 }
 
 impl ColumnTypes {
-    /// Adds the columns of a file, except columns with an error already.
+    /// Adds the columns of a file, except the `refused` columns, which already have an error.
     pub(super) fn add(&mut self, source: &MedsFile, refused: &[&str]) -> Result<()> {
         for (name, stored) in source.stored_types()? {
             let Ok(field) = source.schema().field_with_name(&name) else { continue };
@@ -49,7 +47,7 @@ impl ColumnTypes {
         Ok(())
     }
 
-    /// Reports files that differ: from MEDS in its own columns if `meds`, else from the first file.
+    /// Reports files whose column types differ from the MEDS types (if `meds`) or else from the first file.
     pub(super) fn report_findings(self, meds: bool, log: &mut Log) {
         for (name, variants) in self.columns {
             let due = meds_type(&name).filter(|_| meds);
@@ -66,13 +64,13 @@ impl ColumnTypes {
                 }
                 continue;
             }
-            // If no file has the type of MEDS, the type of the first file is expected.
+            // If no file has the type that MEDS prescribes, the type of the first file is expected.
             let due = due.filter(|due| variants.iter().any(|v| v.stored == *due));
             let right = due.as_ref().unwrap_or(&first.stored);
             let model = variants.iter().find(|v| v.stored == *right).unwrap_or(first);
             let example = model.files.first().map(|f| f.display().to_string()).unwrap_or_default();
             for variant in variants.iter().filter(|v| !std::ptr::eq(*v, model)) {
-                // Variants with equal stored types differ in the Arrow types that are read.
+                // Variants with the same stored type differ in their Arrow types.
                 let (found, expected) = match variant.stored == model.stored {
                     true => (&variant.read, &model.read),
                     false => (&variant.stored, &model.stored),

@@ -1,5 +1,3 @@
-//! Writer of generated patients as a MEDS data set.
-
 use std::fs;
 use std::io::Write as _;
 use std::ops::Range;
@@ -40,7 +38,7 @@ impl Default for MedsWriteOptions {
     }
 }
 
-/// Codes of static facts, which follow the codes of the shape.
+/// Codes of static facts, which follow the codes of the [`Shape`](super::Shape) in the vocabulary.
 const STATIC: [&str; 3] = ["BIRTH_YEAR", "SEX//F", "SEX//M"];
 
 impl Patients {
@@ -48,11 +46,10 @@ impl Patients {
     /// with 80, 10 and 10 % of the patients, `metadata/codes.parquet`, `subject_splits.parquet` and
     /// `dataset.json`. `progress` is called with the number of patients written, from any thread.
     ///
-    /// Codes with values are `LAB//17`, others `DIAGNOSIS//18`, `MEDICATION//19` or
-    /// `PROCEDURE//20`; the number is the code's `code/vocab_index`, and its token in the other
-    /// formats. Sex and year of birth are static facts. The files appear together when all are
-    /// complete. Shards are written in parallel; each needs memory for one chunk and one encoded
-    /// row group.
+    /// A code with values is named like `LAB//17`, another code like `DIAGNOSIS//18`, `MEDICATION//19` or
+    /// `PROCEDURE//20`; the number is the code's `code/vocab_index`, and its token in the other formats.
+    /// Sex and year of birth are static facts. The files appear together when all are complete. Shards are
+    /// written in parallel; each needs memory for one chunk and one encoded row group.
     ///
     /// # Errors
     /// When the folder has files that may not be replaced, or cannot be written.
@@ -131,7 +128,7 @@ impl Patients {
 
 fn split_patients(patients: &Range<u64>) -> [(&'static str, Range<u64>); 3] {
     let n = patients.end - patients.start;
-    // Rounded down, so that a few patients are all in train.
+    // Rounding down puts all patients in train if there are fewer than 10.
     let (tuning, held_out) = (n / 10, n / 10);
     let (a, b) = (patients.end - tuning - held_out, patients.end - held_out);
     [("train", patients.start..a), ("tuning", a..b), ("held_out", b..patients.end)]
@@ -163,7 +160,7 @@ fn write_splits(
 }
 
 struct TokenNames {
-    /// The name of token `t` is at `t - 1`; static facts come last.
+    /// The name of token `t` is at index `t - 1`; static facts come last.
     names: ArrayRef,
     first_static: u32,
     vocabulary: Vocabulary,
@@ -188,7 +185,7 @@ impl TokenNames {
             })
             .collect();
         let first_static = u32::try_from(names.len())
-            .map_err(|_| Error::invalid("the vocabulary has more codes than 32-bit tokens"))?;
+            .map_err(|_| Error::invalid("the shape has more than 2^32 - 1 distinct codes"))?;
         names.extend(STATIC.iter().map(|s| (*s).to_string()));
         let vocabulary = Vocabulary::from_tokens(names.iter().zip(1u32..))?;
         let schema = Schema::new(vec![
@@ -201,8 +198,7 @@ impl TokenNames {
         Ok(Self { names, first_static, vocabulary, schema: Arc::new(schema) })
     }
 
-    /// Converts to one row per measurement; two static facts precede the measurements of each
-    /// patient.
+    /// Converts to one row per measurement; two static facts precede the measurements of each patient.
     #[expect(clippy::cast_precision_loss, reason = "a year")]
     fn to_long(&self, chunk: &PatientChunk) -> Result<RecordBatch> {
         let rows = chunk.code.len() + 2 * chunk.subject_id.len();
@@ -226,7 +222,7 @@ impl TokenNames {
         }
         let valid = BooleanBuffer::collect_bool(values.len(), |i| !values[i].is_nan());
         let values = Float32Array::try_new(values.into(), Some(NullBuffer::new(valid)))?;
-        // MEDS has plain strings; the file uses dictionary encoding regardless.
+        // MEDS prescribes plain strings; the Parquet writer encodes them as a dictionary anyway.
         let code = take(&self.names, &UInt32Array::from(keys), None)?;
         let columns: Vec<ArrayRef> = vec![
             Arc::new(Int64Array::from(ids)),

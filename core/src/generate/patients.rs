@@ -1,5 +1,3 @@
-//! [`Patients`]: synthetic patients, each drawn from a separate random stream.
-
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,16 +16,15 @@ use crate::table::RaggedTable;
 /// Default number of patients per chunk: about 2^18 measurements of the built-in shape.
 pub const DEFAULT_CHUNK_ROWS: usize = 32;
 
-/// Random stream for the properties of codes; patients use the streams with their indices.
+/// Random stream that draws the properties of codes; patient `i` uses stream `i`.
 const CODES_STREAM: u64 = u64::MAX;
 
 const DAY: i64 = 86_400;
 
 /// Synthetic patients, streamed as chunks of a ragged table.
 ///
-/// The same seed gives the same patients, regardless of the chunk size, the number of threads and
-/// the number of patients: patient `i` is drawn from stream `i` of a ChaCha generator. Memory holds
-/// a few chunks.
+/// The same seed gives the same patients, regardless of the chunk size, the number of threads and the number
+/// of patients: patient `i` is drawn from stream `i` of a ChaCha generator. Memory holds a few chunks.
 ///
 /// Each chunk has the axes subject, event, measurement and the columns
 ///
@@ -39,7 +36,7 @@ const DAY: i64 = 86_400;
 /// | `code` | 2 | UInt16 | tokens from 1 (0 is reserved for padding), a few of them very frequent |
 /// | `numeric_value` | 2 | Float32 | NULL if the measurement has no value |
 ///
-/// The value under a NULL float is NaN.
+/// The slot of a NULL float holds NaN.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -70,7 +67,7 @@ impl Patients {
         Ok(Self::with_shape(&Shape::mimic()?, seed, patients))
     }
 
-    /// Creates a source of `patients` patients of a shape.
+    /// Creates a source of `patients` patients with the distributions of a shape.
     pub fn with_shape(shape: &Shape, seed: u64, patients: u64) -> Self {
         Self {
             source: PatientSource::new(shape, seed),
@@ -94,7 +91,7 @@ impl Patients {
         Ok(self)
     }
 
-    /// Returns the number of patients not yet returned.
+    /// Returns the number of patients that the iterator has not yet returned.
     pub fn remaining(&self) -> u64 {
         let ready: usize = self.ready.iter().flatten().map(RaggedTable::num_rows).sum();
         self.patients.end - self.patients.start + ready as u64
@@ -104,13 +101,13 @@ impl Patients {
         &self.source
     }
 
-    /// Splits into the source, the range of patients, and the patients per chunk. An error after
-    /// the first chunk.
+    /// Returns the source, the range of patients, and the patients per chunk. Fails if patients were
+    /// already drawn as chunks.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {
             return Err(Error::invalid(
-                "cannot write the patients, because some were already drawn as chunks; create a new source",
+                "cannot write the patients, because some were already drawn as chunks; create a new `Patients`",
             ));
         }
         Ok((self.source, self.patients, self.chunk_rows))
@@ -237,7 +234,7 @@ impl PatientChunk {
         self.numeric_value.append(&mut other.numeric_value);
     }
 
-    /// Builds a table, with NaN as NULL.
+    /// Builds a table in which NaN becomes NULL.
     pub(super) fn into_table(self) -> Result<RaggedTable> {
         self.build(|values| {
             let valid = BooleanBuffer::collect_bool(values.len(), |i| !values[i].is_nan());
@@ -262,7 +259,7 @@ impl PatientChunk {
     }
 }
 
-/// Draws the seconds between two events: mostly within one stay, sometimes days, rarely months.
+/// Draws the seconds between two events: 88 % are up to 8 hours, 8 % days, 4 % one month to two years.
 fn draw_gap(rng: &mut ChaCha8Rng) -> i64 {
     match draw_below(rng, 100) {
         0..=3 => (30 + draw_below(rng, 690)) * DAY + draw_below(rng, 1_440) * 60,
@@ -276,8 +273,7 @@ fn to_days(seconds: i64) -> f32 {
     (seconds as f64 / DAY as f64) as f32
 }
 
-/// Returns `patients` patients of the built-in shape as one table in memory, for tests and
-/// benchmarks.
+/// Returns `patients` patients of the built-in shape as one table in memory, for tests and benchmarks.
 ///
 /// The patients are the same as in [`Patients`] with the same seed, except that missing values are
 /// NaN, as in an `.nrt` file, and no column has nulls. On average there are 228 events per patient

@@ -1,5 +1,3 @@
-//! [`Shape`]: distributions of events, measurements and values in a population.
-
 use std::path::Path;
 
 use rand_chacha::ChaCha8Rng;
@@ -10,14 +8,13 @@ use crate::error::{Error, Result};
 
 /// The distributions of generated patients.
 ///
-/// The built-in shape, [`Shape::mimic`], holds the frequencies in an extract of MIMIC: 897 distinct
-/// numbers of events per patient (mean 228) and 511 distinct numbers of measurements per event
-/// (mean 36.7).
+/// The built-in shape, [`Shape::mimic`], holds the frequencies in an extract of MIMIC: 897 distinct numbers
+/// of events per patient (mean 228) and 511 distinct numbers of measurements per event (mean 36.7).
 #[derive(Clone, Debug, Deserialize)]
 pub struct Shape {
     /// Number of distinct codes, which are the tokens `1..=vocab_size`.
     vocab_size: u32,
-    /// Fractions of a code's occurrences that have a value, each with its number of codes.
+    /// Distribution, over the codes, of the fraction of a code's occurrences that have a value.
     frac_codes_with_value: Frequencies<f64>,
     events: Frequencies<u32>,
     measurements: Frequencies<u32>,
@@ -33,7 +30,7 @@ impl Shape {
     /// Returns the built-in shape of a MIMIC extract.
     pub fn mimic() -> Result<Self> {
         Self::parse(include_str!("mimic-shape.json"))
-            .map_err(|e| Error::invalid(format!("the built-in shape: {e}")))
+            .map_err(|e| Error::invalid(format!("the built-in shape is invalid: {e}")))
     }
 
     /// Reads a shape from a JSON file with the members `vocab_size`, `frac_codes_with_value`,
@@ -61,7 +58,7 @@ impl Shape {
         shape.measurements.check_frequencies("measurements")?;
         shape.frac_codes_with_value.check_frequencies("frac_codes_with_value")?;
         match shape.frac_codes_with_value.x.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-            Some(p) => Err(format!("frac_codes_with_value: {p} is outside the range 0 to 1")),
+            Some(p) => Err(format!("frac_codes_with_value has {p}; expected fractions in 0..=1")),
             None => Ok(shape),
         }
     }
@@ -77,7 +74,7 @@ impl Shape {
     }
 }
 
-/// Number of tokens above the vocabulary, for the static facts of a MEDS data set.
+/// Number of tokens reserved after `vocab_size` for the static facts of a MEDS data set.
 pub(super) const RESERVED: u32 = 3;
 
 impl<T> Frequencies<T> {
@@ -165,7 +162,7 @@ pub(super) struct CodeValues {
     spread: f32,
 }
 
-/// A shape prepared for drawing, with the properties of every code, for one seed.
+/// Draws from the distributions of a [`Shape`]; one seed determines the properties of every code.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     events: (AliasTable, Vec<u32>),
@@ -175,7 +172,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Prepares a shape; `rng` determines which codes have values, and their magnitude.
+    /// Prepares a shape; `rng` determines which codes have values, and how large the values are.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -1,5 +1,3 @@
-//! Writers of generated patients to files, chunk by chunk.
-
 use std::path::Path;
 
 use super::Patients;
@@ -45,9 +43,8 @@ impl Patients {
         writer.finish()
     }
 
-    /// Writes the remaining patients as one Parquet file, with memory for a few chunks and one
-    /// encoded row group. `progress` is called with the number of patients written after each
-    /// chunk.
+    /// Writes the remaining patients as one Parquet file, with memory for a few chunks and one encoded row
+    /// group. `progress` is called with the number of patients written after each chunk.
     ///
     /// # Errors
     /// When the file exists and may not be replaced, or cannot be written.

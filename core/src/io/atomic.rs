@@ -1,5 +1,3 @@
-//! Output files that appear only when they are complete.
-
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -10,9 +8,9 @@ use walkdir::WalkDir;
 use super::lease::{Commit, Lease, move_files};
 use crate::error::{Error, Result};
 
-/// A file that is written under a temporary name in the target's folder; [`commit`](Self::commit)
-/// syncs it to disk and renames it. Dropped without a commit, it is removed; the next writer into
-/// the same folder removes the leftovers of a killed process.
+/// A file that is written under a temporary name in the target's folder; [`commit`](Self::commit) syncs it to
+/// disk and renames it. A drop without a commit removes the file; the next writer into the same folder
+/// removes the leftovers of a killed process.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -89,7 +87,7 @@ fn sync_and_rename(file: &File, temporary: &Path, target: &Path, overwrite: bool
     sync_folder(parent_folder(target))
 }
 
-/// Syncs a folder; only then is a rename durable.
+/// Syncs a folder to disk, which makes a rename in it durable.
 fn sync_folder(folder: &Path) -> Result<()> {
     if cfg!(unix) {
         File::open(folder).and_then(|d| d.sync_all()).map_err(|e| Error::io(folder, e))?;
@@ -111,9 +109,9 @@ impl Write for AtomicFile {
     }
 }
 
-/// A folder that is filled under a temporary name next to its target; [`commit`](Self::commit)
-/// renames it. Dropped without a commit, it is removed; the next writer into the same folder
-/// removes the leftovers of a killed process.
+/// A folder that is filled under a temporary name next to its target; [`commit`](Self::commit) renames it. A
+/// drop without a commit removes the folder; the next writer into the same folder removes the leftovers of a
+/// killed process.
 ///
 /// Files in it are not synced to disk.
 ///
@@ -209,7 +207,7 @@ fn replace_folder(
     target: &Path,
     rename: &dyn Fn(&Path, &Path) -> Result<()>,
 ) -> Result<()> {
-    // A rename cannot replace a folder that has entries.
+    // A rename cannot replace a folder that has entries, so the old folder is moved aside first.
     let aside = lease.aside_path();
     lease.record_commit(&Commit::replace(target)).map_err(|e| Error::io(target, e))?;
     rename(target, &aside)?;
@@ -250,7 +248,7 @@ pub struct AtomicFiles {
 }
 
 impl AtomicFiles {
-    /// Starts files for the folder `target`; creates missing parent folders.
+    /// Creates a temporary folder for files of the folder `target`; creates missing parent folders.
     ///
     /// # Errors
     /// If the folder or its parent cannot be created or written to.

@@ -1,15 +1,13 @@
-//! Conversion of panics in readers to errors that name the file.
-
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Runs a reader of another crate. Arrow's and Parquet's readers trust many numbers in a file and
-/// panic on invalid ones; such a panic becomes an error of the file.
+/// Runs a reader of another crate, and converts its panic to an error of the file. Arrow's and Parquet's
+/// readers trust many numbers in a file and panic on invalid ones.
 ///
-/// The reader is dropped, so its state after a panic is not used.
+/// A panic may leave a reader in an inconsistent state, so callers must not use it again after an error.
 pub(crate) fn contain_panics<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
         let reason = panic_text(panic.as_ref());

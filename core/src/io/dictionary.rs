@@ -1,10 +1,9 @@
-//! Dictionaries of keys in safetensors files.
+//! Reads and writes a [`Dictionary`], a map from key columns to a value column, as a safetensors file.
 //!
-//! A file has a tensor per column, `keys/<name>` and `values/<name>`, one element per entry. A
-//! string column holds indices (uint32) of distinct strings; their bytes are concatenated in
-//! `.../bytes` (uint8), their end offsets are in `.../ends` (int64). The metadata has `format`
-//! (`serrate.dictionary`) and `columns`, a JSON list of names and Arrow types with the value column
-//! last.
+//! A file has one tensor per column, `keys/<name>` or `values/<name>`, with one element per entry. A string
+//! column holds indices (uint32) of distinct strings; their bytes are concatenated in `.../bytes` (uint8),
+//! their end offsets are in `.../ends` (int64). The metadata has `format` (`serrate.dictionary`) and
+//! `columns`, a JSON list of names and Arrow types with the value column last.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -30,7 +29,9 @@ pub(crate) fn parse_type(text: &str) -> Result<DataType> {
     const MAX_NESTED: usize = 32;
     if text.bytes().filter(|b| *b == b'(').count() > MAX_NESTED {
         let start: String = text.chars().take(40).collect();
-        return Err(Error::invalid(format!("the type {start:?}.. is nested too deeply")));
+        return Err(Error::invalid(format!(
+            "the type {start:?}.. is nested too deeply, in more than 32 parentheses"
+        )));
     }
     text.parse().map_err(|e| Error::invalid(format!("{text:?} is not an Arrow type: {e}")))
 }
@@ -124,9 +125,6 @@ pub fn read(path: impl AsRef<Path>) -> Result<Dictionary> {
 }
 
 /// Reads a dictionary from an open file, like [`read`].
-///
-/// # Errors
-/// See [`read`].
 pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictionary> {
     let wrong = |message: String| Error::file(file.path(), message);
     let metadata = file.header().metadata();
@@ -150,7 +148,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
         let values = dense::read_one(file, file.tensor(&name)?)?;
         if values.ndim() != 1 || rows.is_some_and(|rows| rows != values.num_elements()) {
             return Err(wrong(format!(
-                "tensor {name:?} has the shape {:?}, but the other columns have {} entries",
+                "tensor {name:?} has the shape {:?}, but the columns before it have {} entries",
                 values.shape(),
                 rows.unwrap_or(0)
             )));
@@ -177,7 +175,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     }
     if let Some(other) = file.tensors().iter().find(|t| !known.iter().any(|k| k == t.name())) {
         return Err(wrong(format!(
-            "tensor {:?} does not belong to a declared column",
+            "tensor {:?} belongs to no column in the metadata entry \"columns\"",
             other.name()
         )));
     }
@@ -189,12 +187,12 @@ fn build_strings(bytes: &DenseTensor, ends: &DenseTensor) -> Result<StringArray>
     for end in ends.as_slice::<i64>()? {
         let end = i32::try_from(*end).ok().filter(|end| offsets.last().is_some_and(|l| l <= end));
         offsets.push(
-            end.ok_or_else(|| Error::invalid("the end offsets of its strings are not ascending"))?,
+            end.ok_or_else(|| Error::invalid("the end offsets of the strings are not ascending"))?,
         );
     }
     let last = offsets.last().copied().and_then(|l| usize::try_from(l).ok());
     if last != Some(bytes.as_slice::<u8>()?.len()) {
-        return Err(Error::invalid("its last string does not end where its bytes end"));
+        return Err(Error::invalid("the last end offset differs from the number of bytes"));
     }
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
     Ok(StringArray::try_new(offsets, bytes.buffer().clone(), None)?)

@@ -72,7 +72,7 @@ pub(crate) fn write_coo(
     dense::write(path, [(INDICES, indices), (VALUES, values)], &options)
 }
 
-/// Writes the coordinates of one axis, or all values, as little-endian bytes.
+/// Writes the coordinates of one axis, or all values, to a writer as little-endian bytes.
 #[cfg(feature = "parquet")]
 pub(crate) type WriteEntries<'a> = &'a dyn Fn(&mut dyn std::io::Write) -> Result<()>;
 
@@ -108,7 +108,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<DokTensor> {
     DokFile::open(path, true)?.tensor(MapOptions::default())
 }
 
-/// A file whose header has been checked; its entries are read on demand.
+/// A sparse tensor file with a checked header; its entries are read on demand.
 #[derive(Debug)]
 pub struct DokFile {
     file: SafetensorsFile,
@@ -163,7 +163,7 @@ impl DokFile {
         let (indices, values) = (file.tensor(INDICES)?.clone(), file.tensor(VALUES)?.clone());
         let dtype = dense::from_dtype(values.dtype()).ok_or_else(|| {
             wrong(format!(
-                "the values have the type {}, which sparse tensors do not support",
+                "the values have the type {}, which sparse tensors do not support; cast them to a number or boolean type",
                 values.dtype()
             ))
         })?;

@@ -1,12 +1,10 @@
-//! [`Lease`]: temporary names in a folder, protected by a lock file during the life of their
-//! writer.
+//! [`Lease`]: unique temporary names in a folder, protected by a lock file while their writer lives.
 //!
-//! A writer holds the lock file `.serrate-XXXXXXXX.lock` and writes to `.serrate-XXXXXXXX.tmp`, a
-//! file or a folder. The operating system releases the lock when the process ends for any reason.
-//! The next writer into the same folder therefore recognizes and removes leftovers, even from
-//! another container or machine that shares the volume. Before a commit of several renames, the
-//! lock file records them; a writer that finds the record with a free lock completes or undoes the
-//! commit.
+//! A writer holds the lock file `.serrate-XXXXXXXX.lock` and writes to `.serrate-XXXXXXXX.tmp`, a file or a
+//! folder. The operating system releases the lock when the process ends for any reason. The next writer into
+//! the same folder therefore recognizes and removes leftovers, even from another container or machine that
+//! shares the volume. Before a commit of several renames, the lock file records them; a writer that finds the
+//! record with a free lock completes or undoes the commit.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -24,15 +22,15 @@ use walkdir::WalkDir;
 
 const PREFIX: &str = ".serrate-";
 const LOCK: &str = ".lock";
-/// Ending of the data being written.
+/// Suffix of the temporary file or folder that holds the data being written.
 const DATA: &str = ".tmp";
-/// Ending of a folder that was moved aside while it is replaced.
+/// Suffix of a folder that was moved aside to be replaced.
 const ASIDE: &str = ".old";
 
-/// Time during which this process does not sweep a folder again.
+/// Minimum time between two sweeps of a folder by this process.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Names held by this process, because some file systems do not exclude locks of the same process.
+/// Names leased by this process: on some file systems, a process can lock a file that it has already locked.
 static HELD: Mutex<Option<HashSet<OsString>>> = Mutex::new(None);
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
@@ -81,7 +79,7 @@ fn decode_name(name: &[u8]) -> OsString {
     String::from_utf8_lossy(name).into_owned().into()
 }
 
-/// Temporary names in a folder. Dropping the lease removes the data under them.
+/// Temporary names in a folder. Dropping the lease removes the files with these names.
 #[derive(Debug)]
 pub struct Lease {
     folder: PathBuf,
@@ -89,7 +87,7 @@ pub struct Lease {
     /// Dropped before `lock`, so the lock file is removed while it is still locked.
     path: TempPath,
     lock: File,
-    /// Whether the data is left for the next writer to recover.
+    /// Whether the data stays after the drop, for the next writer to recover.
     left: bool,
 }
 
@@ -110,7 +108,8 @@ impl Lease {
         }
     }
 
-    /// Draws a stem for [`acquire_named`](Self::acquire_named) without creating files.
+    /// Draws a random stem of temporary names for [`acquire_named`](Self::acquire_named), without creating
+    /// files.
     #[cfg(feature = "sql")]
     pub fn draw_stem() -> String {
         // The system's randomness seeds each `RandomState` differently.
@@ -126,7 +125,7 @@ impl Lease {
     /// Acquires the names of a stem from [`draw_stem`](Self::draw_stem).
     ///
     /// # Errors
-    /// If another writer has them.
+    /// If another writer uses these names.
     #[cfg(feature = "sql")]
     pub fn acquire_named(folder: &Path, stem: &str) -> io::Result<Self> {
         sweep_folder(folder);
@@ -140,8 +139,7 @@ impl Lease {
         }
     }
 
-    /// Locks a new lock file. Returns `None` if another writer removed it as a leftover before it
-    /// was locked.
+    /// Locks a new lock file. Returns `None` if another writer removed it as a leftover before it was locked.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
         lock_mutex(&HELD).get_or_insert_default().insert(stem.clone());
@@ -151,11 +149,11 @@ impl Lease {
                 lease.path.disable_cleanup(true);
                 return Ok(None);
             }
-            // On file systems without locks nothing is swept, because the owner of a name is
-            // unknown.
+            // A file system without locks returns an error. Leftovers on it are never swept, because their
+            // owner is unknown.
             Ok(()) | Err(_) => {}
         }
-        // A file with this name but without a lock file is not ours and is not overwritten.
+        // Data without a lock file belongs to another program and is not overwritten.
         match fs::symlink_metadata(lease.data()) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Some(lease)),
             _ => {
@@ -180,7 +178,7 @@ impl Lease {
         self.path_with_ending(ASIDE)
     }
 
-    /// Records the following renames.
+    /// Records in the lock file the renames that follow.
     pub(super) fn record_commit(&mut self, commit: &Commit) -> io::Result<()> {
         let text = serde_json::to_vec(commit)?;
         self.lock.rewind()?;
@@ -189,7 +187,7 @@ impl Lease {
         self.lock.sync_all()
     }
 
-    /// Leaves the data to the next writer, which finds the record.
+    /// Keeps the data for the next writer, which recovers it from the record.
     pub(super) fn leave_to_next_writer(mut self) {
         self.left = true;
     }
@@ -222,14 +220,14 @@ pub(crate) struct FileLock {
 
 #[cfg(feature = "sql")]
 impl FileLock {
-    /// Waits for the lock of `target`, a path without links; returns `None` once `is_given_up`.
-    /// Returns an error if the folder cannot be written to, or its file system has no locks.
+    /// Waits for the lock of `target`, a path without links; returns `None` once `is_given_up` returns
+    /// true. Returns an error if the folder cannot be written to, or its file system has no locks.
     pub(crate) fn wait_for(
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
     ) -> io::Result<Option<Self>> {
-        // The name has our prefix, so the sweep removes the lock file of a killed process. File
-        // names have at most 255 bytes.
+        // The prefix lets the sweep remove the lock file of a killed process. 48 characters keep the name
+        // below the limit of 255 bytes.
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();
         let path = target.with_file_name(format!("{PREFIX}{name}{LOCK}"));
@@ -242,7 +240,7 @@ impl FileLock {
                 .truncate(false)
                 .open(&path)?;
             match lock.try_lock() {
-                // Otherwise the previous holder has removed the file.
+                // If the files differ, the previous holder removed the file that was locked here.
                 Ok(()) if is_same_file(&path, &lock) => {
                     return Ok(Some(Self { path, _lock: lock }));
                 }
@@ -286,7 +284,7 @@ fn is_same_file(path: &Path, file: &File) -> bool {
     }
     #[cfg(not(unix))]
     {
-        // An open file cannot be replaced on these systems.
+        // These systems cannot replace an open file, so the path still names it.
         let _ = file;
         path.exists()
     }
@@ -340,7 +338,7 @@ fn is_due(folder: &Path) -> bool {
     swept.insert(folder.to_path_buf(), now).is_none()
 }
 
-/// Completes or undoes the commit of a lock file whose lock is free, then removes its names.
+/// Completes or undoes the commit that an unheld lock file records, then removes the data and the lock file.
 fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     let stem = path.file_stem().unwrap_or_default();
     let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains(stem));
@@ -366,7 +364,8 @@ fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
         }
         Ok(Commit::Spread) if data.exists() => move_files(&data, folder)?,
         Ok(_) => {}
-        // An incomplete record was written before any rename was made.
+        // An incomplete record precedes all renames. With a folder moved aside, the record is damaged:
+        // remove nothing.
         Err(_) if aside.exists() => return Ok(()),
         Err(_) => {}
     }

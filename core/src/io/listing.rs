@@ -1,5 +1,3 @@
-//! Distinction of data files and hidden files in a folder.
-
 use std::path::Path;
 
 /// Returns whether a name is hidden from listings: it begins with `.` (for example temporary files)

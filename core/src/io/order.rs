@@ -1,10 +1,7 @@
-//! Sort orders of files in a folder.
-
 /// Returns a key that sorts files folder by folder, with numbers in names by value: `shard-9` comes
 /// before `shard-10`.
 ///
-/// Every reader of several files uses this file order, which defines "source order: file, then
-/// row".
+/// Every reader of several files uses this file order: the "source order" of rows is file, then row.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -22,8 +19,7 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
                 let digit = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
                 let (text, number) = rest.split_at(digit);
                 let end = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
-                // A name that ends here gets 0, to sort before all names that continue with a
-                // number.
+                // 0 sorts a name that ends here before names that continue with a number.
                 let value = number[..end].parse::<u128>().map_or(0, |n| n.saturating_add(1));
                 parts.push((text.to_owned(), value));
                 rest = &number[end..];

@@ -1,5 +1,3 @@
-//! [`Stamp`]: a fingerprint of file metadata that changes when a file is rewritten.
-
 use std::fmt;
 use std::fs::{self, Metadata};
 use std::io;
@@ -11,9 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     length: u64,
-    /// Nanoseconds since 1970; negative before.
+    /// Modification time in nanoseconds since 1970; negative before 1970.
     modified: i128,
-    /// Change time of the inode, which users cannot set; 0 on systems without it.
+    /// Change time of the inode in nanoseconds, which users cannot set; 0 on systems without it.
     changed: i128,
     inode: u64,
 }
@@ -21,7 +19,7 @@ pub struct Stamp {
 /// Resolution of a file system's clock: kernel ticks are 1 to 10 ms apart, and changes within one
 /// tick get the same time.
 const TICK: Duration = Duration::from_millis(10);
-/// Resolution of times without a fraction (FAT: 2 s).
+/// Resolution of a file system whose times have no fraction of a second (FAT: 2 s).
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
 /// Maximum number of waits for a file that keeps changing.
 const ROUNDS: usize = 4;
@@ -63,12 +61,12 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Returns the time for which a later change may still get the same times.
+    /// Returns how long a further change may still get the same times as this stamp.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };
         let last = u64::try_from(self.modified.max(self.changed)).ok()?;
-        // Times in the future come from another clock.
+        // A time in the future comes from another machine's clock.
         let age = now.duration_since(UNIX_EPOCH + Duration::from_nanos(last)).ok()?;
         step.checked_sub(age).filter(|left| !left.is_zero())
     }

@@ -11,14 +11,14 @@ use arrow::ipc::{
     Block, CompressionType, Message, MessageHeader, RecordBatch, root_as_footer, root_as_message,
 };
 
-/// Magic bytes at the start (padded) and end of every file.
+/// Magic bytes at the start (padded) and end of every Arrow file.
 pub(super) const MAGIC: &[u8] = b"ARROW1";
-/// Size of the footer's length and the magic.
+/// Size in bytes of the footer's length and the magic, which end a file.
 pub(super) const TAIL: usize = 10;
-/// Precedes the length of a message, except in old files.
+/// Continuation marker before the length of a message, absent in old files.
 const MARKER: [u8; 4] = [0xff; 4];
 
-/// The error describes the damage.
+/// Result of a check; the error describes the damage.
 type Checked<T = ()> = std::result::Result<T, String>;
 
 /// Checker of an Arrow file or stream of known length.
@@ -35,8 +35,7 @@ impl<'a> Checker<Cursor<&'a [u8]>> {
 }
 
 impl<R: Read + Seek> Checker<R> {
-    /// Creates a checker of a file, which it reads from the start; the final read position is
-    /// unspecified.
+    /// Creates a checker of a file, which it reads from the start; the final read position is unspecified.
     pub fn try_new(mut reader: R) -> std::io::Result<Self> {
         let length = reader.seek(SeekFrom::End(0))?;
         Ok(Self { reader, length })
@@ -46,7 +45,7 @@ impl<R: Read + Seek> Checker<R> {
     fn read(&mut self, start: u64, length: u64) -> Checked<Vec<u8>> {
         if start.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(format!(
-                "{length} bytes at offset {start} are outside the file of {} bytes",
+                "{length} bytes at offset {start} are outside the file of {} bytes, which is damaged or truncated",
                 self.length
             ));
         }
@@ -72,7 +71,7 @@ impl<R: Read + Seek> Checker<R> {
         let tail = TAIL as u64;
         // The magic is padded to 8 bytes.
         if self.length < 8 + tail {
-            return Err("the file is too short for an Arrow file".into());
+            return Err("the file is too short to be an Arrow file".into());
         }
         let bytes = self.read(self.length - tail, tail)?;
         let bytes: [u8; TAIL] = bytes.try_into().map_err(|_| "the file has no footer")?;
@@ -88,20 +87,20 @@ impl<R: Read + Seek> Checker<R> {
         for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
             self.check_block(block)?;
         }
-        // DataFusion reads a file that Arrow's file reader rejects as a stream. The magic then is
-        // the first length, for which 1.3 GB of zeros are allocated.
+        // If Arrow's file reader rejects a file, DataFusion reads it as a stream and takes the magic for a
+        // message length of 1.3 GB, which it allocates. Such a file is therefore an error here.
         self.reader.seek(SeekFrom::Start(0)).map_err(|e| e.to_string())?;
         FileReader::try_new(&mut self.reader, None).map_err(|e| e.to_string())?;
         Ok(())
     }
 
     pub(super) fn check_block(&mut self, block: &Block) -> Checked {
-        let number = |n: i64| u64::try_from(n).map_err(|_| "a block lies outside the file");
+        let number = |n: i64| u64::try_from(n).map_err(|_| "a batch lies outside the file");
         let (start, head) = (number(block.offset())?, number(block.metaDataLength().into())?);
         let body = number(block.bodyLength())?;
         let end = start.checked_add(head).and_then(|n| n.checked_add(body));
         if end.is_none_or(|end| end > self.length) {
-            return Err("a block lies outside the file".into());
+            return Err("a batch lies outside the file, which is damaged or truncated".into());
         }
         let metadata = self.read(start, head)?;
         // The message follows its length (four bytes, or eight with the marker of newer files).
@@ -109,7 +108,8 @@ impl<R: Read + Seek> Checker<R> {
         let message = metadata.get(skip..).ok_or("a message is shorter than its length field")?;
         let message =
             root_as_message(message).map_err(|e| format!("the message is damaged: {e}"))?;
-        let batch = find_batch(&message).ok_or("a message is not a record batch")?;
+        let batch =
+            find_batch(&message).ok_or("expected a record batch, found a message without one")?;
         self.check_batch(&batch, start + head, body)
     }
 
@@ -125,7 +125,7 @@ impl<R: Read + Seek> Checker<R> {
                 at += 4;
             }
             let length = u64::try_from(i32::from_le_bytes(length))
-                .map_err(|_| "a message has a negative length")?;
+                .map_err(|_| "a message has a negative length; the file is damaged")?;
             if length == 0 {
                 return Ok(());
             }
@@ -155,12 +155,14 @@ impl<R: Read + Seek> Checker<R> {
     fn check_batch(&mut self, batch: &RecordBatch<'_>, start: u64, length: u64) -> Checked {
         let codec = batch.compression().map(|c| c.codec());
         for (i, buffer) in batch.buffers().into_iter().flatten().enumerate() {
-            let outside = || format!("buffer {i} is outside the batch");
+            let outside = || format!("buffer {i} has an offset or a length outside its batch");
             let offset = u64::try_from(buffer.offset()).map_err(|_| outside())?;
             let size = u64::try_from(buffer.length()).map_err(|_| outside())?;
             let end = offset.checked_add(size).ok_or_else(outside)?;
             if end > length {
-                return Err(format!("buffer {i} ends at {end}, but the batch has {length} bytes"));
+                return Err(format!(
+                    "buffer {i} ends at byte {end}, but its batch has {length} bytes"
+                ));
             }
             let Some(codec) = codec.filter(|_| size > 0) else { continue };
             let head = self.read(start + offset, size.min(8 + FRAME))?;
@@ -168,7 +170,7 @@ impl<R: Read + Seek> Checker<R> {
                 .split_first_chunk()
                 .ok_or_else(|| format!("buffer {i} is too short for its uncompressed length"))?;
             let claimed = i64::from_le_bytes(*claimed);
-            // -1 marks a buffer stored without compression, 0 an empty one.
+            // A declared size of -1 marks a buffer stored without compression, 0 an empty buffer.
             if claimed == -1 || claimed == 0 {
                 continue;
             }
@@ -183,14 +185,13 @@ impl<R: Read + Seek> Checker<R> {
     }
 }
 
-/// A stream of unknown length. Each message is read as a whole and checked before the reader
-/// receives any of it, so that memory grows with the received bytes instead of the declared
-/// lengths.
+/// A stream of unknown length. Each message is read as a whole and checked before the reader receives any of
+/// it, so that memory grows with the received bytes instead of the declared lengths.
 pub(super) struct CheckedStream<R> {
     reader: R,
-    /// The current message with its lengths.
+    /// Bytes of the current message, including its length fields.
     message: Vec<u8>,
-    /// Number of its bytes that the reader has received.
+    /// Number of bytes of `message` that the reader has received.
     at: usize,
 }
 
@@ -206,8 +207,8 @@ impl<R: Read> CheckedStream<R> {
     fn take(&mut self, length: u64) -> std::io::Result<()> {
         match self.reader.by_ref().take(length).read_to_end(&mut self.message)? as u64 == length {
             true => Ok(()),
-            // Arrow's reader treats `UnexpectedEof` as the regular end.
-            false => Err(invalid_data("the stream ends within a message")),
+            // Arrow's reader takes `UnexpectedEof` for the regular end of a stream.
+            false => Err(invalid_data("the stream ends within a message, so it is truncated")),
         }
     }
 
@@ -256,8 +257,7 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
     }
 }
 
-/// Maximum header size of a compressed buffer, which is the header of a Zstandard frame (RFC 8878,
-/// 3.1.1.1).
+/// Maximum size in bytes of the codec's header in a compressed buffer: a Zstandard frame (RFC 8878, 3.1.1.1).
 const FRAME: u64 = 18;
 
 /// Whether `length` compressed bytes that begin with `frame` can become `claimed` bytes.

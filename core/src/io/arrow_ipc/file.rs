@@ -1,4 +1,4 @@
-//! The Arrow file format, decoded in place.
+//! [`MappedFile`]: decodes the batches of an Arrow file in place.
 
 use std::fs::File;
 use std::io::Read;
@@ -44,7 +44,7 @@ impl MappedFile {
         let tail = bytes
             .last_chunk::<{ TAIL }>()
             .filter(|_| bytes.len() >= 8 + TAIL)
-            .ok_or_else(|| fail("the file is too short for an Arrow file"))?;
+            .ok_or_else(|| fail("the file is too short to be an Arrow file"))?;
         let length = read_footer_length(*tail).map_err(arrow)?;
         let end = bytes.len() - TAIL;
         let start = end.checked_sub(length).filter(|s| *s >= MAGIC.len()).ok_or_else(|| {
@@ -84,7 +84,10 @@ impl MappedFile {
     /// Decodes batch `index`; aligned and uncompressed buffers are views of the file.
     pub(super) fn batch(&self, index: usize) -> Result<RecordBatch> {
         let fail = |message: String| Error::file(&self.path, format!("batch {index}: {message}"));
-        let block = self.batches.get(index).ok_or_else(|| fail("it does not exist".into()))?;
+        let block = self
+            .batches
+            .get(index)
+            .ok_or_else(|| fail("the file has no batch with this index".into()))?;
         let data = checked_block(&self.bytes, block).map_err(fail)?;
         let arrow = |e: ArrowError| Error::file(&self.path, e.to_string());
         contain_panics(&self.path, || self.decoder.read_record_batch(block, &data).map_err(arrow))?
@@ -97,7 +100,7 @@ impl MappedFile {
     }
 }
 
-/// Returns the bytes of a block after a check of all offsets, which the decoder trusts.
+/// Returns the bytes of a block after it checks all offsets, which the decoder trusts.
 fn checked_block(bytes: &Bytes, block: &Block) -> std::result::Result<Buffer, String> {
     Checker::of_bytes(bytes).check_block(block)?;
     let number = |n: i64| usize::try_from(n).map_err(|e| e.to_string());

@@ -1,5 +1,3 @@
-//! Reader of files and streams.
-
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -15,20 +13,18 @@ use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
 use crate::table::RaggedTable;
 
-/// Number of bytes of a stream per read.
+/// Buffer size in bytes for reads of a stream.
 const BUFFER: usize = 1 << 20;
 
 /// Options of [`IpcTableReader`].
 #[derive(Clone, Debug)]
 pub struct IpcReadOptions {
-    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file
-    /// order.
+    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
     pub columns: Option<Vec<String>>,
-    /// Maps a file into memory, so that buffers are used in place; otherwise the whole file is read
-    /// when it is opened. A mapped file must not be changed in place while it is in use: checked
-    /// values could change, which is undefined behavior, and truncation makes the system kill the
-    /// process. A file that is replaced by renaming, as all writers of this crate do, stays intact.
-    /// Streams are never mapped.
+    /// Maps a file into memory, so that buffers are used in place; otherwise the whole file is read when it
+    /// is opened. A mapped file must not be changed in place while it is in use: checked values could change,
+    /// which is undefined behavior, and truncation makes the system kill the process. A file that is replaced
+    /// by renaming, as all writers of this crate do, stays intact. Streams are never mapped.
     pub mmap: bool,
 }
 
@@ -58,10 +54,10 @@ enum ReaderForm {
 }
 
 impl IpcTableReader {
-    /// Opens a file and detects its form.
+    /// Opens a file and detects whether it is in the file or the stream format.
     ///
     /// # Errors
-    /// If the file cannot be read, has neither form, or lacks a requested column.
+    /// If the file cannot be read, is in neither format, or lacks a requested column.
     pub fn open(path: impl AsRef<Path>, options: &IpcReadOptions) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let mut file = File::open(&path).map_err(|e| Error::io(&path, e))?;
@@ -130,7 +126,7 @@ impl IpcTableReader {
         }
     }
 
-    /// Reads the next batch, whose list columns may differ in their lengths.
+    /// Reads the next batch. Its list columns may differ in their list lengths.
     ///
     /// # Errors
     /// If the file is damaged.
@@ -175,7 +171,7 @@ impl Iterator for IpcTableReader {
     }
 }
 
-/// Returns the indices of columns, ascending.
+/// Returns the indices of the named columns, ascending and without duplicates.
 pub(super) fn select_columns(
     path: &Path,
     schema: &SchemaRef,

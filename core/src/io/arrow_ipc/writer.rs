@@ -1,5 +1,3 @@
-//! Writers of files and streams.
-
 use std::io::Write;
 use std::path::Path;
 
@@ -16,7 +14,7 @@ use crate::error::Result;
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
 
-/// The two forms of Arrow IPC.
+/// The two formats of Arrow IPC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IpcForm {
     /// A file with an index at the end, for random access; usually `.arrow`.
@@ -43,7 +41,7 @@ pub enum IpcCompression {
 pub struct IpcWriteOptions {
     /// Whether to replace an existing file, which is otherwise an error.
     pub overwrite: bool,
-    /// File or stream.
+    /// File or stream format.
     pub form: IpcForm,
     /// Compression of buffers.
     pub compression: IpcCompression,
@@ -54,7 +52,7 @@ pub struct IpcWriteOptions {
 pub struct IpcTableWriter<W: Write = AtomicFile> {
     inner: WriterForm<W>,
     schema: SchemaRef,
-    /// The schema in the output; a file has no dictionary types.
+    /// The schema of the output; in the file format it has no dictionary types.
     written: SchemaRef,
 }
 
@@ -121,7 +119,7 @@ impl<W: Write> IpcTableWriter<W> {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
 
-    /// Appends a batch; its list columns may differ in their lengths.
+    /// Appends a batch. Its list columns may differ in their list lengths.
     ///
     /// # Errors
     /// If the schema differs, or writing fails.
@@ -140,7 +138,7 @@ impl<W: Write> IpcTableWriter<W> {
         Ok(())
     }
 
-    /// Writes the end and returns the writer.
+    /// Writes the end of the file or stream and returns the underlying writer.
     ///
     /// # Errors
     /// If writing fails.

@@ -1,5 +1,3 @@
-//! [`FeatureShard`]: the labels of the subjects of a shard, and the features of any range of them.
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,33 +20,33 @@ pub(super) struct LabelAt {
     /// Row of the subject in the shard.
     pub(super) row: usize,
     pub(super) time: i64,
-    /// Position among all labels.
+    /// Index of the label among all labels.
     pub(super) label: usize,
 }
 
-/// The labels of the subjects of one shard, with their histories.
+/// The labels of the subjects of one shard, with the histories of the subjects.
 ///
-/// Labels are ordered by subject, time and position. Their features are computed for ranges of
-/// them, so that the memory for results does not depend on the number of labels.
+/// Labels are ordered by subject, time and index. [`features`](Self::features) computes one range of labels
+/// at a time, so the memory for results does not depend on the number of labels.
 #[derive(Clone, Debug)]
 pub struct FeatureShard {
     spec: Arc<FeatureSpec>,
     labels: Vec<LabelAt>,
-    /// Lists of events of the subjects, and of measurements of the events.
+    /// Lists of events per subject; `events` has the lists of measurements per event.
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: Measurements,
-    /// Lists of facts without a time, if a window needs them.
+    /// Facts without a time of each subject, if a window is [`Span::Static`].
     statics: Option<(Layout, Measurements)>,
 }
 
-/// Codes and values, with the keys of each code.
+/// Codes and values of measurements, and the feature keys that each distinct code matches.
 #[derive(Clone, Debug)]
 struct Measurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// Ends of the keys of each dictionary value.
+    /// End, in `keys`, of the range of keys of each dictionary value.
     ends: Vec<usize>,
     keys: Vec<u32>,
 }
@@ -98,7 +96,7 @@ impl Measurements {
         })
     }
 
-    /// Returns the keys of a measurement.
+    /// Returns the indices of the feature keys that match the code of a measurement.
     #[inline]
     fn keys(&self, at: usize) -> &[u32] {
         if self.codes.is_null(at) {
@@ -157,8 +155,8 @@ impl FeatureShard {
         self.labels.len()
     }
 
-    /// Divides the labels into ranges of about `size` labels that keep the labels of a subject
-    /// together where it has no more.
+    /// Divides the labels into ranges of at most `size` labels. A range has all labels of a subject unless
+    /// the subject has more than `size`.
     pub fn blocks(&self, size: usize) -> Vec<Range<usize>> {
         let size = size.max(1);
         let (mut out, mut start) = (Vec::new(), 0);
@@ -171,7 +169,7 @@ impl FeatureShard {
             while end > start + 1 && !borders(end) {
                 end -= 1;
             }
-            // A subject with more labels is cut.
+            // A subject with more than `size` labels is divided.
             if !borders(end) {
                 end = most;
             }
@@ -181,8 +179,7 @@ impl FeatureShard {
         out
     }
 
-    /// Computes the features of a range of labels. The ranges into which labels are cut do not
-    /// change the result.
+    /// Computes the features of a range of labels. The division into ranges does not change the result.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] past the last label.
@@ -211,7 +208,7 @@ impl FeatureShard {
                 lists.range(row).for_each(|i| scratch.add(w, facts.keys(i), facts.value_at(i), 0));
             }
         }
-        // End of the events that the unlimited windows hold so far.
+        // End of the events that the `all` windows already include.
         let mut held = 0;
         for label in labels {
             let end = times.partition_point(|t| match self.spec.window_closure() {
@@ -250,16 +247,16 @@ impl FeatureShard {
     }
 }
 
-/// States of the keys that a subject has, for every window.
+/// Aggregation states of the keys that occur in the history of the current subject, for every window.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
-    /// Slot of each key, or `NONE`.
+    /// Slot of each key, or `NONE` if the current subject does not have the key.
     slots: Vec<u32>,
     /// Key of each slot.
     keys: Vec<u32>,
-    /// A state per slot and window.
+    /// States of each slot, one per window.
     states: Vec<State>,
-    /// Slots in the order of their keys, if that is up to date.
+    /// Slots ordered by key; out of date while shorter than `keys`.
     sorted: Vec<u32>,
     slope: bool,
 }
@@ -289,7 +286,7 @@ impl<'a> Scratch<'a> {
         for key in keys {
             let slot = &mut self.slots[*key as usize];
             if *slot == NONE {
-                // There are fewer slots than keys, whose numbers have 32 bits.
+                // There are at most as many slots as keys, which fit 32 bits.
                 *slot = u32::try_from(self.keys.len()).unwrap_or(NONE);
                 self.keys.push(*key);
                 self.states.resize(self.keys.len() * windows, State::default());
@@ -298,7 +295,7 @@ impl<'a> Scratch<'a> {
         }
     }
 
-    /// Appends the features of one label, and empties the windows that move with the label.
+    /// Appends the features of one label, and resets the windows of fixed length.
     fn emit_label(&mut self, out: &mut FeatureRows) {
         let (windows, aggregates) = (self.spec.windows(), self.spec.aggregates());
         if self.sorted.len() < self.keys.len() {
@@ -329,7 +326,6 @@ impl<'a> Scratch<'a> {
         out.counts.push(out.features.len() - before);
     }
 
-    /// Forgets the subject.
     fn clear(&mut self) {
         for key in self.keys.drain(..) {
             self.slots[key as usize] = NONE;

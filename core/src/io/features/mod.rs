@@ -1,10 +1,9 @@
 //! Features of labels for tabular models: for each label, aggregates of the values of each code (or
 //! of all codes with a prefix) in windows of time before the label.
 //!
-//! A [`FeatureSpec`] says which features there are. [`Features`] reads the data shard by shard;
-//! [`FeatureRows`] holds the features of some labels that exist, because most codes do not occur
-//! before most labels. [`FeatureStore`] puts them into the order of the labels on disk, and writes
-//! sparse files.
+//! A [`FeatureSpec`] lists the features. [`Features`] reads the data shard by shard; [`FeatureRows`] holds
+//! the features of some labels sparsely, because most codes do not occur before most labels.
+//! [`FeatureStore`] stores them on disk, reads them in the order of the labels, and writes sparse files.
 
 mod compute;
 mod rows;
@@ -32,7 +31,7 @@ pub use spec::{FeatureAggregate, FeatureKey, FeatureSpec, FeatureWindow};
 pub use store::FeatureStore;
 pub use table::FeatureForm;
 
-/// The features of labels over a MEDS data set or a tensorized cohort.
+/// Computes the features of labels from a MEDS data set or a tensorized cohort.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -59,9 +58,9 @@ pub struct Features {
     folder: MedsFolder,
     labels: Labels,
     spec: Arc<FeatureSpec>,
-    /// Times and positions of the labels, ordered by subject, time and position.
+    /// Time and index of each label, ordered by subject, time and index.
     order: Vec<(i64, usize)>,
-    /// The labels of each subject in `order`.
+    /// Range in `order` of the labels of each subject.
     subjects: HashMap<i64, Range<usize>>,
     seen: Mutex<Seen>,
 }
@@ -92,7 +91,7 @@ impl Features {
         Self { folder, labels, spec: Arc::new(spec), order, subjects, seen: Mutex::new(seen) }
     }
 
-    /// Returns which features there are.
+    /// Returns the specification of the features.
     pub fn spec(&self) -> &FeatureSpec {
         &self.spec
     }
@@ -112,7 +111,7 @@ impl Features {
         self.folder.num_shards()
     }
 
-    /// Returns the number of labels whose subject is not in the data, once all shards were read.
+    /// Returns the number of labels whose subject is not in the data; `None` until all shards were read.
     pub fn unknown(&self) -> Option<usize> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = || self.subjects.iter().filter(|(id, _)| seen.subjects.contains_key(id));
@@ -122,7 +121,7 @@ impl Features {
             .then(|| self.labels.len() - known().map(|(_, labels)| labels.len()).sum::<usize>())
     }
 
-    /// Reads a shard: the codes and values of its subjects, and their labels.
+    /// Reads a shard: the codes and values of its subjects, and the labels of the subjects.
     ///
     /// # Errors
     /// If the shard cannot be read, times of a subject with labels are not ascending, or the
@@ -153,7 +152,7 @@ impl Features {
         Ok(shard_of_labels)
     }
 
-    /// Notes the shard of a subject, whose history must be in one shard.
+    /// Records the shard of a subject; returns an error if the subject is also in another shard.
     fn claim_subject(&self, id: i64, shard: usize) -> Result<()> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let first = *seen.subjects.entry(id).or_insert(shard);

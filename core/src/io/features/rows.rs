@@ -1,5 +1,3 @@
-//! [`FeatureRows`]: features of some labels, without those of nothing.
-
 use std::sync::Arc;
 
 use arrow::array::{
@@ -13,23 +11,23 @@ use super::spec::{FeatureAggregate, FeatureSpec};
 use crate::array::Offsets;
 use crate::error::{Error, Result};
 
-/// Features of some labels: for each label, the numbers of the features that exist, ascending, and
-/// their values.
+/// Features of some labels in sparse form: for each label, the indices of the features that have a value,
+/// ascending, and the values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeatureRows {
-    /// Position of each label among all labels.
+    /// Index of each label among all labels.
     pub labels: Vec<usize>,
-    /// Number of features of each label that exist.
+    /// Number of features with a value, for each label.
     pub counts: Vec<usize>,
-    /// Numbers of the features, label by label.
+    /// Indices of the features, label by label.
     pub features: Vec<u32>,
-    /// Values of the features.
+    /// Values of the features, in the order of `features`.
     pub values: Vec<f64>,
 }
 
 impl FeatureAggregate {
-    /// Returns the type of a column of this aggregate: `count` is Int64, values as they are Float32,
-    /// others Float64.
+    /// Returns the type of a column of this aggregate: Int64 for counts, Float32 for aggregates that select
+    /// one of the values, Float64 for others.
     pub fn data_type(self) -> DataType {
         match self {
             Self::Count | Self::ValueCount => DataType::Int64,
@@ -50,7 +48,7 @@ impl FeatureRows {
         self.labels.is_empty()
     }
 
-    /// Iterates over the labels: position, feature numbers and values of each.
+    /// Iterates over the labels; each has its index, feature indices and feature values.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &[u32], &[f64])> {
         let mut start = 0;
         self.labels.iter().zip(&self.counts).map(move |(label, count)| {
@@ -60,11 +58,11 @@ impl FeatureRows {
         })
     }
 
-    /// Returns columns of some features, one value per label. What has nothing to aggregate is 0
-    /// for counts and sums, and NULL otherwise.
+    /// Returns a column for each of some features, with one value per label. A feature with nothing to
+    /// aggregate is 0 for counts and sums, and NULL otherwise.
     ///
     /// # Errors
-    /// If memory for the columns is too large, or a feature does not exist.
+    /// If the columns do not fit in memory, or a feature does not exist.
     pub fn to_columns(&self, spec: &FeatureSpec, features: &[usize]) -> Result<Vec<ArrayRef>> {
         let rows = self.len();
         let mut place = vec![None; spec.num_features()];
@@ -77,7 +75,7 @@ impl FeatureRows {
             .iter()
             .enumerate()
             .map(|(i, feature)| {
-                // A feature that is named twice is found at its last place.
+                // If a feature is requested twice, its values are at its last position.
                 let at = place[*feature].unwrap_or(i);
                 let aggregate = spec.parts(*feature).2;
                 let values = &values[at * rows..(at + 1) * rows];
@@ -87,7 +85,7 @@ impl FeatureRows {
             .collect()
     }
 
-    /// Scatters the values to columns: values and whether they exist, column by column.
+    /// Scatters the values to dense columns. Returns values and validity, column by column.
     fn scatter_columns(
         &self,
         columns: usize,
@@ -97,7 +95,7 @@ impl FeatureRows {
         let size = columns.checked_mul(rows).filter(|n| *n <= isize::MAX as usize / 16);
         let size = size.ok_or_else(|| {
             Error::invalid(format!(
-                "{rows} labels with {columns} features do not fit in memory; use the sparse form"
+                "{rows} labels with {columns} features do not fit in memory; use the form 'sparse'"
             ))
         })?;
         let (mut values, mut valid) = (vec![0.0; size], vec![false; size]);
@@ -112,19 +110,21 @@ impl FeatureRows {
         Ok((values, valid))
     }
 
-    /// Returns all features as one column of lists of equal length, Float64.
+    /// Returns all features as one FixedSizeList column of Float64.
     ///
     /// # Errors
-    /// If memory for the lists is too large, or there are 2^31 features or more.
+    /// If the lists do not fit in memory, or there are 2^31 features or more.
     pub fn to_list(&self, spec: &FeatureSpec) -> Result<ArrayRef> {
         let width = spec.num_features();
         let size = i32::try_from(width).map_err(|_| {
-            Error::invalid(format!("a list of {width} features is too long; use the sparse form"))
+            Error::invalid(format!(
+                "a list of {width} features exceeds the maximum of 2^31 - 1; use the form 'sparse'"
+            ))
         })?;
         let slots = self.len().checked_mul(width).filter(|n| *n <= isize::MAX as usize / 16);
         let slots = slots.ok_or_else(|| {
             Error::invalid(format!(
-                "{} labels with {width} features do not fit in memory; use the sparse form",
+                "{} labels with {width} features do not fit in memory; use the form 'sparse'",
                 self.len()
             ))
         })?;
@@ -153,8 +153,8 @@ impl FeatureRows {
         )?))
     }
 
-    /// Returns the features that exist as two list columns of equal lengths: their numbers (UInt32)
-    /// and their values (Float64).
+    /// Returns the features with a value as two list columns of equal lengths: their indices (UInt32) and
+    /// their values (Float64).
     ///
     /// # Errors
     /// If there are too many values for 32-bit offsets.
@@ -181,10 +181,10 @@ fn no_such_feature(feature: usize, spec: &FeatureSpec) -> Error {
 fn build_column(aggregate: FeatureAggregate, values: &[f64], valid: &[bool]) -> ArrayRef {
     let nulls = || NullBuffer::from(valid.to_vec());
     match aggregate.data_type() {
-        // Counts are far below 2^53.
+        // Counts are far below 2^53, so the cast is exact.
         #[allow(clippy::cast_possible_truncation)]
         DataType::Int64 => Arc::new(Int64Array::from_iter_values(values.iter().map(|v| *v as i64))),
-        // The value was a 32-bit float.
+        // These aggregates return one of the values, which are 32-bit floats.
         #[allow(clippy::cast_possible_truncation)]
         DataType::Float32 => Arc::new(Float32Array::new(
             values.iter().map(|v| *v as f32).collect::<Vec<_>>().into(),

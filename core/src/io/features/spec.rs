@@ -1,5 +1,3 @@
-//! [`FeatureSpec`]: which features there are, and their names.
-
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::Hash;
@@ -14,8 +12,7 @@ use crate::kernels::between::Closure;
 
 const MICROSECONDS_PER_SECOND: i64 = 1_000_000;
 
-/// The measurements that a feature aggregates: those of one code, or of all codes that begin with a
-/// text.
+/// The measurements that a feature aggregates: all with one code, or with any code that begins with a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FeatureKey {
     /// One code.
@@ -42,7 +39,7 @@ impl fmt::Display for FeatureKey {
     }
 }
 
-/// The part of a history that a feature aggregates.
+/// The part of a subject's history that a feature aggregates, usually a window of time.
 ///
 /// Parsed from `30d` (also `s`, `m` for minutes, `h` and `w`), `all` and `static`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,11 +50,11 @@ pub struct FeatureWindow {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Span {
-    /// The last microseconds before the time of the label.
+    /// A window of this many microseconds before the time of the label.
     Last(i64),
-    /// Everything up to the time of the label.
+    /// All events up to the time of the label.
     All,
-    /// The facts without a time.
+    /// Facts without a time.
     Static,
 }
 
@@ -107,12 +104,13 @@ impl fmt::Display for FeatureWindow {
 
 /// The computation of a feature from the measurements of its window, in the order of their times.
 ///
-/// NULL values are skipped by all but `count`, and a NaN makes every result of numbers NaN.
+/// All aggregates except `count` skip NULL. A NaN makes every aggregate NaN except counts, `first` and
+/// `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FeatureAggregate {
     /// The number of measurements, with a value or without.
     Count,
-    /// The number of values.
+    /// The number of measurements with a value.
     ValueCount,
     /// The sum of the values.
     Sum,
@@ -120,9 +118,9 @@ pub enum FeatureAggregate {
     SumOfSquares,
     /// The mean of the values.
     Mean,
-    /// The least value.
+    /// The smallest value.
     Min,
-    /// The greatest value.
+    /// The largest value.
     Max,
     /// The first value.
     First,
@@ -164,7 +162,7 @@ impl FeatureAggregate {
         }
     }
 
-    /// Whether the aggregate of nothing is 0 instead of NULL.
+    /// Whether the aggregate is 0 instead of NULL if there is nothing to aggregate.
     pub fn is_zero_of_nothing(self) -> bool {
         matches!(self, Self::Count | Self::ValueCount | Self::Sum | Self::SumOfSquares)
     }
@@ -177,15 +175,15 @@ impl FromStr for FeatureAggregate {
         Self::ALL.into_iter().find(|a| a.name() == text).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
             Error::invalid(format!(
-                "{text:?} is not an aggregate of features; there are {}",
+                "{text:?} is not an aggregate of features; use one of {}",
                 names.join(", ")
             ))
         })
     }
 }
 
-/// The features: every key with every window and every aggregate, in this order, so that the
-/// aggregates of one window are neighbours.
+/// The features: every combination of key, window and aggregate. The aggregate varies fastest, the key
+/// slowest.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -206,11 +204,10 @@ pub struct FeatureSpec {
 }
 
 impl FeatureSpec {
-    /// Combines keys, windows and aggregates. Windows include the time of the label and exclude
-    /// their start.
+    /// Combines keys, windows and aggregates. Windows include the time of the label and exclude their start.
     ///
     /// # Errors
-    /// If one of the lists is empty or names something twice, or there are 2^32 features or more.
+    /// If one of the lists is empty or has a duplicate, or there are 2^32 features or more.
     pub fn try_new(
         keys: Vec<FeatureKey>,
         windows: Vec<FeatureWindow>,
@@ -234,8 +231,8 @@ impl FeatureSpec {
         Ok(Self { keys, windows, aggregates, closure: Closure::Right })
     }
 
-    /// Returns the spec with other ends of the windows: `Left` excludes the time of the label and
-    /// includes the start of the window.
+    /// Sets the ends that windows include: `Left` excludes the time of the label and includes the start of
+    /// the window.
     pub fn closed(mut self, closure: Closure) -> Self {
         self.closure = closure;
         self
@@ -277,18 +274,14 @@ impl FeatureSpec {
         (&self.keys[rest / windows], &self.windows[rest % windows], self.aggregates[aggregate])
     }
 
-    /// Returns the name of a feature, which must exist: code, window and aggregate, separated by
-    /// `/`.
+    /// Returns the name of a feature, which must exist: code, window and aggregate, separated by `/`.
     pub fn name(&self, feature: usize) -> String {
         let (key, window, aggregate) = self.parts(feature);
         format!("{key}/{window}/{}", aggregate.name())
     }
 
-    /// Returns a table of the features: `feature` (its number), `name`, `code` (or `prefix*`),
-    /// `window` and `aggregate`.
-    ///
-    /// # Errors
-    /// None are known.
+    /// Returns a table of the features: `feature` (its index), `name`, `code` (or `prefix*`), `window` and
+    /// `aggregate`.
     pub fn names(&self) -> Result<RecordBatch> {
         let parts = || (0..self.num_features()).map(|f| self.parts(f));
         let numbers = (0..).take(self.num_features());

@@ -1,10 +1,10 @@
-//! [`State`]: the measurements of one key in one window so far, from which all aggregates follow.
+//! [`State`]: the running state of all aggregates of one key in one window.
 
 use super::spec::FeatureAggregate;
 
 const MICROSECONDS_PER_DAY: f64 = 86_400e6;
 
-/// A sum of floats with twice the digits of one, so that its rounding does not depend on the window.
+/// A compensated sum with twice the precision of f64, so that its rounding does not depend on the window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     high: f64,
@@ -21,7 +21,7 @@ impl Sum {
 
     fn get(self) -> f64 {
         let sum = self.high + self.low;
-        // The rest of an infinite sum is NaN.
+        // `low` is NaN if the sum is infinite.
         if self.high.is_finite() { sum } else { self.high }
     }
 
@@ -36,8 +36,8 @@ impl Sum {
     }
 }
 
-/// The least-squares line of values over time by updates of means, which keep their digits however
-/// far the times are from their origin.
+/// The least-squares line of values over time, by updates of means, which stay precise however far the
+/// times are from their origin.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     mean_x: f64,
@@ -67,13 +67,13 @@ pub(super) struct State {
     first: f64,
     last: f64,
     line: Line,
-    /// Time of the first value, and whether there is a value at another time.
+    /// Time of the first value; `spread` is whether another value has another time.
     origin: i64,
     spread: bool,
 }
 
 impl State {
-    /// Adds a measurement that is not before the ones so far.
+    /// Adds a measurement whose time is not before any earlier one.
     #[inline]
     pub(super) fn add(&mut self, value: Option<f32>, time: i64, slope: bool) {
         self.count += 1;
@@ -83,7 +83,7 @@ impl State {
             (self.min, self.max, self.first) = (value, value, value);
             self.origin = time;
         } else {
-            // A NaN stays.
+            // A NaN replaces the extreme and stays, because no number is below or above it.
             if value < self.min || value.is_nan() {
                 self.min = value;
             }

@@ -1,5 +1,3 @@
-//! [`FeatureStore`]: features of all labels in a temporary file, in the order of the labels.
-
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
@@ -16,13 +14,13 @@ use crate::io::dok::write_entries;
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::io::safetensors::{SaveOptions, read_exact_at};
 
-/// Number of values that are read at a time.
+/// Maximum number of values of a range of [`FeatureStore::ranges`] with several labels.
 const VALUES_AT_ONCE: usize = 1 << 20;
-/// Bytes of a value with the number of its feature.
+/// Bytes of a feature: its index (u32) and its value (f64).
 const BYTES: usize = 12;
 
-/// Features of labels on disk. Blocks arrive in the order of the data, and are read in the order of
-/// the labels. Memory holds 16 bytes per label.
+/// Features of labels on disk, pushed in the order of the data and read in the order of the labels. Memory
+/// holds 16 bytes per label.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -46,7 +44,7 @@ pub struct FeatureStore {
     folder: PathBuf,
     file: File,
     end: u64,
-    /// Offset and number of values of each label; `None` without a row.
+    /// File offset and number of values of each label; `None` for a label without a row.
     places: Vec<Option<(u64, u32)>>,
 }
 
@@ -75,10 +73,12 @@ impl FeatureStore {
                 size,
             })?;
             let count = u32::try_from(values.len())
-                .map_err(|_| Error::invalid("a label has 2^32 features or more"))?;
+                .map_err(|_| Error::invalid("a label has more than 2^32 - 1 features"))?;
             let offset = self.end.saturating_add(bytes.len() as u64);
             if place.replace((offset, count)).is_some() {
-                return Err(Error::invalid(format!("label {label} has features twice")));
+                return Err(Error::invalid(format!(
+                    "the features of label {label} are already stored; push each label once"
+                )));
             }
             features.iter().for_each(|f| bytes.extend_from_slice(&f.to_le_bytes()));
             values.iter().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
@@ -98,8 +98,7 @@ impl FeatureStore {
         self.end / BYTES as u64
     }
 
-    /// Divides the labels into ranges of at most `labels` labels with at most about a million
-    /// values.
+    /// Divides the labels into ranges of at most `labels` labels with at most about a million values.
     pub fn ranges(&self, labels: usize) -> Vec<Range<usize>> {
         let (mut out, mut start, mut values) = (Vec::new(), 0, 0usize);
         for (label, place) in self.places.iter().enumerate() {
@@ -118,7 +117,8 @@ impl FeatureStore {
         out
     }
 
-    /// Reads the features of a range of labels. Labels of unknown subjects have no row.
+    /// Reads the features of a range of labels. A label that was not pushed, such as one of an unknown
+    /// subject, has no row.
     ///
     /// # Errors
     /// If the file cannot be read, or a label does not exist.
@@ -147,8 +147,8 @@ impl FeatureStore {
         Ok(rows)
     }
 
-    /// Writes the values as a Parquet file with the columns `row` (position of the label, Int64),
-    /// `feature` (UInt32) and `value` (Float64), ordered by row and feature.
+    /// Writes the values as a Parquet file with the columns `row` (index of the label, Int64), `feature`
+    /// (UInt32) and `value` (Float64), ordered by row and feature.
     ///
     /// # Errors
     /// If the file exists and may not be replaced, or cannot be written.
@@ -190,7 +190,7 @@ impl FeatureStore {
     ) -> Result<()> {
         let path = path.as_ref();
         let count = usize::try_from(self.num_values())
-            .map_err(|_| Error::file(path, "there are too many values for this machine"))?;
+            .map_err(|_| Error::file(path, "the features have too many values for this machine"))?;
         let shape = [self.places.len(), spec.num_features()];
         let rows = |out: &mut dyn Write| {
             self.write_each(out, path, |rows| {
@@ -223,7 +223,7 @@ impl FeatureStore {
     }
 }
 
-/// Returns the row of each value.
+/// Returns the index of the label of each value.
 fn row_numbers(rows: &FeatureRows) -> Vec<i64> {
     let each = rows.iter().flat_map(|(label, features, _)| {
         std::iter::repeat_n(i64::try_from(label).unwrap_or(i64::MAX), features.len())

@@ -1,5 +1,3 @@
-//! [`FeatureForm`]: features as tables with the columns of their labels.
-
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -11,11 +9,11 @@ use super::Features;
 use super::rows::FeatureRows;
 use crate::error::{Error, Result};
 
-/// Maximum number of features that are one column each.
+/// Maximum number of features in [`FeatureForm::Columns`].
 const MOST_COLUMNS: usize = 4096;
 
-/// The columns of a table of features, after those of the label: `row` (position of the label, Int64),
-/// `subject_id`, `prediction_time` and its values.
+/// Form of the columns of features in a table. The columns of the label precede them: `row` (index of the
+/// label, Int64), `subject_id`, `prediction_time` and the label's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FeatureForm {
     /// One column per feature, of the [type of its aggregate](super::FeatureAggregate::data_type).
@@ -43,7 +41,7 @@ impl FromStr for FeatureForm {
 }
 
 impl Features {
-    /// Returns the schema of a form.
+    /// Returns the schema of a table of features in a form.
     ///
     /// # Errors
     /// If there are more than 4,096 features for columns, or 2^31 or more for lists.
@@ -56,7 +54,7 @@ impl Features {
             FeatureForm::Columns => {
                 if spec.num_features() > MOST_COLUMNS {
                     return Err(Error::invalid(format!(
-                        "{} features are too many for one column each, of which there may be {MOST_COLUMNS}; choose fewer codes, windows or aggregates, or the form 'sparse' or 'list'",
+                        "{} features are too many for one column each, the maximum is {MOST_COLUMNS}; choose fewer codes, windows or aggregates, or the form 'sparse' or 'list'",
                         spec.num_features()
                     )));
                 }
@@ -69,7 +67,7 @@ impl Features {
             FeatureForm::List => {
                 let item = Arc::new(Field::new_list_field(DataType::Float64, true));
                 let width = i32::try_from(spec.num_features()).map_err(|_| {
-                    Error::invalid("there are too many features for a list; use the form 'sparse'")
+                    Error::invalid("the features exceed 2^31 - 1, the maximum length of a list; use the form 'sparse'")
                 })?;
                 let lists = DataType::FixedSizeList(item, width);
                 fields.push(Arc::new(Field::new("features", lists, false)));
@@ -83,19 +81,16 @@ impl Features {
     }
 
     /// Returns a table of all labels: `row`, then the columns of the labels.
-    ///
-    /// # Errors
-    /// None are known.
     pub fn label_rows(&self) -> Result<RecordBatch> {
         let rows = FeatureRows { labels: (0..self.labels().len()).collect(), ..Default::default() };
         let columns: Vec<usize> = (0..=self.labels().schema().fields().len()).collect();
         self.to_batch(&rows, FeatureForm::Sparse, &columns)
     }
 
-    /// Returns some columns of the [schema](Self::schema) for the labels of `rows`, by position.
+    /// Returns the columns of the [schema](Self::schema) with the given indices, for the labels of `rows`.
     ///
     /// # Errors
-    /// If a column does not exist, or memory for the columns is too large.
+    /// If a column does not exist, or the columns do not fit in memory.
     pub fn to_batch(
         &self,
         rows: &FeatureRows,
@@ -104,7 +99,7 @@ impl Features {
     ) -> Result<RecordBatch> {
         let schema = Arc::new(self.schema(form)?.project(columns)?);
         let labels = self.labels().to_batch()?;
-        // The first column is `row`.
+        // The columns before the features are `row` and the columns of the labels.
         let before = labels.num_columns() + 1;
         let positions = UInt64Array::from_iter_values(rows.labels.iter().map(|l| *l as u64));
         let wanted: Vec<usize> = columns.iter().filter_map(|c| c.checked_sub(before)).collect();

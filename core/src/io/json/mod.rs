@@ -1,10 +1,9 @@
 //! Reads and writes JSON and NDJSON of nested lists.
 //!
-//! A table has two JSON forms. **Columns**: an object with one member per column, a list of rows,
-//! each nested down to the column's axis: `{"time": [[1, 2], [5]], "code": [[[7], []], [[8, 9]]]}`.
-//! **Records**: a list of objects, one per row (`.json`), or one object per line (`.ndjson`):
-//! `{"time": [1, 2], "code": [[7], []]}`. Both are read and written; the first character of a file
-//! distinguishes them.
+//! A table has two JSON forms. **Columns**: an object with one member per column, a list of rows, each nested
+//! down to the column's axis: `{"time": [[1, 2], [5]], "code": [[[7], []], [[8, 9]]]}`. **Records**: a list
+//! of objects, one per row (`.json`), or one object per line (`.ndjson`): `{"time": [1, 2], "code": [[7],
+//! []]}`. Both are read and written; the first character of a file distinguishes them.
 //!
 //! **Depth** is inferred: all values of a column are nested in the same number of lists; otherwise
 //! the error names the path of the deviating value, such as `code[3][1]`. Empty lists and nulls fit
@@ -49,7 +48,7 @@ use super::atomic::AtomicFile;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// Column names that are an error in the columns form.
+/// Names that a column cannot have in the columns form.
 const RESERVED: [&str; 2] = ["bounds", "mask"];
 
 /// Options for reading JSON.
@@ -105,7 +104,7 @@ pub struct JsonWriteOptions {
 /// Reads a JSON file in either form.
 ///
 /// # Errors
-/// Errors of the file, with its path; see [`RaggedTable::from_json_text`].
+/// If the file cannot be read or parsed; see [`RaggedTable::from_json_text`].
 pub fn read_json(path: impl AsRef<Path>, options: &JsonOptions) -> Result<RaggedTable> {
     let path = path.as_ref();
     let text = std::fs::read(path).map_err(|e| Error::io(path, e))?;

@@ -63,7 +63,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses an object and calls `member` at the value of every member.
+    /// Parses an object; `member` is called with each key and parses its value.
     pub(super) fn parse_object(
         &mut self,
         mut member: impl FnMut(&mut Self, &str) -> Result<()>,
@@ -84,7 +84,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses an array and calls `element` at every element.
+    /// Parses an array; `element` is called for each element and parses it.
     pub(super) fn parse_array(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<()>,
@@ -160,7 +160,9 @@ impl<'a> Parser<'a> {
         let whole = self.skip_digits();
         if whole == 0 || (leading_zero && whole > 1) {
             self.pos = start;
-            return Err(self.error_here("the number has no digits or a leading zero"));
+            return Err(
+                self.error_here("the number has no digits or a leading zero, which JSON forbids")
+            );
         }
         let mut float = false;
         if next(self) == Some(b'.') {
@@ -184,7 +186,7 @@ impl<'a> Parser<'a> {
             let most = if text.starts_with('-') { i128::MIN } else { i128::MAX };
             return Ok(JsonScalar::Int(text.parse().unwrap_or(most)));
         }
-        text.parse().map(JsonScalar::Float).map_err(|_| self.error_here("not a number"))
+        text.parse().map(JsonScalar::Float).map_err(|_| self.error_here("expected a number"))
     }
 
     fn parse_string(&mut self) -> Result<Cow<'a, str>> {

@@ -1,5 +1,3 @@
-//! Reads tables from JSON, in the columns or records form.
-
 use std::collections::HashMap;
 use std::io::BufRead;
 use std::sync::Arc;
@@ -40,13 +38,14 @@ impl ColumnSinks {
         i
     }
 
-    /// Returns the sink for a member of a record. Rows before the first occurrence of the column
-    /// are null.
+    /// Returns the sink for a member of a record. Rows before the first occurrence of the column are null.
     fn start_member(&mut self, name: &str, options: &JsonOptions) -> Result<&mut ColumnSink> {
         let i = self.add(name, options);
         let row = self.first_row + self.rows;
         if std::mem::replace(&mut self.seen[i], true) {
-            return Err(Error::invalid(format!("record {row} has the key {name:?} twice")));
+            return Err(Error::invalid(format!(
+                "record {row} has the key {name:?} twice; keys must be unique"
+            )));
         }
         let sink = &mut self.columns[i];
         while sink.rows() < self.rows {
@@ -251,7 +250,8 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
         Value::String(s) => sink.push_scalar(JsonScalar::Text(s)),
         Value::Number(n) => sink.push_scalar(match (n.as_i128(), n.as_f64()) {
             (Some(i), _) => JsonScalar::Int(i),
-            // `serde_json` reads integers beyond its range as floats of this size.
+            // `serde_json` reads an integer of more than 64 bits as a float, so this float may be such an
+            // integer.
             (None, Some(x)) if x.abs() >= 9_223_372_036_854_775_808.0 && x.abs() < 1e30 => {
                 JsonScalar::Huge(x)
             }
@@ -315,7 +315,10 @@ impl<R: BufRead> NdjsonReader<R> {
             line.clear();
             let read = self.input.read_until(b'\n', &mut line);
             self.line += 1;
-            if read.map_err(|e| Error::invalid(format!("line {}: {e}", self.line)))? == 0 {
+            if read
+                .map_err(|e| Error::invalid(format!("line {} cannot be read: {e}", self.line)))?
+                == 0
+            {
                 self.done = true;
                 break;
             }

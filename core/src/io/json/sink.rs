@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum ElementKind {
-    /// Only nulls so far; holds their number.
+    /// Only nulls so far; the field is the number of nulls.
     Unknown(usize),
     List,
     Leaf,
@@ -42,7 +42,7 @@ impl JsonLevel {
     }
 
     fn push(&mut self, end: usize, valid: bool) {
-        // Ends count values in memory, so they fit.
+        // An end counts values in memory, so it fits i64.
         self.ends.push(i64::try_from(end).unwrap_or(i64::MAX));
         self.nulls.append(valid);
     }
@@ -53,7 +53,7 @@ pub(super) enum JsonScalar<'a> {
     Bool(bool),
     /// A number without fraction or exponent.
     Int(i128),
-    /// An integer beyond all integer types, or a float with the same text.
+    /// A float that may have been read from an integer of more than 64 bits.
     Huge(f64),
     Float(f64),
     Text(&'a str),
@@ -91,8 +91,7 @@ pub(super) struct ColumnSink {
 }
 
 impl ColumnSink {
-    /// Creates a sink. `declared` is the type of the leaves, or a list type that also determines
-    /// the depth.
+    /// Creates a sink. `declared` is the type of the leaves, or a list type that also determines the depth.
     pub(super) fn new(name: &str, declared: Option<&DataType>, first_row: usize) -> Self {
         let depth = declared.map_or(0, list_depth);
         let mut kinds = vec![ElementKind::List; depth];
@@ -138,7 +137,7 @@ impl ColumnSink {
         Ok(())
     }
 
-    /// Turns the deepest elements, so far only nulls, into lists.
+    /// Makes the deepest level, which has only nulls so far, a level of lists.
     fn open_level(&mut self, nulls: usize) {
         self.kinds.pop();
         self.kinds.extend([ElementKind::List, ElementKind::Unknown(0)]);
@@ -209,8 +208,8 @@ impl ColumnSink {
         Error::ValueType { path: self.current_path(), expected: expected.into(), found }
     }
 
-    /// Builds the column; `known` is its type with lists, if an earlier part of the input
-    /// determined it.
+    /// Builds the column. `known` is its type, including lists, if an earlier part of the input determined
+    /// it.
     pub(super) fn finish(mut self, known: Option<&DataType>) -> Result<Incoming> {
         // A column without any value takes the known type.
         if let Some(known) = known.filter(|_| self.is_undecided()) {
@@ -278,10 +277,10 @@ fn leaf_path(name: &str, first_row: usize, levels: &[JsonLevel], leaf: usize) ->
     format_path(name, first_row, &at)
 }
 
-/// The values so far, in the narrowest of a few representations.
+/// Values read so far, in the narrowest representation that holds them.
 #[derive(Debug)]
 enum Store {
-    /// Only nulls; holds their number.
+    /// Only nulls so far; the field is the number of nulls.
     Nothing(usize),
     Bool(Vec<bool>),
     Int(Vec<i64>),
@@ -294,10 +293,9 @@ enum Store {
 #[derive(Debug, Default)]
 struct Floats {
     values: Vec<f64>,
-    /// Whether all values are the strings NaN, Infinity and -Infinity.
+    /// Whether all values are the strings `NaN`, `Infinity` and `-Infinity`.
     only_texts: bool,
-    /// A value that may be an integer of more than 64 bits. `only_huge` is false after any other
-    /// float.
+    /// A value that may be an integer of more than 64 bits; `only_huge` is false after any other float.
     huge: Option<f64>,
     only_huge: bool,
 }
@@ -376,7 +374,7 @@ impl LeafValues {
         }
     }
 
-    /// Adds a value to a column without a declared type. The error is the expected kind.
+    /// Adds a value to a column without a declared type. The error describes the expected value.
     fn push(&mut self, value: JsonScalar<'_>) -> Result<(), &'static str> {
         if !self.accepts_value(value) {
             self.widen_store(value)?;
@@ -403,14 +401,14 @@ impl LeafValues {
                 f.values.push(x);
             }
             (Store::Text(t), JsonScalar::Text(s)) => t.push(s),
-            // `widen_store` leaves no other combination.
+            // `widen_store` leaves no other combination of store and value.
             _ => return Err("a value of the same kind as the others"),
         }
         self.nulls.append_non_null();
         Ok(())
     }
 
-    /// Whether the store already holds values of this kind, which is the common case.
+    /// Whether the store already holds values of this kind, which is the common case and needs no widening.
     fn accepts_value(&self, value: JsonScalar<'_>) -> bool {
         match (&self.store, value) {
             (Store::Bool(_), JsonScalar::Bool(_))
@@ -462,7 +460,7 @@ impl LeafValues {
             (Store::Wide(v), _) if is_float => {
                 floats(v.into_iter().map(int_to_float).collect(), false, is_huge)
             }
-            // Strings such as "NaN" came first and were read as floats.
+            // The values so far are strings such as "NaN", read as floats: convert them back.
             (Store::Float(f), JsonScalar::Text(_)) if f.only_texts && !is_float => {
                 let mut texts = StringValues::default();
                 for x in f.values {
@@ -487,7 +485,7 @@ impl LeafValues {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Adds a value to a column of a declared type. The error is the expected type.
+    /// Adds a value to a column of a declared type. The error names the type.
     fn push_as(&mut self, declared: &DataType, value: JsonScalar<'_>) -> Result<(), String> {
         let expected = || declared.to_string();
         match &mut self.store {
@@ -578,9 +576,9 @@ impl NoType {
 
 /// Why the values cannot become an array of the declared type.
 enum CastFailure {
-    /// No value of this source type casts to it.
+    /// Values of this source type do not cast to the declared type.
     NoCast(DataType),
-    /// The leaf at this index does not cast to it.
+    /// The leaf at this index does not cast to the declared type.
     Leaf(usize, String),
     Arrow(arrow::error::ArrowError),
 }
@@ -700,22 +698,22 @@ impl Store {
     }
 }
 
-/// Builds an array of integers, some beyond 63 bits, to be cast to `t`.
+/// Builds an array for a cast to `t` from integers, some of them beyond 63 bits.
 fn wide_array(
     values: Vec<i128>,
     t: &DataType,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, CastFailure> {
     let decimal = matches!(t, DataType::Decimal128(..) | DataType::Decimal256(..));
-    // The parser clamps integers beyond 128 bits to the smallest and largest.
+    // The parser clamps integers beyond 128 bits to `i128::MIN` and `i128::MAX`.
     let fits = |v: i128| match decimal {
         true => v != i128::MIN && v != i128::MAX,
         false => u64::try_from(v).is_ok(),
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // Next to negative numbers, report a number beyond 63 bits, which no type of both signs
-        // holds.
+        // If the first number that does not fit u64 is negative, report a number beyond 63 bits if there is
+        // one.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));
@@ -727,16 +725,17 @@ fn wide_array(
     Ok(Arc::new(array.map_err(CastFailure::Arrow)?))
 }
 
-/// Casts values; a value that becomes null is a failure.
+/// Casts values; fails if a value that is not null becomes null.
 fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
-    // The time zone only labels instants; a string has its own offset.
+    // A time zone does not change the instants, and strings have their own offset: cast to UTC, then set
+    // the zone.
     if let DataType::Timestamp(unit, Some(_)) = t {
         let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
         if *t != utc {
             return reinterpret_as(&cast_all(from, &utc)?, t.clone()).map_err(CastFailure::Arrow);
         }
     }
-    // Days are 32-bit integers or strings.
+    // Date32 and Time32 hold 32-bit integers, so cast Int64 to Int32 first.
     let step = match (from.data_type(), t) {
         (DataType::Int64, DataType::Date32 | DataType::Time32(_)) => {
             cast(from, &DataType::Int32).map_err(CastFailure::Arrow)?
@@ -766,6 +765,6 @@ fn text_array(texts: StringValues, nulls: Option<NullBuffer>) -> ArrayRef {
     offsets.push(0);
     offsets.extend(texts.ends);
     let offsets = OffsetBuffer::new(offsets.into());
-    // The constructor checks the bytes again, which takes a small part of the time of parsing.
+    // The constructor validates UTF-8 again, which takes a small part of the time of parsing.
     Arc::new(LargeStringArray::new(offsets, Buffer::from_vec(texts.bytes), nulls))
 }

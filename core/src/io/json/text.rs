@@ -1,5 +1,3 @@
-//! Encodes nested columns as JSON strings for formats without nesting.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringBuilder};

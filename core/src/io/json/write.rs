@@ -1,5 +1,3 @@
-//! Writes tables as JSON, in the columns or records form.
-
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -129,13 +127,13 @@ impl<'a> JsonColumn<'a> {
     }
 }
 
-/// Converts values to types that can be written: decodes dictionaries, casts durations to integers.
+/// Converts values to a type that JSON output supports: decodes dictionaries, casts durations to integers.
 fn to_writable(column: &Column) -> Result<ArrayRef> {
     let values = column.values();
     Ok(match values.data_type() {
         DataType::Dictionary(_, inner) => cast(values, inner)?,
         DataType::Duration(_) => cast(values, &DataType::Int64)?,
-        // An instant is written in UTC, regardless of its time zone.
+        // Times are written in UTC, regardless of their time zone.
         DataType::Timestamp(unit, Some(_)) => {
             reinterpret_as(values, DataType::Timestamp(*unit, Some("+00:00".into())))?
         }
@@ -259,7 +257,7 @@ impl RaggedTable {
 const CHUNK: usize = 1 << 16;
 
 fn write_error(e: io::Error) -> Error {
-    Error::invalid(format!("writing JSON: {e}"))
+    Error::invalid(format!("the JSON output cannot be written: {e}"))
 }
 
 pub(super) fn write_text(table: &RaggedTable, form: JsonForm, out: &mut impl Write) -> Result<()> {
@@ -357,7 +355,7 @@ impl<W: Write> NdjsonWriter<W> {
     /// Appends all rows of a table.
     ///
     /// # Errors
-    /// If a column has nested values below its axis, or the output cannot be written.
+    /// If JSON output does not support the type of a column, or the output cannot be written.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
         let out = &mut self.out;
         with_sources(table, |sources| {

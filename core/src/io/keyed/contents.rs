@@ -1,5 +1,3 @@
-//! The contents of a file: a sparse tensor, or a dictionary of keys.
-
 use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -16,10 +14,10 @@ use crate::io::dok::DokFile;
 use crate::io::safetensors::{SafetensorsFile, SaveOptions};
 use crate::kernels::text::is_text;
 
-/// Metadata entry of a tensor with the names of its columns.
+/// Metadata key of a tensor file; its value lists the names of the columns.
 const NAMES: &str = "names";
 
-/// Entries as stored in a file. Immutable; statements create new ones.
+/// The entries of a file. They are immutable: a statement that changes the file creates new contents.
 #[derive(Debug)]
 pub enum Contents {
     /// The entries of a sparse tensor.
@@ -43,7 +41,7 @@ impl KeysContents {
     }
 
     fn try_from_dictionary(mut dictionary: Dictionary) -> Result<Self> {
-        // One thread per batch, because queries already run in parallel.
+        // A lookup uses one thread per batch, because queries already run in parallel.
         dictionary.set_parallel(false);
         let mut columns = dictionary.keys()?;
         columns.push(dictionary.values()?);
@@ -56,10 +54,10 @@ impl KeysContents {
 pub struct TensorContents {
     names: Vec<String>,
     shape: Vec<usize>,
-    /// int64, `[ndim, nnz]`.
+    /// Coordinates as int64, `[ndim, nnz]`.
     indices: DenseTensor,
     values: DenseTensor,
-    /// Built at the first lookup.
+    /// Hash table of the tensor, built at the first lookup; an error is stored as its message.
     tensor: OnceLock<std::result::Result<DokTensor, String>>,
 }
 
@@ -75,7 +73,7 @@ impl TensorContents {
             let (shape, options) = (self.shape.clone(), MapOptions::default());
             let mut made = DokTensor::from_unique(shape, &self.indices, &self.values, options)
                 .map_err(|e| e.to_string())?;
-            // One thread per batch, because queries already run in parallel.
+            // A lookup uses one thread per batch, because queries already run in parallel.
             made.set_parallel(false);
             Ok(made)
         });
@@ -91,7 +89,7 @@ impl TensorContents {
     }
 }
 
-/// Whether entries are in strictly ascending row-major order, as this crate writes them.
+/// Whether the coordinates are in strictly ascending row-major order, as this crate writes them.
 fn is_ascending(indices: &DenseTensor, count: usize) -> Result<bool> {
     let all = indices.as_slice::<i64>()?;
     let axes: Vec<&[i64]> = all.chunks_exact(count.max(1)).collect();
@@ -106,7 +104,7 @@ pub(crate) fn default_names(ndim: usize) -> Vec<String> {
 }
 
 impl Contents {
-    /// Returns whether the metadata of a file marks it as one of these formats.
+    /// Returns whether the metadata of a file marks it as a sparse tensor or a dictionary of keys.
     pub fn is_in(path: &Path) -> bool {
         SafetensorsFile::open(path, false).is_ok_and(|file| {
             let format = file.header().metadata().get("format");
@@ -116,7 +114,7 @@ impl Contents {
 
     /// Reads a file and checks every number in it.
     pub fn read(path: &Path) -> Result<Self> {
-        // Not mapped: the entries stay in memory as long as the table.
+        // Do not map the file, because the entries stay in memory as long as the table.
         let file = SafetensorsFile::open(path, false)?;
         if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
             let read = dictionary::read_file(&file, MapOptions::default())?;
@@ -142,7 +140,7 @@ impl Contents {
         let different = is_ascending(&indices, values.num_elements())?;
         let tensor = TensorContents { names, shape, indices, values, tensor: OnceLock::new() };
         if !different {
-            // The hash table checks unsorted entries for duplicates.
+            // Building the hash table checks unsorted entries for duplicates.
             tensor.tensor().map_err(|e| Error::file(path, e.to_string()))?;
         }
         Ok(Self::Tensor(tensor))
@@ -157,7 +155,7 @@ impl Contents {
             }
             Self::Tensor(tensor) => {
                 let names = serde_json::to_string(&tensor.names)
-                    .map_err(|e| Error::invalid(format!("names of columns: {e}")))?;
+                    .map_err(|e| Error::invalid(format!("cannot encode the column names: {e}")))?;
                 let metadata = [(NAMES.into(), names)].into();
                 let options = SaveOptions { overwrite, metadata };
                 let shape = &tensor.shape;
@@ -202,7 +200,7 @@ impl Contents {
         }
     }
 
-    /// Returns all entries, column by column; numbers are not copied.
+    /// Returns all entries as columns; numeric columns are not copied.
     pub fn columns(&self) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => Ok(keys.columns.clone()),
@@ -213,7 +211,7 @@ impl Contents {
         }
     }
 
-    /// Returns the entries of some keys (each given once), column by column.
+    /// Returns the entries that exist for some distinct keys, as columns.
     pub fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => {
@@ -232,8 +230,8 @@ impl Contents {
         }
     }
 
-    /// Creates contents of the same kind from other entries. Row numbers in messages count from 0
-    /// and add `before`, the number of earlier rows.
+    /// Creates contents of the same kind from other entries. The first `before` rows are existing entries;
+    /// row numbers in messages count from 0 after them.
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -251,8 +249,8 @@ impl Contents {
         }
     }
 
-    /// Creates a dictionary from key columns, followed by the value column. For row numbers in
-    /// messages see [`rebuilt`](Self::rebuilt).
+    /// Creates a dictionary from key columns, followed by the value column. [`rebuilt`](Self::rebuilt)
+    /// describes `before`.
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],
@@ -293,9 +291,9 @@ impl Contents {
         Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
-    /// Creates a tensor from one coordinate column per axis, followed by the value column. Without
-    /// a shape, it is as large as its coordinates require. Zeros are dropped. For row numbers in
-    /// messages see [`rebuilt`](Self::rebuilt).
+    /// Creates a tensor from one coordinate column per axis, followed by the value column. Without a shape,
+    /// the tensor is as large as its coordinates require. Zeros are dropped. [`rebuilt`](Self::rebuilt)
+    /// describes `before`.
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],
@@ -308,7 +306,7 @@ impl Contents {
             (columns.split_last(), names.split_last())
         else {
             return Err(Error::invalid(
-                "a sparse tensor needs a column per axis and a value column",
+                "there are no columns; a sparse tensor needs a column per axis and a value column",
             ));
         };
         if axes.is_empty() {
@@ -351,7 +349,7 @@ fn empty_dictionary(fields: &[FieldRef]) -> Result<Dictionary> {
     }
 }
 
-/// Adds the values of equal keys; each key stays at its last row.
+/// Sums the values of equal keys; each sum is at the last row of its key.
 fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<ArrayRef>> {
     let Some((value, keys)) = columns.split_last() else { return Ok(columns) };
     let numbers = DType::from_arrow(value.data_type()).filter(|d| *d != DType::Bool);
@@ -379,7 +377,7 @@ fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<Arr
 
 fn duplicate_error(row: usize, key: &str) -> Error {
     Error::invalid(format!(
-        "row {row} (counted from 0): {key} is already present; group the rows, or use OPTIONS (duplicates 'last') or 'sum'"
+        "row {row} (counted from 0): {key} is already present; group the rows, or write OPTIONS (duplicates 'last') or OPTIONS (duplicates 'sum')"
     ))
 }
 
@@ -426,7 +424,7 @@ fn append_coordinates(
     refuse_nulls(column, name, before)?;
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let wide = cast_with_options(column, &DataType::Int64, &options)
-        .map_err(|e| Error::invalid(format!("the axis {name:?}: {e}")))?;
+        .map_err(|e| Error::invalid(format!("axis {name:?} exceeds int64: {e}")))?;
     let wide = wide.as_primitive::<Int64Type>().values();
     let largest = wide.iter().copied().max();
     let outside = |at: &i64| usize::try_from(*at).map_or(true, |at| size.is_some_and(|s| at >= s));
@@ -446,14 +444,14 @@ fn append_coordinates(
         (None, Some(largest)) => {
             usize::try_from(largest).ok().and_then(|n| n.checked_add(1)).ok_or_else(|| {
                 Error::invalid(format!(
-                    "the coordinate {largest} of axis {name:?} is too large for the size of an axis"
+                    "the coordinate {largest} of axis {name:?} exceeds the maximum size of an axis"
                 ))
             })
         }
     }
 }
 
-/// Returns the error for duplicate coordinates, with the row of the second.
+/// Returns the error for the first row whose coordinates an earlier row has.
 fn find_duplicate(indices: &DenseTensor, names: &[String], before: usize) -> Error {
     let axes = names.len();
     let all = indices.as_slice::<i64>().unwrap_or_default();
@@ -466,7 +464,7 @@ fn find_duplicate(indices: &DenseTensor, names: &[String], before: usize) -> Err
             return duplicate_error(row - before.min(row), &shown.collect::<Vec<_>>().join(", "));
         }
     }
-    Error::invalid("two entries have the same coordinates")
+    Error::invalid("two entries have the same coordinates; group the rows")
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Files of sparse tensors and of dictionaries of keys for SQL: their [`Contents`], a [`Version`]
-//! of them, and the [`Spec`] with which a plan refers to a version.
+//! Files of sparse tensors and of dictionaries of keys for SQL: their [`Contents`], a [`Version`] of a
+//! file, and the [`Spec`] by which a plan refers to a version.
 
 mod contents;
 mod spec;

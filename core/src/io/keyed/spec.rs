@@ -1,5 +1,3 @@
-//! [`Spec`]: the file that a call of `dok_get` reads, in a serialized form.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,15 +9,15 @@ use super::store::{self, Version};
 use crate::error::{Error, Result};
 use crate::io::dictionary::parse_type;
 
-/// Describes a file for a lookup. In a plan, its serialized form replaces the table name of the
-/// query.
+/// Refers to a version of a file. In a plan, the serialized form replaces the table name in a call of
+/// `dok_get`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     location: String,
     /// Stamp of the file's version; see [`Version`].
     version: String,
-    /// Axis sizes of a tensor.
+    /// Axis sizes of a sparse tensor; `None` for a dictionary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<Vec<usize>>,
     keys: Vec<(String, String)>,
@@ -45,12 +43,12 @@ impl Spec {
     pub fn parse(text: &str) -> Result<Self> {
         if text.starts_with('{') {
             return serde_json::from_str(text).map_err(|e| {
-                Error::invalid(format!("{text:?} does not describe a tensor or dictionary: {e}"))
+                Error::invalid(format!("{text:?} does not describe a tensor or dictionary: {e}; give the path of a file"))
             });
         }
         let Some(path) = Self::file(text) else {
             return Err(Error::invalid(format!(
-                "there is neither a table {text:?} STORED AS DOK nor a file of this name"
+                "there is neither a table {text:?} STORED AS DOK nor a file of this name; create the table or give the path of a file"
             )));
         };
         Ok(Self::of(store::open(path)?.as_ref()))
@@ -68,7 +66,7 @@ impl Spec {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Returns names and types of the keys.
+    /// Returns the names and types of the key columns.
     pub fn keys(&self) -> Result<Vec<(&str, DataType)>> {
         self.keys.iter().map(|(name, of)| Ok((name.as_str(), parse_type(of)?))).collect()
     }

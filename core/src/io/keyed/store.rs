@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::io::lease::FileLock;
 use crate::io::stamp::Stamp;
 
-/// Maximum number of files kept in memory without a table or query that uses them.
+/// Maximum number of recently opened files that stay in memory, even if no table or query uses them.
 const KEPT: usize = 4;
-/// Maximum size in bytes of their entries, in total.
+/// Maximum total size in bytes of the entries of recently opened files that stay in memory.
 const KEPT_BYTES: usize = 256 << 20;
 
 /// Maximum number of attempts to read a file that keeps changing.
@@ -54,7 +54,7 @@ impl Slot {
     }
 }
 
-/// States of the files in use, and of some unused files.
+/// Slots (versions and write lock) of the files in use, and of some files no longer in use.
 #[derive(Debug, Default)]
 struct Slots {
     slots: HashMap<PathBuf, Arc<Slot>>,
@@ -63,7 +63,7 @@ struct Slots {
 }
 
 impl Slots {
-    /// Minimum of `full`.
+    /// Minimum number of slots at which unused slots are dropped.
     const FULL: usize = 64;
 
     fn slot_of(&mut self, path: &Path) -> Arc<Slot> {
@@ -110,7 +110,7 @@ fn read_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
-/// Returns a stamp that differs from the stamp of any later change.
+/// Returns the stamp of a file; any later change gives the file another stamp.
 fn settled_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
@@ -164,7 +164,7 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
         if read_stamp(&known)? == now {
             break (now, contents?);
         }
-        // Another process replaces the file; read the newest version.
+        // Another process replaced the file: read the new version.
         tries += 1;
         if tries == TRIES {
             return Err(Error::file(
@@ -179,13 +179,12 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
     Ok(version)
 }
 
-/// Changes a file: `change` creates new entries from the current ones. Statements on the same file
-/// wait for each other, across tables and processes. The file is replaced as a whole or stays
-/// unchanged.
+/// Changes a file: `change` creates new entries from the current ones. Statements on the same file wait for
+/// each other, across tables and processes. The file is replaced as a whole or stays unchanged.
 ///
 /// # Errors
-/// If `is_given_up` before the file is replaced, or a writer that ignores the lock changed it in
-/// the meantime.
+/// If `is_given_up` returns true before the file is replaced, or a writer that ignores the lock changed the
+/// file in the meantime.
 pub fn change<T>(
     path: &Path,
     is_given_up: &dyn Fn() -> bool,
@@ -245,8 +244,8 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     publish_version(known, contents)
 }
 
-/// Registers entries that were just written, so that they need not be read again. The lock of the
-/// file is held: once its stamp is settled, every later change gets another stamp.
+/// Registers entries that were just written, so that they need not be read again. The caller holds the lock
+/// of the file, so the stamp belongs to these entries.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
     let version = Arc::new(Version { path, stamp, contents });
@@ -270,7 +269,7 @@ mod tests {
         assert_eq!(trimmed(&[KEPT_BYTES, 1]), [1]);
         assert_eq!(trimmed(&[1, KEPT_BYTES]), [KEPT_BYTES]);
         assert_eq!(trimmed(&[1, KEPT_BYTES - 1]), [1, KEPT_BYTES - 1]);
-        // A version that is too large is kept only by its users.
+        // A version that is too large stays in memory only as long as it is used.
         assert!(trimmed(&[1, KEPT_BYTES + 1]).is_empty());
         assert_eq!(trimmed(&[usize::MAX, usize::MAX, 7]), [7]);
     }

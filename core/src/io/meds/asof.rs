@@ -1,5 +1,3 @@
-//! [`AsOf`]: the history of a subject that is known at the time of a label.
-
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -19,12 +17,12 @@ use crate::table::{Column, History, RaggedTable};
 
 /// Labels, each with the history of its subject up to and including its time.
 ///
-/// A row refers to a shard, a row of the shard, and a number of events at or before the time of the
-/// label. Events and measurements are stored once for all labels; [`events`](Self::events) returns
-/// the events of one label over the shard's own buffers.
+/// A row refers to a row of a shard, and to the number of its events at or before the time of the label.
+/// Events and measurements are stored once for all labels; [`events`](Self::events) returns the events of
+/// one label over the shard's own buffers.
 ///
-/// Labels of subjects that are not in the data have no row, but are counted. A label without
-/// earlier events has a row without events. Static facts (without a time) are never truncated.
+/// A label whose subject is not in the data has no row, but is counted. A label without earlier events has
+/// a row without events. Static facts (without a time) are never truncated.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -91,7 +89,7 @@ impl AsOf {
         self.places.len()
     }
 
-    /// Returns whether there are no such labels.
+    /// Returns whether no label has a subject in the data.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
@@ -150,7 +148,7 @@ impl AsOf {
         };
         let statics = of(|s| &s.events).is_none() && of(|s| &s.statics).is_some();
         let start = i64::try_from(most).map_or(i64::MIN, |n| -n);
-        // `-0` cannot express an empty slice from the end.
+        // `-0` is 0, so a negative start cannot select an empty slice at the end.
         let step = match most {
             0 => Step::Slice(None, Some(0)),
             _ => Step::Slice(Some(start), None),
@@ -222,8 +220,7 @@ fn checked_u32(number: usize, what: &str) -> Result<u32> {
         .map_err(|_| Error::invalid(format!("there are more than 2^32 - 1 {what}, the maximum")))
 }
 
-/// Gives the codes of all shards one dictionary, so that rows of several shards can be combined by
-/// key.
+/// Gives the codes of all shards one dictionary, so that rows of several shards can be combined by key.
 fn share_dictionaries(shards: &mut [MedsShard]) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());
@@ -294,7 +291,7 @@ fn unify_dictionaries(arrays: &[DictionaryArray<UInt32Type>]) -> Result<Vec<Arra
         .par_iter()
         .zip(&maps)
         .map(|(array, map)| {
-            // Keys of NULL values are arbitrary.
+            // The key of a NULL may be outside the dictionary.
             let at = |key: u32| map.get(key as usize).copied().unwrap_or(0);
             let keys: PrimitiveArray<UInt32Type> = array.keys().unary(at);
             Ok(Arc::new(DictionaryArray::try_new(keys, Arc::clone(&values))?) as ArrayRef)

@@ -1,5 +1,3 @@
-//! [`MedsChunk`]: a range of rows of a shard, with columns cast to fixed types.
-
 use std::sync::Arc;
 
 use arrow::array::{
@@ -21,11 +19,11 @@ const CHUNK_ROWS: usize = 1 << 16;
 
 const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 
-/// A NULL in a required column: the column, and the row in the file.
+/// Column and row in the file of a NULL in a required column.
 pub(crate) type Gap = (&'static str, usize);
 
-/// Drops rows without a subject or code. Returns the remaining rows, their indices if any row was
-/// dropped, and the gaps found.
+/// Drops rows whose subject or code is NULL. Returns the other rows, their indices in the batch if any row
+/// was dropped, and the NULLs.
 fn drop_gaps(
     batch: &RecordBatch,
     first_row: usize,
@@ -52,15 +50,14 @@ fn drop_gaps(
 /// The MEDS columns of some rows of a file, validated: no subject or code is NULL.
 pub(crate) struct MedsChunk {
     pub(crate) first_row: usize,
-    /// Offsets of the rows from `first_row`, if any were dropped.
+    /// Offset of each row from `first_row`, if rows were dropped.
     kept: Option<Vec<usize>>,
     pub(crate) subjects: ScalarBuffer<i64>,
     /// NULL for static facts, and for all rows if times were not requested.
     pub(crate) times: TimestampMicrosecondArray,
     /// Index into `codes` for each row.
     pub(crate) keys: ScalarBuffer<u32>,
-    /// Shares its buffers with the previous chunk as long as the file continues the same
-    /// dictionary.
+    /// Shares its buffers with the previous chunk as long as the file continues the same dictionary.
     pub(crate) codes: StringArray,
     pub(crate) values: Values,
 }
@@ -120,8 +117,7 @@ impl MedsChunk {
         row + same
     }
 
-    /// Whether the codes equal the codes of another chunk, so that results cached for them stay
-    /// valid.
+    /// Whether the codes share their buffers with `before`, so that results cached for `before` stay valid.
     pub(crate) fn same_codes(&self, before: &StringArray) -> bool {
         let (a, b) = (&self.codes, before);
         a.len() == b.len()
@@ -129,24 +125,21 @@ impl MedsChunk {
             && a.value_offsets().as_ptr() == b.value_offsets().as_ptr()
     }
 
-    /// Reads a shard from beginning to end. Returns an error if the file cannot be read, lacks a
-    /// column, has a column of another type, or a subject or code is NULL; the message names file,
-    /// column and row.
+    /// Reads a shard from beginning to end. Returns an error if the file cannot be read, lacks a column, has
+    /// a column of another type, or a subject or code is NULL; the message names file, column and row.
     pub(crate) fn read(source: &MedsFile) -> Result<impl Iterator<Item = Result<Self>> + '_> {
         Self::read_columns(source, &COLUMNS)
     }
 
-    /// Reads like [`read`](Self::read), without times. For errors see [`read`](Self::read), except
-    /// for errors of times.
+    /// Reads like [`read`](Self::read), but without the column `time`.
     pub(crate) fn read_without_times(
         source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<Self>> + '_> {
         Self::read_columns(source, &["subject_id", "code", "numeric_value"])
     }
 
-    /// Reads like [`read`](Self::read), but drops rows without a subject or code. Returns their
-    /// columns and indices in the file with each chunk. For errors see [`read`](Self::read), except
-    /// for NULL.
+    /// Reads like [`read`](Self::read), but drops rows whose subject or code is NULL, and returns these
+    /// NULLs with each chunk instead of an error.
     pub(crate) fn read_complete(
         source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<(Self, Vec<Gap>)>> + '_> {

@@ -1,5 +1,3 @@
-//! [`MedsDataset`]: a folder of shards with metadata.
-
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,12 +59,12 @@ pub struct MedsDataset {
 #[derive(Debug)]
 pub(super) struct Dataset {
     root: PathBuf,
-    /// Sorted by path.
+    /// Names and files of the shards, sorted by path.
     pub(super) shards: Vec<(String, MedsFile)>,
     /// Additional columns of all shards, with unified types.
     further: Vec<Field>,
     vocabulary: OnceLock<Vocabulary>,
-    /// The shard of each subject read so far.
+    /// Index of the shard of each subject read so far.
     subjects: Mutex<HashMap<i64, usize>>,
 }
 
@@ -98,7 +96,8 @@ impl MedsDataset {
                 let cause = e.into_io_error();
                 Error::io(
                     path,
-                    cause.unwrap_or_else(|| std::io::Error::other("its links form a loop")),
+                    cause
+                        .unwrap_or_else(|| std::io::Error::other("its symbolic links form a loop")),
                 )
             })?;
             let path = entry.path();
@@ -154,10 +153,8 @@ impl MedsDataset {
         &self.inner.root
     }
 
-    /// Returns an error if a subject of a shard is also in another shard that was read.
-    ///
-    /// # Errors
-    /// The message names both files.
+    /// Returns an error, which names both files, if a subject of a shard is also in another shard that was
+    /// read.
     pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         self.inner.check_subjects(shard, ids)
     }
@@ -253,7 +250,6 @@ impl Dataset {
         Ok(self.vocabulary.get_or_init(|| vocabulary))
     }
 
-    /// Returns an error if a subject is also in another shard that was read.
     pub(super) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         let mut subjects = self.subjects.lock().unwrap_or_else(PoisonError::into_inner);
         subjects.reserve(ids.len());
@@ -321,8 +317,8 @@ pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
         .enumerate()
         .map(|(row, (id, split))| match (id, split) {
             (Some(id), Some(split)) => Ok((id, split.to_string())),
-            (None, _) => Err(source.wrong_value("subject_id", row, "NULL")),
-            (_, None) => Err(source.wrong_value("split", row, "NULL")),
+            (None, _) => Err(source.wrong_value("subject_id", row, "NULL; expected a value")),
+            (_, None) => Err(source.wrong_value("split", row, "NULL; expected a value")),
         })
         .collect::<Result<_>>()
         .map(Some)

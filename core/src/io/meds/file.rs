@@ -46,9 +46,8 @@ impl MedsFile {
         self.metadata.schema()
     }
 
-    /// Returns the columns with the types stored in Parquet, regardless of the Arrow types recorded
-    /// by the writer: `Utf8`, `LargeUtf8` and `Utf8View` are the same, as are `List` and
-    /// `LargeList`.
+    /// Returns the columns with the types stored in Parquet, regardless of the Arrow types recorded by the
+    /// writer: `Utf8`, `LargeUtf8` and `Utf8View` are the same, as are `List` and `LargeList`.
     pub(crate) fn stored_types(&self) -> Result<Vec<(String, DataType)>> {
         let schema = parquet_to_arrow_schema(self.metadata.parquet_schema(), None)
             .map_err(|e| Error::file(&self.path, e.to_string()))?;
@@ -74,8 +73,7 @@ impl MedsFile {
             .and_then(|d| self.dictionary_metadata(d))
             .unwrap_or_else(|| self.metadata.clone());
         let fail = |e: &dyn std::fmt::Display| Error::file(&self.path, e.to_string());
-        // Read one batch: the columns are needed whole, and concatenation of batches would copy
-        // them again.
+        // Read one batch: the columns are needed whole, and concatenation of batches would copy them again.
         let reader = self.open_reader(columns, metadata, self.rows()?)?;
         let schema = arrow::array::RecordBatchReader::schema(&reader);
         let mut batches =
@@ -188,8 +186,8 @@ impl MedsFile {
     }
 }
 
-/// Lists the files with an ending below a folder, relative to it and without the ending, in natural
-/// order.
+/// Lists the files with an ending below a folder, in natural order. Names are relative to the folder and
+/// lack the ending.
 pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     if !folder.is_dir() {
@@ -199,7 +197,10 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
         let entry = entry.map_err(|e| {
             let path = e.path().unwrap_or(folder).to_path_buf();
             let cause = e.into_io_error();
-            Error::io(path, cause.unwrap_or_else(|| std::io::Error::other("its links form a loop")))
+            Error::io(
+                path,
+                cause.unwrap_or_else(|| std::io::Error::other("its symbolic links form a loop")),
+            )
         })?;
         let path = entry.path();
         if entry.file_type().is_file() && path.extension().is_some_and(|e| e == ending) {
@@ -218,7 +219,7 @@ pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<
     Ok(names)
 }
 
-/// Returns the type of codes; see [`MedsShard`](super::MedsShard).
+/// Returns the Arrow type of the column `code`.
 pub(crate) fn dictionary_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }

@@ -1,5 +1,3 @@
-//! [`CodeHierarchy`]: parents and children of codes.
-
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
@@ -97,8 +95,8 @@ impl CodeHierarchy {
         Ok(Self::new(rows))
     }
 
-    /// Returns the codes and all their descendants in byte order: codes that have one of them as a
-    /// parent, and so on. A code without children, or an unknown code, is returned alone; cycles
+    /// Returns the given codes and all their descendants, in byte order. A descendant has a parent that is
+    /// a given code or a descendant. A code without children, or an unknown code, is returned alone; cycles
     /// are followed once.
     pub fn descendants<'a, S: AsRef<str>>(&'a self, roots: &'a [S]) -> BTreeSet<&'a str> {
         let mut pending: Vec<&str> = roots.iter().map(AsRef::as_ref).collect();

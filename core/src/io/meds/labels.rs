@@ -1,5 +1,3 @@
-//! [`Labels`]: prediction targets with their subjects and times.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -95,7 +93,7 @@ impl LabelKind {
 /// assert_eq!(labels.len(), 1715);
 /// assert_eq!(labels.kinds().collect::<Vec<_>>(), [LabelKind::Boolean]);
 /// assert_eq!(labels.value(LabelKind::Boolean).map(|v| v.len()), Some(1715));
-/// // held_out comes first.
+/// Files of held_out come first.
 /// assert_eq!(labels.subject_ids().value(0), 8);
 /// # Ok::<(), serrate::Error>(())
 /// ```
@@ -103,7 +101,7 @@ impl LabelKind {
 pub struct Labels {
     subject_ids: Int64Array,
     prediction_times: TimestampMicrosecondArray,
-    /// In the order of [`LabelKind::ALL`].
+    /// Values of each kind, in the order of [`LabelKind::ALL`].
     values: Vec<(LabelKind, ArrayRef)>,
 }
 
@@ -180,9 +178,6 @@ impl Labels {
 
     /// Reads labels like [`read`](Self::read), with files sorted by name as strings (`10.parquet`
     /// before `9.parquet`), which is the order of meds-torch-data.
-    ///
-    /// # Errors
-    /// See [`read`](Self::read).
     pub fn read_in_text_order(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut names = list_files(path)?;
@@ -190,8 +185,9 @@ impl Labels {
         Self::read_files(path, &names)
     }
 
-    /// Returns the tasks of a folder with labels of several tasks: its sub-folders with files,
-    /// unless they are splits (one is named `train`, `tuning` or `held_out`) or numbered.
+    /// Returns the tasks of a folder with labels of several tasks: its sub-folders with files. Returns none
+    /// if there is only one, one is named like a split (`train`, `tuning` or `held_out`), or all are
+    /// numbered.
     ///
     /// # Errors
     /// If a folder cannot be listed.
@@ -353,10 +349,7 @@ impl Labels {
         Arc::new(Schema::new(fields))
     }
 
-    /// Returns a batch of [`schema`](Self::schema); arrays are shared.
-    ///
-    /// # Errors
-    /// None are known.
+    /// Returns the labels as a batch with the [`schema`](Self::schema); arrays are not copied.
     pub fn to_batch(&self) -> Result<RecordBatch> {
         let mut columns: Vec<ArrayRef> =
             vec![Arc::new(self.subject_ids.clone()), Arc::new(self.prediction_times.clone())];

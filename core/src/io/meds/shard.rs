@@ -1,5 +1,3 @@
-//! [`Shard`] and the tables it contains: events and static facts of its subjects.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -87,7 +85,7 @@ impl Shard {
     }
 }
 
-/// Columns to read; all others are skipped.
+/// Columns to read; `None` for all.
 #[derive(Clone, Copy, Debug)]
 pub struct Needed<'a>(pub Option<&'a [&'a str]>);
 
@@ -119,10 +117,9 @@ impl Needed<'_> {
 /// | any further column | 2 | as in the files | |
 ///
 /// `statics` (axes subject, static) holds the facts without a time: `subject_id`, and on axis 1
-/// `static_code`, `static_code_id`, `static_numeric_value` and the further columns with the prefix
-/// `static_`. A subject with only static facts has an empty list of events, and a subject with only
-/// events an empty list of static facts. Measurements of one event, and facts of one subject, keep
-/// the order of the file.
+/// `static_code`, `static_code_id`, `static_numeric_value` and the further columns with the prefix `static_`.
+/// A subject with only static facts has an empty list of events, and a subject with only events an empty list
+/// of static facts. Measurements of one event, and facts of one subject, keep the order of the file.
 ///
 /// Codes are dictionaries because each is long and repeated thousands of times: they take a tenth
 /// of the memory of plain strings, and a search for a code compares each dictionary value once.
@@ -141,8 +138,7 @@ impl MedsShard {
     /// Returns all columns as sibling lists, one row per subject: the columns of `events`, then the
     /// columns of `statics`.
     ///
-    /// The static columns have their own lengths on axis 1, so the batch is not a single ragged
-    /// table.
+    /// The static columns have their own lengths on axis 1, so the batch is not a single ragged table.
     ///
     /// # Errors
     /// If a list column has too many values for its offsets.
@@ -173,7 +169,7 @@ pub(crate) fn time_type() -> DataType {
 pub(super) struct MeasurementColumns<'a> {
     subject_id: ArrayRef,
     time: ArrayRef,
-    /// The columns from `code` on.
+    /// The columns `code`, `code_id`, `numeric_value` and further columns, if needed.
     others: Vec<(FieldRef, ArrayRef)>,
     needed: Needed<'a>,
 }
@@ -359,7 +355,7 @@ fn merge_sorted(a: &[i64], b: &[i64]) -> Vec<i64> {
     out
 }
 
-/// Extends a table with rows `own` to rows for all `subjects`; the new rows are empty.
+/// Extends a table of the subjects `own` to all `subjects`; the new rows are empty.
 fn with_subjects(
     table: RaggedTable,
     own: &[i64],

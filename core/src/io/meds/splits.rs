@@ -1,5 +1,3 @@
-//! [`Splits`]: the assignment of subjects to splits such as train and held-out.
-
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -10,28 +8,27 @@ pub(crate) const TRAIN: &str = "train";
 
 pub(crate) const KNOWN: [&str; 3] = [TRAIN, "tuning", "held_out"];
 
-/// The splits of a data set, from the folders of its shards or from
-/// `metadata/subject_splits.parquet`.
+/// The splits of a data set, from the folders of its shards or from `metadata/subject_splits.parquet`.
 #[derive(Clone, Debug)]
 pub(crate) struct Splits {
     names: Vec<String>,
-    /// Index into `names` per subject; `None` without the file.
+    /// Index into `names` per subject; `None` without `subject_splits.parquet`.
     of_subject: Option<HashMap<i64, usize>>,
 }
 
 /// Assignment of the subjects of a shard to splits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
-    /// All subjects are in the split of the folder.
+    /// All subjects are in the split that the folder of the shard names.
     Split(&'a str),
-    /// The file has the split of each subject.
+    /// `subject_splits.parquet` has the split of each subject.
     BySubject,
-    /// No split is known.
+    /// The splits of the subjects are unknown.
     Unknown,
 }
 
 impl Splits {
-    /// Reads the splits of a data set's folder. Returns an error if the file of subjects cannot be
+    /// Reads the splits of the data set in a folder. Returns an error if `subject_splits.parquet` cannot be
     /// read, or has a subject in two splits.
     pub(crate) fn read_splits(root: &Path) -> Result<Self> {
         let mut names: Vec<String> = KNOWN.iter().map(ToString::to_string).collect();
@@ -71,8 +68,8 @@ impl Splits {
         self.of_subject.as_ref()?.get(&subject).copied()
     }
 
-    /// Determines the split of a shard such as `train/0`: by the first folder on its path with the
-    /// name of a split, otherwise by the file of subjects.
+    /// Determines the split of a shard such as `train/0`: by the first folder on its path with the name of
+    /// a split, otherwise by `subject_splits.parquet`.
     pub(crate) fn find_shard_split(&self, shard: &str) -> Place<'_> {
         let split = shard.split('/').find_map(|part| self.names.iter().find(|n| *n == part));
         match (split, &self.of_subject) {
@@ -83,8 +80,8 @@ impl Splits {
     }
 }
 
-/// Returns the name of a shard with its split in front: `a/train/3` of `train` is `train/a/3`,
-/// `train` of `train` is `train/train`.
+/// Moves or adds a split to the front of a shard's name: for `train`, `a/train/3` becomes `train/a/3`, and
+/// `train` becomes `train/train`.
 pub(crate) fn below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1

@@ -1,5 +1,3 @@
-//! [`MedsSummary`]: counts per split, shard and code.
-
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -42,7 +40,7 @@ pub struct PartSummary {
     pub shards: usize,
     /// Number of subjects, including subjects without events.
     pub subjects: u64,
-    /// Number of distinct times of subjects.
+    /// Number of events, which are the distinct times of each subject.
     pub events: u64,
     /// Number of measurements with a time.
     pub measurements: u64,
@@ -75,15 +73,16 @@ pub struct Occurrences {
 }
 
 impl PartSummary {
-    /// Returns the bytes of all subjects padded to full length as subject x measurement: per slot a
-    /// code (int64), a value and a time delta (both float32), and a mask of the value.
+    /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x
+    /// measurement: per slot a code (int64), a value and a time delta (both float32), and a mask of the
+    /// value.
     pub fn padded_measurements(&self) -> u128 {
         u128::from(self.subjects) * self.longest.1 as u128 * (8 + 4 + 4 + 1)
     }
 
-    /// Returns the bytes of all subjects padded to full length as subject x event x measurement:
-    /// per event a time delta (float32) and a mask, per slot in it a code (int64), a value
-    /// (float32) and a mask of the value.
+    /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x event x
+    /// measurement: per event a time delta (float32) and a mask, per slot a code (int64), a value (float32)
+    /// and a mask of the value.
     pub fn padded_events(&self) -> u128 {
         let events = u128::from(self.subjects) * self.longest.0 as u128;
         events * (4 + 1 + self.longest_event as u128 * (8 + 4 + 1))
@@ -140,8 +139,7 @@ impl MedsSummary {
         let values = cast(values, &DataType::Float32)?;
         let values = values.as_primitive::<Float32Type>();
         let names = codes.values().as_string::<i32>();
-        // Count by dictionary key first, so that names are looked up per code instead of per
-        // measurement.
+        // Count by dictionary key first, so that names are looked up per code instead of per measurement.
         let mut found = vec![(0u64, 0u64); names.len()];
         for (key, value) in codes.keys().iter().zip(values) {
             if let Some(count) = key.and_then(|key| found.get_mut(key as usize)) {

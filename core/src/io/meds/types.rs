@@ -1,5 +1,3 @@
-//! Unification of the types of a column in several files.
-
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};

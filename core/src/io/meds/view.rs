@@ -16,10 +16,10 @@ use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A list column of the rows of an [`AsOf`], and the part of each list to return.
+/// A list column of an [`AsOf`], and the part of each label's list to return.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
-    /// Whether it is a column of static facts.
+    /// Whether the column belongs to the static facts.
     pub statics: bool,
     /// Name of the column in its table.
     pub column: String,
@@ -27,7 +27,7 @@ pub struct View {
     pub steps: Vec<Step>,
 }
 
-/// An operation on a range that does not read its values.
+/// An operation on the range of a list, without access to the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `start:stop` on axis 1, like a Python slice.
@@ -44,7 +44,7 @@ impl View {
         view
     }
 
-    /// Applies the view to the shards of `rows`.
+    /// Applies the view to the shards of an [`AsOf`].
     pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<Ranges<'a>> {
         let shards = rows
             .shards()
@@ -73,7 +73,7 @@ impl<'a> ShardColumn<'a> {
             2 => Some(table.layout(2)?),
             axis => {
                 return Err(Error::invalid(format!(
-                    "column {name:?} is on axis {axis}; only list columns on axes 1 and 2 have a view"
+                    "column {name:?} is on axis {axis}; expected a list column on axis 1 or 2"
                 )));
             }
         };
@@ -97,7 +97,7 @@ impl ListSpan<'_> {
     }
 }
 
-/// A view applied to the shards.
+/// A view applied to the shards of an [`AsOf`].
 pub struct Ranges<'a> {
     view: &'a View,
     rows: &'a AsOf,
@@ -134,10 +134,10 @@ impl<'a> Ranges<'a> {
         self.find_span(label).leaves().len()
     }
 
-    /// Copies the lists of some labels.
+    /// Copies the lists of some labels, after all steps, to one array.
     pub fn gather(&self, labels: &[usize]) -> Result<RaggedArray> {
         let Some(first) = self.shards.first() else {
-            return Err(Error::invalid("there is no shard to gather rows from"));
+            return Err(Error::invalid("the data has no shard, so there are no rows to return"));
         };
         let deep = first.inner.is_some() && !self.view.steps.contains(&Step::Flatten);
         let mut lengths = Vec::with_capacity(labels.len());

@@ -1,5 +1,3 @@
-//! [`Vocabulary`]: codes and their tokens.
-
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::Path;
@@ -62,7 +60,7 @@ impl fmt::Display for VocabularyId {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Vocabulary {
-    /// Sorted by token, then code.
+    /// Tokens and codes, sorted by token, then code.
     entries: Arc<[(u32, Arc<str>)]>,
     by_code: Arc<HashMap<Arc<str>, u32>>,
     id: VocabularyId,
@@ -99,7 +97,7 @@ impl Vocabulary {
             }
             if let Some(other) = by_code.insert(Arc::clone(code), *token) {
                 return Err(Error::invalid(format!(
-                    "code {code:?} has two tokens, {other} and {token}"
+                    "code {code:?} has two tokens, {other} and {token}; give it one"
                 )));
             }
         }
@@ -226,8 +224,8 @@ impl Vocabulary {
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
     }
 
-    /// Returns the size of a look-up table indexed by token, including the padding token 0; `None` if
-    /// it would be too large for the number of codes. Even a small file may contain the greatest token.
+    /// Returns the size of a look-up table indexed by token, including the padding token 0; `None` if it
+    /// would be too large for the number of codes: even a small file may contain the largest token.
     pub(crate) fn dense_size(&self) -> Option<usize> {
         /// Maximum number of unused tokens, in addition to 15 per code.
         const GAPS: usize = 1 << 20;

@@ -1,10 +1,8 @@
-//! [`Builder`]: builds the tensors of a shard, measurement by measurement.
-
 use std::collections::HashSet;
 
 use crate::io::meds::delta_days;
 
-/// The flat buffers of one shard; rows are subjects, then events, then measurements.
+/// The flat buffers of one shard, with the axes subject, event and measurement.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     pub(super) subjects: Vec<i64>,
@@ -33,8 +31,8 @@ pub(super) struct Measurement {
 }
 
 impl Builder {
-    /// Adds a measurement. Returns false without adding it if it is out of order: another subject
-    /// came in between, or its time is before the last event.
+    /// Adds a measurement. Returns false and adds nothing if it is out of order: rows of another subject
+    /// are in between, or its time is before the last event of its subject.
     #[inline]
     pub(super) fn push(&mut self, row: Measurement) -> bool {
         if self.subjects.last() != Some(&row.subject) && !self.begin_subject(row.subject) {
@@ -53,8 +51,8 @@ impl Builder {
         self.push_measured(time, &[row.token], &[value])
     }
 
-    /// Adds measurements like [`push`](Self::push): several of one subject at one time, each with a
-    /// token and a value that is finite or NaN.
+    /// Adds several measurements of one subject at one time, like [`push`](Self::push). The values are
+    /// finite or NaN.
     #[inline]
     pub(super) fn push_run(
         &mut self,

@@ -72,7 +72,7 @@ impl CohortCodes {
             VocabularyFrom::File => {
                 return Err(Error::file(
                     path,
-                    "the file does not exist, but the options take the vocabulary from it; add it, or take the vocabulary from the train split",
+                    "the file does not exist, but the options take the vocabulary from it; add the file, or take the vocabulary from the train split",
                 ));
             }
         };
@@ -173,7 +173,7 @@ impl OldCodes {
         Ok(codes.iter().map(|code| places.get(code.as_ref()).copied()).collect())
     }
 
-    /// Returns these rows; NULL for codes that are missing.
+    /// Returns the rows with these indices; a NULL index gives a row of NULLs.
     fn take_rows(&self, rows: &UInt32Array) -> Result<Option<RecordBatch>> {
         let Some(table) = &self.table else { return Ok(None) };
         let columns =
@@ -189,7 +189,7 @@ impl OldCodes {
         Ok(Some(RecordBatch::try_new_with_options(schema, columns, &options)?))
     }
 
-    /// Reads a numeric column, and whether it has at most 32 bits.
+    /// Reads a numeric column as f64, and whether its type is a float of at most 32 bits.
     fn numeric_column(&self, name: &str) -> Result<Option<(Vec<Option<f64>>, bool)>> {
         let Some(column) = self.column(name) else { return Ok(None) };
         if !column.data_type().is_numeric() && *column.data_type() != DataType::Null {
@@ -211,7 +211,7 @@ struct Scales {
 }
 
 impl Scales {
-    /// Reads the means and deviations from the file only.
+    /// Reads means and standard deviations from `metadata/codes.parquet` only.
     fn by_file(old: &OldCodes) -> Result<Self> {
         let arithmetic = Arithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =
@@ -236,8 +236,8 @@ impl Scales {
         Ok(Self { mean, std, arithmetic })
     }
 
-    /// Reads means and deviations from the file if it has them, else computes them from the train
-    /// split.
+    /// Reads means and standard deviations from `metadata/codes.parquet` if it has them, otherwise computes
+    /// them from the train split.
     fn new(
         old: &OldCodes,
         fitted: Option<&Fitted>,
@@ -249,8 +249,8 @@ impl Scales {
             .iter()
             .map(|code| fitted.and_then(|f| f.codes.get(code)).unwrap_or(&zero))
             .collect();
-        // meds-torch-data stores sums in 32 bits. Division by a count of up to 16 bits keeps 32
-        // bits; with a wider count, all further arithmetic has 64 bits.
+        // meds-torch-data stores sums in 32 bits. It divides a sum in 32 bits by a count of up to 16 bits,
+        // and in 64 bits by a wider count.
         let most = fitted.map_or(0, |f| f.codes.values().map(|c| c.values).max().unwrap_or(0));
         let single = !exact && most <= u64::from(u16::MAX);
         let double = fitted.is_some_and(|f| f.double);
@@ -286,7 +286,7 @@ impl Scales {
     }
 }
 
-/// Returns the sums as stored by meds-torch-data.
+/// Returns the sum of the values and of their squares in 32 bits, as meds-torch-data stores them.
 #[expect(clippy::cast_possible_truncation, reason = "meds-torch-data stores 32 bits")]
 fn stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
     if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }
@@ -322,7 +322,7 @@ fn narrow_array(values: impl Iterator<Item = u64>) -> Result<ArrayRef> {
     Ok(cast(&values, &narrowest_type(most))?)
 }
 
-/// Builds the new file: codes, counts, columns of the old file, tokens.
+/// Builds the table of the new `codes.parquet`: codes, counts, columns of the old file, tokens.
 fn build_table(
     old: &OldCodes,
     codes: &[Arc<str>],

@@ -1,4 +1,4 @@
-//! [`Encoder`]: converts the rows of a shard to tensors, divided by split.
+//! [`Encoder`]: converts the rows of a shard to tensors, in one output shard per split.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::io::meds::file::MedsFile;
 use crate::io::meds::{MedsChunk, MedsDataset, Place, Splits, Values, below_split};
 
-/// Returns for each shard the names of its parts: one name, or one per split.
+/// Returns, for each shard of the data set, the names of its output shards: one name, or one per split.
 pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<Vec<String>>> {
     let mut seen = std::collections::HashMap::new();
     let sources = dataset.sources();
@@ -38,7 +38,7 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
 }
 
 pub(super) struct EncodedShard {
-    /// Parts by name: all parts with rows, or one without.
+    /// Output shards by name. An output shard without rows is omitted if the shard is divided by split.
     pub(super) parts: Vec<(String, Builder)>,
     /// Number of measurements per code that is not in the vocabulary.
     pub(super) unknown: BTreeMap<String, u64>,
@@ -46,8 +46,7 @@ pub(super) struct EncodedShard {
 }
 
 impl EncodedShard {
-    /// Returns an error for a subject that is also in another shard; this is shard `i` of the data
-    /// set.
+    /// Returns an error if a subject of this shard, which has index `i`, is also in another shard.
     pub(super) fn check_subjects(
         &self,
         dataset: &MedsDataset,
@@ -68,14 +67,14 @@ pub(super) struct Encoder<'a> {
 }
 
 enum RowTarget {
-    /// Build tensors, as long as rows are in order.
+    /// Builds tensors, and stops at the first row that is out of order.
     Build,
-    /// Collect rows, to sort them later.
+    /// Collects the rows, to sort them before tensors are built.
     Collect(Vec<Measurement>),
 }
 
 impl Encoder<'_> {
-    /// Reads a shard whose parts are named `part_names`.
+    /// Encodes a shard into output shards named `names`; reads the file again if its rows are out of order.
     pub(super) fn encode_shard(&self, source: &MedsFile, names: &[String]) -> Result<EncodedShard> {
         if let Some(encoded) = self.read(source, names, RowTarget::Build)? {
             return Ok(encoded);
@@ -86,7 +85,7 @@ impl Encoder<'_> {
         })
     }
 
-    /// Returns `None` if the rows are out of order.
+    /// Encodes a shard; returns `None` if the target builds tensors and the rows are out of order.
     fn read(
         &self,
         source: &MedsFile,
@@ -135,7 +134,8 @@ impl Encoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // Row by row, because NULL and NaN differ in static facts.
+                    // Static facts and rows to sort are added one by one: in static facts, NULL and NaN
+                    // differ.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.value(
@@ -174,7 +174,7 @@ impl Encoder<'_> {
         Ok(Some(EncodedShard { parts, unknown, sorted }))
     }
 
-    /// Computes the tokens and values of the rows of a chunk, and which rows are dropped.
+    /// Computes into `scratch` the tokens and values of a chunk, and the rows to drop.
     fn translate_codes(
         &self,
         source: &MedsFile,
@@ -266,7 +266,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Entry of codes outside the vocabulary that are kept.
+/// Entry of a code outside the vocabulary whose measurements are kept.
 const UNKNOWN: CodeEntry = CodeEntry { token: 0, mean: f64::NAN, std: f64::NAN, scaled: false };
 
 #[inline]
@@ -274,7 +274,7 @@ fn entry_of_row(entries: &[Option<CodeEntry>], chunk: &MedsChunk, row: usize) ->
     entries[chunk.keys[row] as usize].unwrap_or(UNKNOWN)
 }
 
-/// Scales in 32 bits; NaN if the code has no scale.
+/// Normalizes a value in 32-bit arithmetic; NaN if the code has no mean and standard deviation.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
@@ -284,7 +284,7 @@ fn scale_f32(value: f32, entry: &CodeEntry) -> f32 {
     if entry.scaled { (value - entry.mean as f32) / entry.std as f32 } else { f32::NAN }
 }
 
-/// Scales in 64 bits; NaN if the code has no scale.
+/// Normalizes a value in 64-bit arithmetic; NaN if the code has no mean and standard deviation.
 #[inline]
 fn scale_f64(value: f64, entry: &CodeEntry) -> f32 {
     if entry.scaled { to_f32((value - entry.mean) / entry.std) } else { f32::NAN }
@@ -318,7 +318,7 @@ struct ChunkScratch {
     dropped: Vec<usize>,
 }
 
-/// Adds the counts of a dictionary's unknown codes to the totals.
+/// Adds the counts of a dictionary's unknown codes to the totals, and clears them.
 fn count_missed(
     codes: Option<&StringArray>,
     missed: &mut Vec<u64>,
@@ -332,7 +332,7 @@ fn count_missed(
     missed.clear();
 }
 
-/// Determines which part of a shard a subject belongs to.
+/// Determines the output shard of each subject.
 struct SplitRoute<'a> {
     of: Option<&'a Splits>,
     subject: Option<i64>,
@@ -350,7 +350,7 @@ impl SplitRoute<'_> {
                 Error::file(
                     source.path(),
                     format!(
-                        "subject {subject} is in no split, because the folder of the shard does not have the name of a split and metadata/subject_splits.parquet does not list the subject; add it there"
+                        "subject {subject} is in no split, because the folder of the shard does not have the name of a split and metadata/subject_splits.parquet does not list the subject; add the subject to this file"
                     ),
                 )
             })?;

@@ -1,5 +1,3 @@
-//! [`Fitted`]: the codes of the train split and statistics of their values.
-
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +24,7 @@ pub(super) struct CodeCounts {
     pub(super) single_sum_sqd: f32,
 }
 
-/// Codes of the train split in byte order.
+/// Codes of the train split in byte order, with statistics of their values.
 #[derive(Debug, Default)]
 pub(super) struct Fitted {
     pub(super) codes: BTreeMap<Arc<str>, CodeCounts>,
@@ -56,8 +54,8 @@ impl Compensated {
     }
 }
 
-/// Statistics while a shard is read. They take one cache line per code, because codes come in any
-/// order.
+/// Statistics of one code while a shard is read, kept within one cache line, because rows access codes at
+/// random.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct RunningCounts {
@@ -68,13 +66,13 @@ struct RunningCounts {
     sum_sqd: f64,
     single_sum: Compensated,
     single_sum_sqd: Compensated,
-    /// The last run of rows of one subject with the code; runs are numbered from 1.
+    /// Number (from 1) of the last run of rows of one subject in which the code occurred.
     last_run: u64,
 }
 
 const _: () = assert!(size_of::<RunningCounts>() == 64);
 
-/// A value in the width stored in the shard.
+/// A numeric value in the width stored in the shard, f32 or f64.
 trait SummedNumber: Copy {
     /// Adds the value to the sums, unless it is NaN.
     fn add_to(self, running: &mut RunningCounts);
@@ -173,12 +171,12 @@ struct ShardFit {
     double: bool,
 }
 
-/// Maps the codes of a chunk to slots of `running`.
+/// Maps the codes of a chunk to slots of [`ShardFit::running`].
 #[derive(Default)]
 struct Keys {
     codes: Option<StringArray>,
-    /// [`UNUSED`](Self::UNUSED) until a row has the code: a dictionary may hold unused codes, which
-    /// are not codes of the split.
+    /// [`UNUSED`](Self::UNUSED) until a row has the code: a dictionary may hold codes that no row has,
+    /// which are not counted.
     slots: Vec<usize>,
 }
 
@@ -195,8 +193,8 @@ impl Keys {
 }
 
 impl ShardFit {
-    /// Reads the counts of a shard's codes. Returns `None` if a subject occurs again after another
-    /// one, unless `scattered`, which counts such subjects once.
+    /// Counts the codes of a shard. Returns `None` if the rows of a subject are not contiguous, unless
+    /// `scattered` is set, which counts such a subject once.
     fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };
@@ -262,8 +260,8 @@ impl ShardFit {
         }
     }
 
-    /// Counts rows of one subject. `run` is the number of their run, or `None` if subjects are
-    /// counted elsewhere.
+    /// Counts rows of one subject. `run` is the number of their run, by which a subject is counted once per
+    /// code, or `None` if the caller counts subjects.
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,

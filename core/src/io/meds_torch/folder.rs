@@ -1,5 +1,3 @@
-//! [`MedsFolder`]: a MEDS data set or a tensorized cohort.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -57,8 +55,7 @@ impl MedsFolder {
         }
     }
 
-    /// Reads shard `index`, one row per subject. `options` apply to MEDS data; a cohort has fixed
-    /// columns.
+    /// Reads shard `index`, one row per subject. `options` apply to MEDS data; a cohort has fixed columns.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] past the last shard; otherwise the errors of

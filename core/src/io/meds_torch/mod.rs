@@ -54,13 +54,13 @@ pub enum VocabularyFrom {
 /// Handling of measurements whose code is not in the vocabulary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Unknown {
-    /// Drops them, and events or subjects without other measurements.
+    /// Drops such measurements, and events or subjects without other measurements.
     #[default]
     Drop,
-    /// Gives them the token 0, which is also padding; their values are NaN if values are
+    /// Gives such measurements the token 0, which is also padding, and the value NaN if values are
     /// normalized.
     Zero,
-    /// Returns an error for the first one.
+    /// Returns an error for the first such measurement.
     Refuse,
 }
 
@@ -79,7 +79,7 @@ pub enum Normalize {
     /// and so scaled values, differ by one or two units in the last place, because the sums of
     /// meds-torch-data depend on its number of threads.
     Compatible,
-    /// Like `Compatible`, in 64 bits.
+    /// Like [`Compatible`](Self::Compatible), with 64-bit arithmetic.
     Exact,
     /// Uses only `metadata/codes.parquet`, in 64 bits: `values/mean` and `values/std`, otherwise
     /// `values/n_occurrences`, `values/sum` and `values/sum_sqd`.
@@ -97,8 +97,7 @@ pub struct TensorizeOptions {
     pub normalize: Normalize,
     /// Whether to replace an existing tensorized cohort, which is otherwise an error.
     pub overwrite: bool,
-    /// Number of shards to process concurrently, each in memory; 0 means the number of cores, at
-    /// most 8.
+    /// Number of shards to process concurrently, each in memory; 0 means the number of cores, at most 8.
     pub jobs: usize,
     /// Whether a subject may have measurements in several shards, each of which then has a row for
     /// it. By default this is an error that names both shards, as in [reading](crate::io::meds).

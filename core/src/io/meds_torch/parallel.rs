@@ -1,5 +1,3 @@
-//! Parallel processing of shards, a bounded number at a time.
-
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -1,5 +1,3 @@
-//! [`TensorizedCohort`]: reads tensors and schema files as tables.
-
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -45,8 +43,7 @@ impl TensorizedCohort {
     /// Opens a folder: finds its shards and reads `metadata/codes.parquet`.
     ///
     /// # Errors
-    /// If there is no schema file, tensors and schema files do not correspond, or the codes cannot
-    /// be read.
+    /// If there is no schema file, tensors and schema files do not correspond, or the codes cannot be read.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref().to_path_buf();
         let schemas = list_files_with_ending(&root.join(SCHEMAS), "parquet")?;
@@ -61,7 +58,7 @@ impl TensorizedCohort {
             return Err(Error::file(
                 root.join(TENSORS).join(format!("{name}.nrt")),
                 format!(
-                    "the schema file {SCHEMAS}/{name}.parquet, which describes its rows, is missing"
+                    "the schema file {SCHEMAS}/{name}.parquet, which describes its rows, is missing; write the cohort again"
                 ),
             ));
         }
@@ -73,7 +70,7 @@ impl TensorizedCohort {
                     true => Ok(shard),
                     false => {
                         let missing = format!(
-                            "the tensors {} of this schema file are missing",
+                            "the tensors {} of this schema file are missing; write the cohort again",
                             shard.tensors.display()
                         );
                         Err(Error::file(&shard.schema, missing))
@@ -125,7 +122,7 @@ impl TensorizedCohort {
             let path = self.root.join("metadata").join("codes.parquet");
             Error::file(
                 path,
-                "the file does not exist, so the codes of the tokens are unknown; add it",
+                "the file does not exist, so the codes of the tokens are unknown; add the file",
             )
         })
     }
@@ -139,8 +136,7 @@ impl TensorizedCohort {
         self.read_needed(index, Needed::ALL)
     }
 
-    /// Reads like [`read_meds`](Self::read_meds), but only `subject_id`, `time` and the needed
-    /// columns.
+    /// Reads like [`read_meds`](Self::read_meds), but only `subject_id`, `time` and the needed columns.
     pub(crate) fn read_needed(&self, index: usize, needed: Needed<'_>) -> Result<MedsShard> {
         let shard = self.shards.get(index).ok_or_else(|| Error::OutOfRange {
             axis: 0,
@@ -200,9 +196,9 @@ pub struct CohortTables {
 /// A difference between the tensors and the schema file of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mismatch {
-    /// The number of events of a row.
+    /// A row has different numbers of events in the two files.
     Events,
-    /// The number of measurements of an event.
+    /// An event has different numbers of measurements in the two files.
     Measurements,
 }
 
@@ -256,8 +252,8 @@ impl CohortShard {
         self.read_noting(&mut None)
     }
 
-    /// Reads like [`read`](Self::read); after an error, `mismatch` is the difference between the
-    /// files.
+    /// Reads like [`read`](Self::read). If the files differ in a number of events or measurements, sets
+    /// `mismatch`.
     pub(crate) fn read_noting(&self, mismatch: &mut Option<Mismatch>) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
         let events = self.read_events(&schema, mismatch)?;
@@ -282,17 +278,19 @@ impl CohortShard {
         for (name, axis) in [("code", 2), ("time_delta_days", 1)] {
             let found = tensors.column(name).map_err(|e| wrong(e.to_string()))?.axis();
             if found != axis {
-                return Err(wrong(format!("{name:?} is on axis {found}; expected on axis {axis}")));
+                return Err(wrong(format!(
+                    "column {name:?} is on axis {found}; expected axis {axis}"
+                )));
             }
         }
         let layout = tensors.layout(1)?;
         let with_events = lengths.iter().filter(|n| **n > 0).count();
-        // Row of the tensors for the current row of the schema.
+        // Row of the tensors that corresponds to the current row of the schema file.
         let mut next = 0;
         let aligned = tensors.num_rows() == schema.rows;
         if !aligned && tensors.num_rows() != with_events {
             return Err(wrong(format!(
-                "the file has {} rows; expected {} as in {}, or {with_events} if rows without events are omitted",
+                "the file has {} rows; expected {} as in {}, or {with_events} if rows without events are omitted; write the cohort again",
                 tensors.num_rows(),
                 schema.rows,
                 self.schema.display()
@@ -306,7 +304,7 @@ impl CohortShard {
             if found != *expected {
                 *mismatch = Some(Mismatch::Events);
                 return Err(wrong(format!(
-                    "row {next} has {found} events, but row {row} of {} has {expected} times",
+                    "row {next} has {found} events, but row {row} of {} has {expected} times; write the cohort again",
                     self.schema.display()
                 )));
             }
@@ -321,13 +319,13 @@ impl CohortShard {
                 *mismatch = Some(Mismatch::Measurements);
                 return Err(Error::file(
                     &self.schema,
-                    "measurements_per_event differs from time in its lists, or has NULL in them",
+                    "measurements_per_event has lists of other lengths than time, or NULL in its lists; write the cohort again",
                 ));
             }
             if let Some(event) = (0..inner.lists()).find(differs) {
                 *mismatch = Some(Mismatch::Measurements);
                 return Err(wrong(format!(
-                    "event {event} of the shard has {} measurements, but measurements_per_event in {} is {}",
+                    "event {event} of the shard has {} measurements, but measurements_per_event in {} is {}; write the cohort again",
                     inner.length(event),
                     self.schema.display(),
                     counts.value(event)
@@ -493,9 +491,9 @@ impl CohortTables {
     }
 }
 
-/// A vocabulary as the dictionary of code columns.
+/// The codes of a vocabulary as an Arrow dictionary, which all columns of codes share.
 struct CodeDictionary {
-    /// Code of each token; empty for token 0 and unused tokens.
+    /// Code of each token, indexed by token; empty for token 0 and unused tokens.
     texts: ArrayRef,
     id: String,
 }
@@ -563,13 +561,13 @@ impl CodeDictionary {
         let size = self.texts.len();
         if let Some(at) = tokens.values().iter().position(|t| *t as usize >= size) {
             return Err(Error::invalid(format!(
-                "{prefix}code {} at position {at} is not in the vocabulary, whose largest token is {}",
+                "{prefix}code {} at position {at} is not in the vocabulary, whose largest token is {}; correct metadata/codes.parquet or write the cohort again",
                 tokens.value(at),
                 size.saturating_sub(1)
             )));
         }
         if needed.has_column(&code) {
-            // Padding and unknown codes have no code.
+            // Token 0, for padding and unknown codes, becomes NULL.
             let known = BooleanBuffer::collect_bool(tokens.len(), |i| tokens.value(i) != 0);
             let nulls = Some(NullBuffer::new(known)).filter(|n| n.null_count() > 0);
             let keys = UInt32Array::try_new(tokens.values().clone(), nulls)?;

@@ -1,6 +1,3 @@
-//! The schema files of tensors: the subjects of the rows, their event times, and their static
-//! facts.
-
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! [`tensorize_in_memory`]: converts a data set to the tables of a cohort, in memory.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,7 +14,7 @@ use crate::error::Result;
 use crate::io::meds::{MedsDataset, Splits};
 use crate::table::RaggedTable;
 
-/// Shards and the number of measurements per unknown code.
+/// Result of [`tensorize_in_memory`].
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
     /// Shards of the selected split, or all, in the order of the data set.
@@ -27,9 +25,9 @@ pub(crate) struct Tables {
     pub(crate) unknown: BTreeMap<String, u64>,
 }
 
-/// Builds the tables that [`TensorizedCohort::open`](super::TensorizedCohort) would read from the
-/// output of [`tensorize`](super::tensorize): the same shards, rows, events, tokens and static
-/// facts. For errors see [`tensorize`](super::tensorize), except for errors of its folder.
+/// Builds the tables that [`TensorizedCohort::open`](super::TensorizedCohort) would read from the output of
+/// [`tensorize`](super::tensorize): the same shards, rows, events, tokens and static facts. Returns the
+/// errors of [`tensorize`](super::tensorize), except errors of the output folder.
 pub(crate) fn tensorize_in_memory(
     dataset: &MedsDataset,
     split: Option<&str>,

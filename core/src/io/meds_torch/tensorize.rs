@@ -1,5 +1,3 @@
-//! [`tensorize`]: converts a MEDS data set to a tensorized cohort.
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
@@ -83,10 +81,9 @@ impl TensorizeReport {
 
 /// Converts a MEDS data set to a folder for meds-torch-data's `MEDSPytorchDataset`.
 ///
-/// * One `data/<shard>.nrt` per shard, with `code` (Int64) and `numeric_value` (Float32) per
-///   measurement and `time_delta_days` (Float32) per event: whole seconds since the previous event
-///   / 86,400, NaN for the first event of a subject. Missing and infinite values are NaN; the data
-///   set may lack a column of values.
+/// * One `data/<shard>.nrt` per shard, with `code` (Int64) and `numeric_value` (Float32) per measurement and
+///   `time_delta_days` (Float32) per event: whole seconds since the previous event / 86,400, NaN for the
+///   first event of a subject. Missing and infinite values are NaN; the data set may lack a column of values.
 /// * One `tokenization/schemas/<shard>.parquet` with the same rows. It has the exact times, which
 ///   the deltas do not determine.
 /// * `metadata/codes.parquet`: the vocabulary, the columns of the data set's own file, and the
@@ -100,8 +97,7 @@ impl TensorizeReport {
 /// Each shard is read once, and the train split twice if statistics are computed. Memory holds the
 /// shards processed concurrently. The folder appears only when it is complete.
 ///
-/// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the
-/// conversion.
+/// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the conversion.
 ///
 /// # Errors
 /// If the folder exists and is not empty (with `overwrite`: has anything but a tensorized cohort),
@@ -217,7 +213,7 @@ fn write_shard(
     })
 }
 
-/// Entries allowed in the folder of a cohort.
+/// Names of the entries in the folder of a cohort; a folder with other entries is not replaced.
 const COHORT: [&str; 4] = ["data", "metadata", "tokenization", ".logs"];
 
 fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
@@ -228,7 +224,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
     let names = entries
         .map(|entry| Ok(entry.map_err(|e| Error::io(out, e))?.file_name()))
         .collect::<Result<Vec<_>>>()?;
-    // The next writer removes the temporary files of a killed writer.
+    // Ignore the temporary files of a killed writer, which the next writer removes.
     let names: Vec<_> = names.into_iter().filter(|name| !is_temporary(name)).collect();
     if names.is_empty() {
         return Ok(());
@@ -251,7 +247,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
                 other.to_string_lossy()
             ),
         )),
-        // A raw data set has folders with the same names.
+        // A MEDS data set has folders with the same names, and must not be replaced.
         None if !TensorizedCohort::is_at(out) => Err(Error::file(
             out,
             "the folder is not a tensorized cohort (it has no tokenization/schemas), so it is not replaced; remove it, or write to another folder",

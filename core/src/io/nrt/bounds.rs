@@ -1,4 +1,4 @@
-//! Bounds in a file: single bounds by index, ranges of bounds as offsets.
+//! Reads bounds, the end offsets of lists: one bound by index, or a range of bounds as Arrow offsets.
 
 use std::ops::Range;
 
@@ -13,9 +13,9 @@ use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 #[derive(Clone, Debug)]
 pub(super) struct FileAxis {
     pub(super) tensor: TensorEntry,
-    /// Number of lists: the length of the parent axis.
+    /// Number of lists, which is the length of the parent axis.
     pub(super) lists: usize,
-    /// Number of elements; the last bound must equal it.
+    /// Number of elements, which the last bound must equal.
     pub(super) elements: usize,
 }
 
@@ -65,7 +65,7 @@ macro_rules! with_integer {
                 type $T = i32;
                 $body
             }
-            // Other types are an error when the file is opened.
+            // Opening a file refuses bounds that are not integers, so this type is I64.
             _ => {
                 type $T = i64;
                 $body
@@ -115,8 +115,8 @@ fn bound_error(
 }
 
 impl FileAxis {
-    /// Returns the start of list `list` on this axis, which is the bound before it. Reads only that
-    /// bound and checks it against the number of elements.
+    /// Returns the start of list `list`: 0 for the first list, otherwise the bound of the list before.
+    /// Reads only this bound and checks it against the number of elements.
     pub(super) fn start_of(&self, file: &SafetensorsFile, list: usize) -> Result<usize> {
         let Some(index) = list.checked_sub(1) else { return Ok(0) };
         let bound = bound_at(file, &self.tensor, index)?;
@@ -128,8 +128,8 @@ impl FileAxis {
         Ok(bound)
     }
 
-    /// Returns the elements of `lists`, from the start of the first to the end of the last list; an
-    /// empty range gives an empty window at its start. Reads two bounds.
+    /// Returns the range of elements in `lists`; an empty range of lists gives an empty range at its start.
+    /// Reads two bounds.
     #[cfg(feature = "object_store")]
     pub(super) fn read_window(
         &self,
@@ -175,7 +175,7 @@ impl FileAxis {
                 &self.tensor,
                 lists.end.saturating_sub(1),
                 format!(
-                    "the last bound is {}, but its axis has {} values",
+                    "the last bound is {}, but its axis has {} values; the file is damaged",
                     elements.end, self.elements
                 ),
             ));
@@ -188,10 +188,10 @@ impl FileAxis {
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,
-    /// Index of the first bound.
+    /// Index in the tensor of the first bound.
     from: usize,
     bytes: &'a [u8],
-    /// 1 if the first bound is the start of the lists, 0 if they start at 0.
+    /// 1 if the first bound is the start of the lists, 0 if the lists start at 0.
     before: usize,
 }
 
@@ -201,7 +201,7 @@ impl BoundsRange<'_> {
         let base = if self.before == 0 { Some(0) } else { bounds().next().flatten() };
         let last = bounds().next_back().flatten();
         let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
-        // Errors are reported in order, so that the first wrong bound is named.
+        // After an error, `first_wrong` finds the first invalid bound, to name it.
         let (Some(base), Some(last)) = (base, last) else { return Err(self.first_wrong::<T>()) };
         let Some(total) = last.checked_sub(base).filter(|n| base >= 0 && *n >= 0 && last <= limit)
         else {
@@ -232,7 +232,7 @@ impl BoundsRange<'_> {
         }
     }
 
-    /// Returns the error for the first wrong bound. The caller knows that one is wrong.
+    /// Returns the error for the first invalid bound. The caller knows that a bound is invalid.
     #[cold]
     fn first_wrong<T: BoundInt>(&self) -> Error {
         let mut previous = 0i64;
@@ -256,13 +256,15 @@ impl BoundsRange<'_> {
         }
         Error::file(
             self.file.path(),
-            format!("{} changed while it was being read", self.axis.tensor.name()),
+            format!(
+                "{} changed while it was being read; read the file again",
+                self.axis.tensor.name()
+            ),
         )
     }
 }
 
-/// Returns a zero, then every bound minus `base`; `None` if a bound decreases or is outside
-/// `0..=total`.
+/// Returns a zero, then every bound minus `base`; `None` if a bound decreases or is outside `0..=total`.
 fn collect_offsets<N: arrow::datatypes::ArrowNativeType>(
     bounds: impl ExactSizeIterator<Item = Option<i64>>,
     base: i64,

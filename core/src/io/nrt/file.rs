@@ -1,5 +1,3 @@
-//! [`NrtFile`]: reads rows and columns of a file in place.
-
 use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
@@ -143,8 +141,7 @@ impl NrtFile {
         self.read(0..self.num_rows(), None)
     }
 
-    /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and
-    /// axes.
+    /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and axes.
     ///
     /// If columns are given, the table has the axes down to the deepest of them; bounds and values
     /// below are not read. An empty list of columns gives a table of rows without axes.
@@ -208,9 +205,8 @@ impl NrtFile {
         RaggedTable::try_new(rows.len(), None, axes, columns)
     }
 
-    /// Returns the number of elements of axis `axis` that precede row `row`, which may equal the
-    /// number of rows. Reads one bound per axis, so the size of a range of rows is known before it
-    /// is read.
+    /// Returns the number of elements of axis `axis` that precede row `row`, which may equal the number of
+    /// rows. Reads one bound per axis, so the size of a range of rows is known before it is read.
     ///
     /// # Errors
     /// If the axis or row does not exist, or a bound that was read exceeds its axis.
@@ -230,10 +226,10 @@ impl NrtFile {
         self.inner.layout.check_rows(&rows)?;
         let start = self.elements_before(rows.start, axis)?;
         let limit = start.saturating_add(elements);
-        // Invariant: `good` rows fit (or are the single row), `bad` rows do not fit or are past the
-        // end.
+        // Invariant: `good` rows fit (or are the single row), `bad` rows do not fit or are past the end.
         let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
-        // Rows tend to have similar sizes: gallop from the start instead of halving the file.
+        // Rows tend to have similar sizes, so a galloping search from the start reads fewer bounds than a
+        // binary search.
         let mut step = 1usize;
         while good < rows.len() && bad > rows.len() {
             let next = good.saturating_add(step).min(rows.len());
@@ -255,11 +251,11 @@ impl NrtFile {
         Ok(good)
     }
 
-    /// Checks the whole file: all bounds and all BOOL values. Reads check only their part.
+    /// Checks the whole file: all bounds and all BOOL values. A read checks only what it returns.
     pub fn validate(&self) -> Result<()> {
         let mut window = 0..self.inner.layout.rows;
         for axis in &self.inner.layout.axes {
-            // 64-bit offsets, so that the size alone is not an error.
+            // 64-bit offsets cannot overflow, so the size alone is not an error.
             window = axis.offsets(&self.inner.file, window, true)?.1;
         }
         for column in self.columns().iter().filter(|c| c.dtype() == Dtype::BOOL) {
@@ -268,8 +264,7 @@ impl NrtFile {
         Ok(())
     }
 
-    /// Returns the elements of `rows` on every axis down to `depth`, rows first. Reads two bounds
-    /// per axis.
+    /// Returns the elements of `rows` on every axis down to `depth`, rows first. Reads two bounds per axis.
     #[cfg(feature = "object_store")]
     pub(super) fn read_windows(
         &self,

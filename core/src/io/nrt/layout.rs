@@ -124,7 +124,10 @@ impl FileLayout {
                 if lists == 0 && elements > 0 {
                     return Err(Error::file(
                         path,
-                        format!("{} is empty, but its axis has {elements} values", tensor.name()),
+                        format!(
+                            "{} is empty, but its axis has {elements} values; the file is damaged",
+                            tensor.name()
+                        ),
                     ));
                 }
                 Ok(FileAxis { tensor: tensor.clone(), lists, elements })
@@ -197,8 +200,8 @@ impl FileLayout {
     }
 }
 
-/// Returns the number of elements of an axis. Columns on the axis and the bounds below it must
-/// agree; without either, it is the last bound of the axis.
+/// Returns the number of elements of an axis: the length of its columns and of the bounds of the next axis,
+/// which must agree. Without such tensors, it is the last bound of the axis.
 fn axis_len(
     file: &SafetensorsFile,
     axis: usize,
@@ -272,7 +275,7 @@ fn name_columns(path: &Path, keys: Vec<(usize, String, &TensorEntry)>) -> Result
                 Error::file(
                     path,
                     format!(
-                        "tensor {:?} has the type {}, which Arrow does not support",
+                        "tensor {:?} has the type {}, which Arrow does not support; write it as another type",
                         tensor.name(),
                         tensor.dtype()
                     ),

@@ -42,10 +42,9 @@ use crate::table::RaggedTable;
 /// Options for reading `.nrt` files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReadOptions {
-    /// Maps the file: values are used in place, and only touched pages are read. A mapped file must
-    /// not be written to while it is in use: checked values could change, and truncation makes the
-    /// system kill the process. If false, parts are read as needed, and a truncated file is an
-    /// error.
+    /// Maps the file: values are used in place, and only touched pages are read. A mapped file must not be
+    /// written to while it is in use: checked values could change, and truncation makes the system kill the
+    /// process. If false, parts are read as needed, and a truncated file is an error.
     pub mmap: bool,
     /// Gives every axis 64-bit offsets (Arrow's `LargeList`). If false, offsets have 32 bits
     /// (`List`), and a read of more than 2^31 - 1 values at once is an error.
@@ -63,7 +62,7 @@ impl Default for ReadOptions {
 pub struct WriteOptions {
     /// Whether to replace an existing file, which is otherwise an error.
     pub overwrite: bool,
-    /// Omits the ids (`subject_id` on axis 0).
+    /// Whether to omit the ids (`subject_id` on axis 0).
     pub plain: bool,
 }
 

@@ -12,7 +12,7 @@ pub(super) const MAX_AXIS: usize = 64;
 
 pub(super) const BOUNDS: &str = "bounds";
 
-/// Keys that cannot be columns; `mask` is the key of the masks of dense results.
+/// Keys that a column cannot have; `mask` is reserved for the masks of padded tensors.
 pub(super) const RESERVED: [&str; 2] = [BOUNDS, "mask"];
 
 /// Key of the lengths that versions of the Python library before 0.0.7 stored next to the bounds.

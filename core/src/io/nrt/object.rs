@@ -1,5 +1,3 @@
-//! [`NrtObject`]: an `.nrt` file in an object store.
-
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +22,7 @@ use crate::table::RaggedTable;
 /// requests than the deepest column has axes. It fetches only these bytes and the gaps between
 /// close ranges ([`ObjectOptions::gap`]). It makes the same checks as [`NrtFile`].
 ///
-/// All later requests are for the version of the object that the first one found (if the store has
+/// All requests read the same version of the object, by the ETag of the first response (if the store has
 /// ETags); an object that is replaced in the meantime is an error. Clones share the header.
 ///
 /// ```
@@ -62,7 +60,7 @@ struct ObjectState {
     object: Object,
     header: Arc<Header>,
     layout: Arc<FileLayout>,
-    /// Parts fetched on opening, which hold a small file completely.
+    /// Byte ranges fetched on opening, which are the whole file if it is small.
     head: Vec<Part>,
 }
 
@@ -179,8 +177,7 @@ impl NrtObject {
         self.inner.layout.column(name)
     }
 
-    /// Returns the Arrow schema of the columns, one list level per axis above 0; see
-    /// [`NrtFile::schema`].
+    /// Returns the Arrow schema of the columns, one list level per axis above 0; see [`NrtFile::schema`].
     pub fn schema(&self) -> SchemaRef {
         self.inner.layout.schema(self.inner.object.options().large_lists)
     }
@@ -200,8 +197,8 @@ impl NrtObject {
         self.len() == 0
     }
 
-    /// Returns the bytes fetched so far by this handle and its clones: header, bounds, values and
-    /// the gaps of coalesced ranges.
+    /// Returns the number of bytes fetched so far by this handle and its clones: header, bounds, values and
+    /// the gaps between coalesced ranges.
     pub fn bytes_read(&self) -> u64 {
         self.inner.object.bytes_read()
     }
@@ -271,8 +268,8 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // The bound before the first list is the start of that list; an empty range of
-                // lists needs it, too.
+                // Include the bound before the first list, which is the start of this list (also for an
+                // empty range).
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;
@@ -286,7 +283,8 @@ impl NrtObject {
         Ok(self.nrt_file(parts))
     }
 
-    /// Adds the values of `columns` to `nrt_file`, which has the bounds of `runs` down to `depth`.
+    /// Fetches the values of `columns` and adds them to `file`, which has the bounds of `runs` down to axis
+    /// `depth`.
     pub async fn fetch_values(
         &self,
         file: &NrtFile,
@@ -306,7 +304,7 @@ impl NrtObject {
         Ok(self.nrt_file(parts))
     }
 
-    /// Returns `parts` and the fetched ranges that no part covers, sorted by start.
+    /// Fetches the ranges that no part covers, and returns them together with `parts`, sorted by start.
     async fn fetch_missing(
         &self,
         parts: &[Part],

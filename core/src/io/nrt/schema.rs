@@ -1,5 +1,3 @@
-//! [`NrtSchema`]: the columns of a file to write.
-
 use arrow::datatypes::{DataType, Schema};
 
 use crate::array::{leaf_type, list_depth};

@@ -1,5 +1,3 @@
-//! Builds Arrow arrays from the bytes of a tensor.
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -45,7 +43,7 @@ pub(super) fn read_values(
             return Err(Error::file(
                 file.path(),
                 format!(
-                    "tensor {:?} has the type {other}, which Arrow does not support",
+                    "tensor {:?} has the type {other}, which Arrow does not support; write it as another type",
                     tensor.name()
                 ),
             ));
@@ -53,7 +51,7 @@ pub(super) fn read_values(
     })
 }
 
-/// `bytes` must hold whole, aligned elements.
+/// Builds an array from bytes, which must hold whole, aligned elements.
 fn primitive_array<T: ArrowPrimitiveType>(bytes: Buffer) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(bytes), None))
 }

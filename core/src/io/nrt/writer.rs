@@ -1,5 +1,3 @@
-//! [`NrtWriter`]: appends tables to a file.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,8 +25,7 @@ use crate::table::{Column, RaggedTable};
 /// * A null in a float column is written as NaN; in any other column it is an error that names the
 ///   column and row.
 /// * A null list is written as an empty list.
-/// * Strings, dictionaries, dates, timestamps and decimals are an error that names the column and a
-///   remedy.
+/// * Strings, dictionaries, dates, timestamps and decimals are an error that names the column and a remedy.
 /// * Axis names are lost.
 ///
 /// An integer column `subject_id` on axis 0 is written as Int64 regardless of its width.
@@ -36,7 +33,7 @@ use crate::table::{Column, RaggedTable};
 pub struct NrtWriter {
     out: SafetensorsWriter,
     columns: Vec<TargetColumn>,
-    /// The tensor of the bounds and the last bound written, by axis from 1.
+    /// Tensor of the bounds of each axis, from axis 1 on, and the last bound written.
     bounds: Vec<(TensorId, i64)>,
     rows: u64,
     plain: bool,
@@ -49,11 +46,11 @@ pub struct NrtWriter {
 struct TargetColumn {
     name: String,
     axis: usize,
-    /// Type in the tables.
+    /// Arrow type of the column in the tables to write.
     given: DataType,
-    /// Type in the file.
+    /// Arrow type of the column as it is written to the file.
     written: DataType,
-    /// `None` if the column is omitted.
+    /// Tensor of the column; `None` if the column is omitted.
     tensor: Option<TensorId>,
 }
 
@@ -117,9 +114,8 @@ impl NrtWriter {
     /// Appends the rows of a table; columns are matched by name.
     ///
     /// # Errors
-    /// If columns, axes or types of the table differ from the file, or a null cannot be written:
-    /// then nothing of the table is written. If the disk is full or the bounds overflow: then the
-    /// file cannot be finished.
+    /// If columns, axes or types of the table differ from the file, or a null cannot be written: then nothing
+    /// of the table is written. If the disk is full or the bounds overflow: then the file cannot be finished.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
         table.refuse_scalars("an .nrt file")?;
         if table.axes().len() != self.bounds.len() {
@@ -180,7 +176,7 @@ impl NrtWriter {
         if self.failed {
             return Err(Error::file(
                 self.out.target(),
-                "the file is incomplete: an earlier table was written only in part",
+                "the file is incomplete, because an earlier table was written only in part; write the file again",
             ));
         }
         let counted = !self.bounds.is_empty()
@@ -319,7 +315,8 @@ fn value_bytes(values: &ArrayRef) -> Buffer {
     data.buffers().first().map_or_else(Buffer::default, |b| b.slice_with_length(start, len))
 }
 
-/// Appends the end offsets of all lists of an axis, shifted by `base`; returns the last one.
+/// Appends the end offsets of the lists of `layout` to the bounds of an axis, shifted by `base`; returns
+/// the last one.
 fn write_bounds(
     out: &mut SafetensorsWriter,
     tensor: TensorId,

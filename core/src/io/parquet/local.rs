@@ -1,5 +1,3 @@
-//! Local files that several threads read concurrently.
-
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -11,7 +9,7 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::io::safetensors::read_exact_at;
 
-/// Page headers are rarely longer than this number of bytes.
+/// Buffer size in bytes for page headers, which are rarely longer.
 const HEADER: usize = 256;
 
 /// A file for the `parquet` crate whose readers have independent offsets, unlike readers of a
@@ -23,10 +21,6 @@ pub(crate) struct LocalFile {
 }
 
 impl LocalFile {
-    /// Opens a file.
-    ///
-    /// # Errors
-    /// Errors of the operating system.
     pub(crate) fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
@@ -51,11 +45,11 @@ impl ChunkReader for LocalFile {
         let rest = self.length.saturating_sub(start);
         if length as u64 > rest {
             return Err(ParquetError::EOF(format!(
-                "{length} bytes at offset {start} are outside the file of {} bytes",
+                "{length} bytes at offset {start} are outside the file of {} bytes, which is damaged or truncated",
                 self.length
             )));
         }
-        // The file may be larger than the memory.
+        // The length comes from the file, so the allocation may fail.
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(length).map_err(|e| ParquetError::External(Box::new(e)))?;
         bytes.resize(length, 0);

@@ -1,7 +1,6 @@
-//! Ragged tables as Parquet files: one column of nested lists per table column, with one list level
-//! per axis.
+//! Ragged tables as Parquet files: one column of nested lists per table column, with one list level per axis.
 
-// Only SQL, benchmarks and fuzz targets use it.
+// Hidden, because only SQL, benchmarks and fuzz targets use it.
 #[doc(hidden)]
 pub mod lists;
 mod local;
@@ -45,7 +44,7 @@ pub fn write(
 /// Reads a Parquet file, or selected rows and columns, as one table.
 ///
 /// # Errors
-/// If the file cannot be read, or its columns differ in their lists.
+/// If the file cannot be read, or its list columns differ in their list lengths.
 pub fn read(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<RaggedTable> {
     let reader = ParquetTableReader::open(path, &options.clone().with_largest_chunks())?;
     let schema = reader.schema();

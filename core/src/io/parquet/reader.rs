@@ -1,5 +1,3 @@
-//! Streaming reader of selected rows and columns with a bounded number of leaves at a time.
-
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,8 +20,7 @@ use crate::table::RaggedTable;
 /// Options of [`ParquetTableReader`].
 #[derive(Clone, Debug)]
 pub struct ParquetReadOptions {
-    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file
-    /// order.
+    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
     pub columns: Option<Vec<String>>,
     /// Rows to read, counted over the whole file; `None` for all. Row groups without requested rows
     /// are not read.
@@ -76,12 +73,11 @@ impl ParquetReadOptions {
 pub struct ParquetTableReader {
     path: PathBuf,
     columns: Columns<LocalFile>,
-    /// Reader of the columns that `columns` does not support. It also counts rows if no columns are
-    /// read.
+    /// Reader of the columns that `columns` does not support. It also counts rows if no columns are read.
     others: Option<ParquetRecordBatchReader>,
     /// For every column of the schema, whether `others` reads it.
     is_other: Vec<bool>,
-    /// Number of rows of a chunk, and of unread rows.
+    /// Number of rows of a chunk; `left` is the number of unread rows.
     batch: usize,
     left: usize,
     schema: SchemaRef,
@@ -115,7 +111,7 @@ impl ParquetTableReader {
         .map_err(fail)?;
         let count = |n: i64| {
             usize::try_from(n)
-                .map_err(|_| Error::file(&path, format!("the footer counts {n} rows")))
+                .map_err(|_| Error::file(&path, format!("an invalid footer counts {n} rows")))
         };
 
         let file_rows = count(metadata.metadata().file_metadata().num_rows())?;
@@ -200,7 +196,7 @@ impl ParquetTableReader {
         SchemaRef::clone(&self.schema)
     }
 
-    /// Reads the next chunk as a record batch, whose list columns may differ in their lengths.
+    /// Reads the next chunk as a record batch. Its list columns may differ in their list lengths.
     ///
     /// # Errors
     /// If the file is damaged.
@@ -229,7 +225,7 @@ impl ParquetTableReader {
                 Some(batch) => Some(batch.map_err(|e| Error::file(&self.path, e.to_string()))?),
             },
         };
-        // All columns return as many rows as the batches of the other reader.
+        // Read as many rows as the batch of `others` has.
         let rows = others.as_ref().map_or(self.batch, RecordBatch::num_rows).min(self.left);
         self.left -= rows;
         let mut ours = self.columns.next(&self.path, rows)?.into_iter();

@@ -1,5 +1,3 @@
-//! Streaming writer with row groups of similar numbers of leaves.
-
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,9 +14,8 @@ use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
 
-/// Maximum size in bytes of the dictionary of a column in a row group; later values of the column
-/// are written plainly. It holds half a million 32-bit numbers. If all values differ, this
-/// dictionary is written in vain.
+/// Maximum size in bytes of the dictionary of a column in a row group; later values of the column are written
+/// plainly. It holds half a million 32-bit numbers. If all values differ, this dictionary only takes space.
 const DICTIONARY_BYTES: usize = 2 << 20;
 
 /// Options of [`ParquetTableWriter`].
@@ -42,12 +39,11 @@ impl Default for ParquetWriteOptions {
 
 /// Writes the rows of several tables to one Parquet file.
 ///
-/// Compression is zstd. Strings, floats and integers of up to 32 bits are dictionary-encoded;
-/// 64-bit integers and times are delta-packed. The file has statistics, a page index, and the Arrow
-/// schema with the axis names in its metadata. Elements of `arrow.fixed_shape_tensor` columns are
-/// declared nullable, which pyarrow requires. Memory holds only the encoded current row group. The
-/// file appears when [`finish`](Self::finish) returns; if the writer is dropped earlier, the file
-/// is removed.
+/// Compression is zstd. Strings, floats and integers of up to 32 bits are dictionary-encoded; 64-bit integers
+/// and times are delta-packed. The file has statistics, a page index, and the Arrow schema with the axis
+/// names in its metadata. Elements of `arrow.fixed_shape_tensor` columns are declared nullable, which pyarrow
+/// requires. Memory holds only the encoded current row group. The file appears when [`finish`](Self::finish)
+/// returns; if the writer is dropped earlier, the file is removed.
 #[derive(Debug)]
 pub struct ParquetTableWriter {
     writer: ArrowWriter<AtomicFile>,
@@ -63,8 +59,7 @@ impl ParquetTableWriter {
     /// batches can be converted, for example with `LargeList`.
     ///
     /// # Errors
-    /// If the file exists and may not be replaced, cannot be created, or a type has no Parquet
-    /// equivalent.
+    /// If the file exists and may not be replaced, cannot be created, or a type has no Parquet equivalent.
     pub fn create(
         path: impl AsRef<Path>,
         schema: &SchemaRef,
@@ -82,7 +77,7 @@ impl ParquetTableWriter {
         for column in ArrowSchemaConverter::new().convert(schema)?.columns() {
             let narrow = column.converted_type() != ConvertedType::DATE;
             properties = match column.physical_type() {
-                // Measurements have few digits, so a dictionary of floats is smaller; if not, the
+                // Measurements have few digits, so a dictionary of floats is usually smaller; otherwise the
                 // writer abandons it.
                 Type::BYTE_ARRAY | Type::FLOAT | Type::DOUBLE => {
                     properties.set_column_dictionary_enabled(column.path().clone(), true)
@@ -118,7 +113,7 @@ impl ParquetTableWriter {
         self.write_batch(&table.to_batch_as(&self.schema)?)
     }
 
-    /// Appends the rows of a batch with the schema; its list columns may differ in their lengths.
+    /// Appends the rows of a batch with the schema. Its list columns may differ in their list lengths.
     ///
     /// # Errors
     /// If the schema differs, or the file cannot be written.
@@ -150,7 +145,7 @@ impl ParquetTableWriter {
     /// Casts tensor columns to the declared types of the file; values are shared.
     fn declare_tensors(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.schema.fields().len() {
-            // The Parquet writer reports the error.
+            // The Parquet writer returns an error for a different number of columns.
             return Ok(batch.clone());
         }
         let columns = batch
@@ -234,7 +229,8 @@ fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     out
 }
 
-/// Raises `most` to the number of leaves of an array; row `i` ends before element `ends[i]`.
+/// Raises `most[i]` to the number of leaves of an array up to the end of row `i`, which is before element
+/// `ends[i]`.
 fn count_leaves(array: &ArrayRef, ends: Vec<usize>, most: &mut [usize]) {
     match array.data_type() {
         DataType::List(_) => {

@@ -33,8 +33,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If two tensors have the same name, the file exists and may not be replaced, or it cannot be
-/// written.
+/// If two tensors have the same name, the file exists and may not be replaced, or it cannot be written.
 pub fn write<'a>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (&'a str, &'a DenseTensor)>,
@@ -76,7 +75,7 @@ pub fn read_one(file: &SafetensorsFile, tensor: &TensorEntry) -> Result<DenseTen
         Error::file(file.path(), format!("tensor {:?}: {message}", tensor.name()))
     };
     let dtype = from_dtype(tensor.dtype()).ok_or_else(|| {
-        wrong(format!("the type {} has no counterpart in dense tensors", tensor.dtype()))
+        wrong(format!("dense tensors do not support the type {}", tensor.dtype()))
     })?;
     DenseTensor::try_new(dtype, tensor.shape(), file.read(tensor)?)
         .map_err(|e| wrong(e.to_string()))

@@ -1,5 +1,3 @@
-//! [`SafetensorsFile`]: reads tensors, whole or in part.
-
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::fs::File;
@@ -101,8 +99,7 @@ impl SafetensorsFile {
         })
     }
 
-    /// Reads all bytes of a tensor, in place if possible (see
-    /// [`read_elements`](Self::read_elements)).
+    /// Reads all bytes of a tensor, in place if possible (see [`read_elements`](Self::read_elements)).
     pub fn read(&self, tensor: &TensorEntry) -> Result<Buffer> {
         match tensor.element_size() {
             Some(_) => self.read_elements(tensor, 0..tensor.elements()),

@@ -1,5 +1,3 @@
-//! The header of a safetensors file, validated in full before any number in it is used.
-
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::collections::{BTreeMap, HashMap};
@@ -109,8 +107,7 @@ impl TensorEntry {
     }
 }
 
-/// Returns the size of one element of a type in bytes; `None` for types smaller than a byte (F4,
-/// F6).
+/// Returns the size of one element of a type in bytes; `None` for types smaller than a byte (F4, F6).
 pub(super) fn element_size(dtype: Dtype) -> Option<usize> {
     let bits = dtype.bitsize();
     bits.is_multiple_of(8).then(|| bits.div_euclid(8))
@@ -147,7 +144,7 @@ impl Header {
             return Err(Error::file(
                 path,
                 format!(
-                    "its first 8 bytes declare a header of {len} bytes, but at most {MAX_HEADER_BYTES} are accepted; check that it is a safetensors file"
+                    "the first 8 bytes declare a header of {len} bytes, but at most {MAX_HEADER_BYTES} are accepted; check that it is a safetensors file"
                 ),
             ));
         }
@@ -156,7 +153,7 @@ impl Header {
             _ => Err(Error::file(
                 path,
                 format!(
-                    "its first 8 bytes declare a header of {len} bytes, but the file has only {file_len}; it is truncated or not a safetensors file"
+                    "the first 8 bytes declare a header of {len} bytes, but the file has only {file_len}; it is truncated or not a safetensors file"
                 ),
             )),
         }
@@ -164,9 +161,8 @@ impl Header {
 
     /// Parses the JSON (without the 8 bytes before it) of a file of `file_len` bytes.
     ///
-    /// Checks that every tensor has the number of bytes given by its type and shape, that tensors
-    /// follow each other without gaps or overlaps, that the last one ends with the file, and that
-    /// no name occurs twice.
+    /// Checks that every tensor has the number of bytes given by its type and shape, that tensors follow each
+    /// other without gaps or overlaps, that the last one ends with the file, and that no name occurs twice.
     pub fn parse(path: &Path, json: &[u8], file_len: u64) -> Result<Self> {
         let json_len = u64::try_from(json.len()).unwrap_or(u64::MAX);
         let (data_start, data_len) = PREFIX_BYTES
@@ -234,7 +230,7 @@ impl Header {
             return Err(Error::file(
                 path,
                 format!(
-                    "its tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the bytes after it belong to no tensor"
+                    "the tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the bytes after it belong to no tensor"
                 ),
             ));
         }
@@ -256,7 +252,7 @@ impl Header {
         &self.metadata
     }
 
-    /// Returns the position of the data in the file.
+    /// Returns the byte offset of the data in the file.
     pub fn data_start(&self) -> u64 {
         self.data_start
     }
@@ -336,7 +332,9 @@ impl<'de> Deserialize<'de> for BoundedShape {
                 let mut sizes = Vec::new();
                 while let Some(size) = seq.next_element::<usize>()? {
                     if sizes.len() == MAX_RANK {
-                        return Err(A::Error::custom(format!("more than {MAX_RANK} dimensions")));
+                        return Err(A::Error::custom(format!(
+                            "the shape has more than {MAX_RANK} dimensions"
+                        )));
                     }
                     sizes.push(size);
                 }

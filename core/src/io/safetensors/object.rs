@@ -22,8 +22,7 @@ pub(crate) type Part = (u64, Bytes);
 /// Options for reading objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectOptions {
-    /// Gives every axis 64-bit offsets; see
-    /// [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
+    /// Gives every axis 64-bit offsets; see [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
     pub large_lists: bool,
     /// Size in bytes of the first request. It fetches a small object completely, and of a larger
     /// object the header, or at least its length.
@@ -189,7 +188,10 @@ impl Object {
         for range in ranges {
             let size = usize::try_from(range.end.saturating_sub(range.start));
             let size = size.map_err(|_| {
-                Error::file(&self.name, "a range is too large to address; read less at a time")
+                Error::file(
+                    &self.name,
+                    "a range is too large to address; read fewer rows at a time",
+                )
             })?;
             let Some((_, first)) = answers.try_next().await? else { break };
             if first.len() == size {
@@ -251,7 +253,7 @@ impl Object {
     }
 }
 
-/// Returns the first request for a file, which covers its header.
+/// Returns the first request for a file, which usually covers its header.
 pub fn first_request(options: &ObjectOptions) -> GetOptions {
     GetOptions {
         range: Some(GetRange::Bounded(0..options.head.max(PREFIX_BYTES))),
@@ -263,7 +265,7 @@ pub fn first_request(options: &ObjectOptions) -> GetOptions {
 pub fn explain(name: &Path, error: object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { .. } => {
-            Error::io(name, std::io::Error::new(NotFound, "there is no such object"))
+            Error::io(name, std::io::Error::new(NotFound, "the object does not exist in the store"))
         }
         object_store::Error::Precondition { .. } => Error::file(
             name,

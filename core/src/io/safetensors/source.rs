@@ -1,6 +1,3 @@
-//! Sources of a file's bytes: a memory map, positioned reads, memory, or fetched parts of a remote
-//! file.
-
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::fs::File;
@@ -30,15 +27,15 @@ pub struct Source {
 
 #[derive(Debug)]
 enum Backing {
-    /// A map or memory; parts are views.
+    /// A memory map or bytes in memory; reads return views.
     View(Bytes),
-    /// Positioned reads; parts are copies.
+    /// A file with positioned reads, which return copies.
     File(File),
-    /// Fetched parts of a remote file; parts are views, and other ranges cannot be read.
+    /// Fetched parts of a remote file. Reads return views, and fail if no part contains the range.
     Parts {
         /// Start and bytes of each part, sorted by start.
         parts: Vec<(u64, Bytes)>,
-        /// The first requested range that no part contains.
+        /// First range that a read requested and no part contains.
         missing: OnceLock<Range<u64>>,
     },
 }
@@ -122,14 +119,13 @@ impl Source {
         self.len == 0
     }
 
-    /// Returns the bytes requested so far by all reads; with positioned reads, the bytes read.
+    /// Returns the number of bytes that all reads have requested so far.
     pub fn bytes_read(&self) -> u64 {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Reads a part of the file. The buffer covers exactly the part, so memory accounting counts
-    /// only the part. It is aligned to 64 bytes if it was copied, or as in the file if it is
-    /// mapped.
+    /// Reads a part of the file. The buffer covers exactly the part, so memory accounting counts only the
+    /// part. It is aligned to 64 bytes if it was copied, or as in the file if it is mapped.
     ///
     /// # Errors
     /// If the range is not within the file, or the file has been truncated.
@@ -175,7 +171,10 @@ impl Source {
                 let _ = missing.set(range.clone());
                 Error::file(
                     &self.path,
-                    format!("bytes {}..{} have not been fetched", range.start, range.end),
+                    format!(
+                        "bytes {}..{} of the remote file have not been fetched",
+                        range.start, range.end
+                    ),
                 )
             }),
         }
@@ -200,7 +199,8 @@ fn read_part(parts: &[(u64, Bytes)], range: &Range<u64>) -> Option<Buffer> {
         return Some(Buffer::default());
     }
     let candidates = parts.get(..parts.partition_point(|(start, _)| *start <= range.start))?;
-    // Usually the last part that starts before the range contains it; parts may overlap.
+    // Search backwards: usually the last part that starts before the range contains the range. Parts may
+    // overlap.
     candidates.iter().rev().find_map(|(start, bytes)| {
         let from = usize::try_from(range.start.checked_sub(*start)?).ok()?;
         let to = usize::try_from(range.end.checked_sub(*start)?).ok()?;

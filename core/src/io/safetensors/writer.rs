@@ -1,5 +1,3 @@
-//! Writes tensors of known size in one pass and growing tensors through spool files.
-
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
@@ -58,7 +56,7 @@ pub struct SafetensorsWriter {
     out: AtomicFile,
     metadata: BTreeMap<String, String>,
     spools: Vec<Spool>,
-    /// Whether a write failed halfway.
+    /// Whether a write failed, so that the file cannot be finished.
     failed: bool,
 }
 
@@ -120,14 +118,20 @@ impl SafetensorsWriter {
         Ok(TensorId(self.spools.len().saturating_sub(1)))
     }
 
-    /// Appends little-endian bytes to a tensor; they may end within a row.
+    /// Appends little-endian bytes to a tensor. The bytes may end within a row.
     ///
     /// # Errors
     /// If the disk is full; the file then cannot be finished.
     pub fn write(&mut self, tensor: TensorId, bytes: &[u8]) -> Result<()> {
         let path = self.out.target();
         let spool = self.spools.get_mut(tensor.0).ok_or_else(|| {
-            Error::file(path, format!("the handle of tensor {} belongs to another file", tensor.0))
+            Error::file(
+                path,
+                format!(
+                    "the handle of tensor {} belongs to another file; use a handle of this writer",
+                    tensor.0
+                ),
+            )
         })?;
         let written = spool.write(path, bytes);
         self.failed |= written.is_err();
@@ -148,7 +152,10 @@ impl SafetensorsWriter {
         let Self { mut out, metadata, mut spools, failed } = self;
         let path = out.target().to_path_buf();
         if failed {
-            return Err(Error::file(path, "the file is incomplete: an earlier write failed"));
+            return Err(Error::file(
+                path,
+                "the file is incomplete, because an earlier write failed; write the file again",
+            ));
         }
         spools.sort_by(|a, b| compare_tensors((a.dtype, &a.name), (b.dtype, &b.name)));
         let mut items = Vec::with_capacity(spools.len());
@@ -177,7 +184,7 @@ struct Spool {
     dtype: Dtype,
     row_shape: Vec<usize>,
     row_bytes: u64,
-    /// Bytes that are not in the file yet.
+    /// Bytes not yet written to the spool file.
     buffer: Vec<u8>,
     file: Option<File>,
     len: u64,
@@ -257,8 +264,7 @@ fn create_spool_file(target: &Path) -> Result<File> {
     tempfile::tempfile_in(&folder).map_err(|e| Error::io(folder, e))
 }
 
-/// Writes tensors whose data is in memory, each as (name, type, shape, little-endian bytes), in any
-/// order.
+/// Writes tensors whose data is in memory, each as (name, type, shape, little-endian bytes), in any order.
 ///
 /// # Errors
 /// If the bytes of a tensor do not match its type and shape, two tensors have the same name, or the
@@ -389,7 +395,7 @@ pub fn encode_tensors<'a>(
         }
         items.push(TensorItem { name, dtype: *dtype, shape: shape.to_vec(), nbytes });
     }
-    // Tensors of the same name but different types are not adjacent yet.
+    // Tensors are sorted by type first, so equal names need not be adjacent.
     let mut names: Vec<_> = items.iter().map(|i| i.name).collect();
     names.sort_unstable();
     if let Some(name) = names.windows(2).find_map(|w| (w.first() == w.last()).then(|| w.first())) {
@@ -405,7 +411,7 @@ pub fn encode_tensors<'a>(
 
 fn check_name(path: &Path, name: &str) -> Result<()> {
     if name == "__metadata__" {
-        return Err(Error::file(path, "a tensor cannot be named \"__metadata__\""));
+        return Err(Error::file(path, "a tensor cannot be named \"__metadata__\"; rename it"));
     }
     Ok(())
 }

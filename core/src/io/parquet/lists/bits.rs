@@ -46,8 +46,8 @@ fn load_tail(data: &[u8], at: usize) -> u64 {
 /// Packs the bits of `word` selected by `mask` into the lowest bits (the portable form of `pext`).
 pub(super) fn extract_bits(word: u64, mask: u64) -> u64 {
     let (mut word, mut mask) = (word & mask, mask);
-    // Each bit moves down by the number of unset mask bits below it, one binary digit of that
-    // number per step. `parity` is this digit: whether the number of unset bits below is odd.
+    // Each bit moves down by the number of unset mask bits below it, by one binary digit of this distance
+    // per step. `parity` is this digit: whether the number of bits in `below` up to this position is odd.
     let mut below = !mask << 1;
     for step in 0..6 {
         let mut parity = below;

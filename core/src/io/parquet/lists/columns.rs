@@ -1,5 +1,3 @@
-//! Reads the same rows of several columns at a time, across row groups.
-
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
@@ -28,7 +26,7 @@ pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
 struct OpenColumn<R: ChunkReader> {
     data_type: DataType,
     reader: RowReader<R>,
-    /// The current span and the number of its rows read so far.
+    /// Index of the current span; `rows` is the number of its rows read so far.
     span: usize,
     rows: usize,
 }
@@ -40,7 +38,7 @@ impl<R: ChunkReader> fmt::Debug for Columns<R> {
 }
 
 impl<R: ChunkReader + 'static> Columns<R> {
-    /// Creates a reader of rows of row groups, without columns.
+    /// Creates a reader of ranges of rows of row groups; [`add`](Self::add) adds its columns.
     pub(in crate::io::parquet) fn new(
         reader: Arc<R>,
         metadata: Arc<ParquetMetaData>,
@@ -50,7 +48,7 @@ impl<R: ChunkReader + 'static> Columns<R> {
         Self { reader, metadata, spans, columns: Vec::new() }
     }
 
-    /// Adds a column if it is supported; returns whether it was added.
+    /// Adds a column if the list decoder supports it; returns whether it was added.
     pub(in crate::io::parquet) fn add(&mut self, root: usize, field: &FieldRef) -> bool {
         let shape = ColumnShape::new(&self.metadata, root, field);
         let Some(shape) = shape else { return false };

@@ -18,8 +18,8 @@ use super::{Parts, Source};
 use crate::error::Result;
 use crate::kernels::bits::for_avx2;
 
-/// Maximum number of entries per byte that is expected of a compressed chunk; beyond it, memory
-/// grows on demand.
+/// Maximum number of entries (pairs of levels) per byte of a compressed chunk for which memory is reserved;
+/// for more entries, memory grows on demand.
 const ENTRIES_PER_BYTE: u64 = 16;
 
 /// Maximum number of values for which memory is reserved before they are decoded.
@@ -27,7 +27,7 @@ const MOST_EXPECTED: usize = 1 << 28;
 
 #[derive(Debug)]
 struct OpenPage {
-    /// The page without the entries in the window.
+    /// The page; its levels start after the entries in the window.
     page: DataPage,
     values: EncodedValues,
 }
@@ -37,12 +37,11 @@ struct PageCursor<R: ChunkReader> {
     place: ErrorPlace,
     open: Option<OpenPage>,
     window: Box<LevelWindow>,
-    /// Number of entries that later pages may have.
+    /// Number of entries in the footer's count that are not in a page opened so far.
     entries: usize,
-    /// Whether all pages of the chunk are read, so that its entries can be checked against the
-    /// footer.
+    /// Whether all pages of the chunk are read, so that its entries can be checked against the footer.
     whole: bool,
-    /// Number of rows begun so far, and in total.
+    /// Number of rows begun so far; `all` is the number of rows in the pages to read.
     rows: usize,
     all: usize,
 }
@@ -72,7 +71,7 @@ impl<R: ChunkReader> RowReader<R> {
         }
     }
 
-    /// Moves to a row group, from which `rows` will be read.
+    /// Moves to the start of `rows` in a row group.
     pub(super) fn open(
         &mut self,
         source: &Source<'_, R>,
@@ -153,7 +152,7 @@ struct DecodeTarget<'a> {
 }
 
 impl<R: ChunkReader> PageCursor<R> {
-    /// Advances by whole rows; a row ends at the start of the next row.
+    /// Appends (if `keep`) or skips whole rows; a row ends where the next row starts.
     fn advance(&mut self, to: &mut DecodeTarget<'_>, mut rows: usize, keep: bool) -> Result<()> {
         if rows == 0 {
             return Ok(());
@@ -176,7 +175,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 .map_err(|fault| self.place.page(&fault))?;
             if self.rows > self.all {
                 return Err(self.place.page(&Fault::new(format!(
-                    "there are more than the expected {} row(s)",
+                    "the pages have more rows than the expected {}",
                     self.all
                 ))));
             }
@@ -216,7 +215,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 Some(PageContent::Data(page)) => {
                     let Some(left) = self.entries.checked_sub(page.entries) else {
                         return Err(self.place.page(&Fault::new(format!(
-                            "the page has {} value(s), but only {} are left by the count in the footer",
+                            "the page has {} value(s), but by the footer's count only {} are left",
                             page.entries, self.entries
                         ))));
                     };
@@ -236,7 +235,7 @@ impl<R: ChunkReader> PageCursor<R> {
 }
 
 impl OpenPage {
-    /// Skips an unread page if all its rows are skipped, and returns whether it did. Reads only the
+    /// Skips the whole page if all its rows are to be skipped, and returns whether it did. Reads only the
     /// repetition levels.
     fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, Fault> {
         let zeros = |entries| self.page.rep.clone().count_zeros(entries);
@@ -250,7 +249,8 @@ impl OpenPage {
         Ok(true)
     }
 
-    /// Returns whether the rows ended within the page; otherwise the page is exhausted.
+    /// Appends or skips rows. Returns whether the rows ended within the page; otherwise the page is
+    /// exhausted.
     fn advance(
         &mut self,
         window: &mut LevelWindow,
@@ -270,7 +270,9 @@ impl OpenPage {
                 self.page.entries -= n;
                 window.refill(&mut self.page.rep, &mut self.page.def, n, to.shape)?;
                 if *begun == 0 && window.rows[0] & 1 == 0 {
-                    return Err(Fault::new("the first entry continues a row that has not begun"));
+                    return Err(Fault::new(
+                        "the first repetition level continues a row, but no row has begun",
+                    ));
                 }
             }
             let left = *rows;
@@ -294,7 +296,7 @@ impl OpenPage {
     }
 }
 
-/// Appends entries until the window or the rows end; returns whether the rows ended.
+/// Appends entries until the window or the requested rows end; returns whether the rows ended.
 fn append_entries(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,
@@ -323,7 +325,7 @@ fn append_inline(
     Ok(false)
 }
 
-/// Counts values until the window or the rows end; returns whether the rows ended.
+/// Counts values until the window or the requested rows end; returns whether the rows ended.
 fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);

@@ -1,5 +1,3 @@
-//! Decoder of DELTA_BINARY_PACKED integers: differences, bit-packed in small blocks.
-
 use bytes::Bytes;
 
 use super::bits::{load_u64, low_mask};
@@ -8,7 +6,8 @@ use super::hybrid::Fault;
 /// Maximum number of integers that a block may declare.
 const LARGEST_BLOCK: u64 = 1 << 24;
 
-/// The integers of a page. Sums wrap around in 64 bits; narrower integers are the lowest bits.
+/// Decoder of the DELTA_BINARY_PACKED integers of a page. Sums wrap in 64 bits; a narrower type takes the
+/// lowest bits.
 #[derive(Debug)]
 pub(super) struct Delta {
     data: Bytes,
@@ -18,14 +17,15 @@ pub(super) struct Delta {
     last: u64,
     /// Whether the first integer has not been returned yet.
     fresh: bool,
-    /// Number of miniblocks per block, and integers per miniblock.
+    /// Number of miniblocks per block; `part` is the number of integers per miniblock.
     parts: usize,
     part: usize,
-    /// The smallest difference of the block, which is added to each stored difference.
+    /// The smallest difference of the current block, which is added to each stored difference.
     least: u64,
     /// Byte offsets of the bit widths of the remaining miniblocks.
     widths: std::ops::Range<usize>,
-    /// Current bit offset, bit width and remaining integers of the current miniblock.
+    /// Bit offset of the next difference; `width` is its bit width, `here` the number of integers left in the
+    /// miniblock.
     bit: usize,
     width: usize,
     here: usize,
@@ -56,7 +56,7 @@ impl Delta {
         let part = block.checked_div(parts).unwrap_or(0);
         if block > LARGEST_BLOCK || part == 0 || !part.is_multiple_of(8) || part * parts != block {
             return Err(Fault::new(format!(
-                "blocks of {block} integers in {parts} miniblocks are invalid"
+                "blocks of {block} integers in {parts} miniblocks are invalid; a miniblock must have a multiple of 8 integers"
             )));
         }
         let small = |n: u64| usize::try_from(n).map_err(Fault::new);
@@ -74,11 +74,10 @@ impl Delta {
                 return Ok(number);
             }
         }
-        Err(Fault::new("a varint has more than 64 bits"))
+        Err(Fault::new("a varint has more than 64 bits, the maximum"))
     }
 
-    /// Decodes a zigzag number: even codes are zero and positive values, odd codes are negative
-    /// values.
+    /// Decodes a zigzag number: even codes are zero and positive values, odd codes are negative values.
     fn read_zigzag(&mut self) -> Result<u64, Fault> {
         self.read_varint().map(|n| n >> 1 ^ (n & 1).wrapping_neg())
     }
@@ -109,7 +108,7 @@ impl Delta {
             )));
         }
         let bytes = self.part / 8 * self.width;
-        // Data after the last integer may be omitted.
+        // An encoder may omit the data after the last integer.
         let needed = self.part.min(usize::try_from(self.left).unwrap_or(usize::MAX));
         if (needed * self.width).div_ceil(8) > self.data.len() - self.at {
             return Err(self.end_error());

@@ -1,5 +1,3 @@
-//! Decoder of Parquet's RLE/bit-packed hybrid encoding for levels, dictionary indices and booleans.
-
 use std::fmt;
 
 use bytes::Bytes;
@@ -26,7 +24,8 @@ enum EncodedRun {
     Packed(usize),
 }
 
-/// Decoder of numbers of up to 32 bits.
+/// Decoder of Parquet's RLE/bit-packed hybrid encoding: levels, dictionary indices and booleans of up to 32
+/// bits.
 #[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
@@ -41,7 +40,7 @@ pub(super) struct Hybrid {
 impl Hybrid {
     /// Decodes runs until the data ends; `width` is at most 32.
     pub(super) fn new(data: Bytes, width: usize) -> Self {
-        // Numbers of zero bits are an endless run of zeros.
+        // Numbers of zero bits take no data: they are an endless run of zeros.
         let left = if width == 0 { usize::MAX } else { 0 };
         Self { data, at: 0, width, run: EncodedRun::Repeated(0), left }
     }
@@ -112,7 +111,7 @@ impl Hybrid {
                 return Ok(header);
             }
         }
-        Err(Fault::new("the header of a run has more than 35 bits"))
+        Err(Fault::new("the header of a run has more than 35 bits, the maximum"))
     }
 
     #[cold]
@@ -120,8 +119,8 @@ impl Hybrid {
         Fault::new(format!("{} byte(s) of runs end before the last number", self.data.len()))
     }
 
-    /// Decodes the next `n` levels, of up to four bits: bit `b` of each level is stored in plane
-    /// `b`, which must be zero.
+    /// Decodes the next `n` levels, of up to four bits: sets bit `b` of each level in plane `b`, which must
+    /// be zero before.
     #[inline(always)]
     pub(super) fn levels<P: GatherBits>(
         &mut self,
@@ -280,7 +279,7 @@ fn set_bits(plane: &mut Plane, at: usize, bits: u64) {
     }
 }
 
-/// Masks of every bit, every second, third and fourth bit.
+/// Masks in which every bit, every second, every third and every fourth bit is set.
 const EVERY: [u64; 4] =
     [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
 
@@ -340,7 +339,7 @@ fn gather_every<const W: usize>(x: u64) -> u64 {
 
 /// Unpacks bit-packed numbers that start at bit `bit`; `data` must contain all of them.
 fn unpack_numbers(data: &[u8], mut bit: usize, width: usize, out: &mut [u32]) {
-    // Numbers before the first one that starts at a byte boundary.
+    // Number of values before the first one that starts at a byte boundary.
     let ragged = out.iter().enumerate().position(|(i, _)| (bit + i * width).is_multiple_of(8));
     let (head, body) = out.split_at_mut(ragged.unwrap_or(out.len()));
     bit = unpack_one_by_one(data, bit, width, head);
@@ -370,8 +369,7 @@ fn unpack_eights<const W: usize>(data: &[u8], out: &mut [u32]) {
     let (eights, rest) = out.as_chunks_mut::<8>();
     let mut at = 0;
     for eight in eights {
-        // Each number is loaded as four bytes; the last load may start at the last byte of the
-        // group.
+        // Each number is loaded as four bytes; the last load may start at the last byte of the group.
         match data.get(at..at + W + 3) {
             Some(bytes) =>
             {

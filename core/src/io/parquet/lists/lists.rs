@@ -1,4 +1,4 @@
-//! Builds lists from repetition and definition levels.
+//! Builds Arrow lists from Parquet's repetition and definition levels.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ struct LevelBuilder {
     present: BitmapBuilder,
 }
 
-/// Start of each list in the level below, counted from zero.
+/// Offset of the start of each list in the next inner level.
 #[derive(Debug)]
 enum ListStarts {
     Narrow(Vec<i32>),
@@ -86,7 +86,7 @@ impl ListsBuilder {
         self.nullable.then_some(&self.valid)
     }
 
-    /// Appends the entries of a word of a window that are set in `now`.
+    /// Appends the entries of word `word` of a window whose bits are set in `now`.
     #[inline(always)]
     pub(super) fn append(
         &mut self,
@@ -97,8 +97,8 @@ impl ListsBuilder {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
-            // Entries of one row are adjacent. A row that spans two windows continues with the
-            // first entry.
+            // An entry that continues a list must follow an element of this list: in the entry before, or,
+            // for the first entry, in the last list of the previous call (`filled`).
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
@@ -122,7 +122,8 @@ impl ListsBuilder {
         Ok(())
     }
 
-    /// Starts the lists of an entry, the outermost at level `rep`, before value `slots`.
+    /// Starts the lists that begin at an entry, from level `rep` inward; `slots` is the number of values
+    /// before it.
     #[inline(always)]
     fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), Fault> {
         let outer = usize::from(rep);
@@ -164,7 +165,7 @@ impl ListsBuilder {
         Ok(())
     }
 
-    /// Builds the lists as `data_type` around the values that `leaves` builds for their validity.
+    /// Builds lists of type `data_type`; `leaves` builds the values from their type and validity.
     pub(super) fn finish(
         self,
         data_type: &DataType,

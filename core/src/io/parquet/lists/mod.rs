@@ -1,4 +1,4 @@
-//! Decodes columns of lists around values of fixed width directly from the pages of a Parquet file.
+//! Decodes columns of nested lists of fixed-width values directly from the pages of a Parquet file.
 //!
 //! The reader of the `parquet` crate supports every column, level by level and value by value.
 //! Ragged tables consist mostly of lists of numbers, whose levels follow a pattern: this module

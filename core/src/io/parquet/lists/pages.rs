@@ -17,7 +17,7 @@ use super::hybrid::{Fault, Hybrid};
 use super::shape::ColumnShape;
 use crate::error::{Error, Result};
 
-/// The place that error messages name: file, column, row group and page.
+/// The location that error messages name: file, column, row group and page.
 #[derive(Clone, Debug)]
 pub(super) struct ErrorPlace {
     file: PathBuf,
@@ -45,16 +45,16 @@ impl ErrorPlace {
     }
 }
 
-/// A column chunk as described by the footer, validated.
+/// A column chunk as described by the footer, with validated offsets and counts.
 #[derive(Clone, Debug)]
 pub(super) struct ColumnChunk<'a> {
     pub(super) place: ErrorPlace,
     pub(super) metadata: &'a ColumnChunkMetaData,
     pub(super) bytes: Range<u64>,
     pub(super) rows: usize,
-    /// Number of entries: values, nulls, and lists without elements.
+    /// Number of entries (pairs of levels): one per value, per null, and per list without elements.
     pub(super) entries: usize,
-    /// Data pages in the offset index; empty without one.
+    /// Locations of the data pages in the offset index; empty without an offset index.
     pub(super) pages: &'a [PageLocation],
 }
 
@@ -90,7 +90,7 @@ impl<'a> ColumnChunk<'a> {
         let bytes = bytes.and_then(|(start, size)| Some(start..start.checked_add(size)?));
         let Some(bytes) = bytes else {
             return Err(place.error(format!(
-                "the footer places its {size} byte(s) at {start}, which is invalid"
+                "the footer places the column chunk's {size} byte(s) at {start}, which is invalid"
             )));
         };
         let index = metadata.offset_index().and_then(|i| i.get(group)?.get(column));
@@ -133,8 +133,8 @@ impl<'a> ColumnChunk<'a> {
         Ok(())
     }
 
-    /// Returns the data pages with these rows, and all rows of these pages; `None` if all pages
-    /// have to be read.
+    /// Returns the data pages that have these rows, and the range of all rows of these pages; `None` if all
+    /// pages must be read.
     pub(super) fn pages_of(&self, rows: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
         if self.pages.is_empty() || rows.is_empty() {
             return None;
@@ -181,7 +181,7 @@ pub(super) enum PageContent {
 
 pub(super) struct Pages<R: ChunkReader> {
     reader: SerializedPageReader<R>,
-    /// Range of data pages to read; earlier ones are skipped.
+    /// Range of data pages to read; earlier pages are skipped.
     window: Option<Range<usize>>,
     /// Whether the next page may be a dictionary.
     first: bool,
@@ -190,7 +190,7 @@ pub(super) struct Pages<R: ChunkReader> {
 }
 
 impl<R: ChunkReader> Pages<R> {
-    /// Opens all pages of a chunk, or a range of its offset index.
+    /// Opens all pages of a chunk, or the data pages `window` of its offset index.
     pub(super) fn new(
         source: &Source<'_, R>,
         chunk: &ColumnChunk<'_>,
@@ -200,7 +200,7 @@ impl<R: ChunkReader> Pages<R> {
         let length = source.reader.len();
         if chunk.bytes.end > length {
             return Err(chunk.place.error(format!(
-                "the footer places it at bytes {:?}, but the file has {length}",
+                "the footer places the column chunk at bytes {:?}, but the file has {length} bytes",
                 chunk.bytes
             )));
         }
@@ -247,7 +247,9 @@ impl<R: ChunkReader> Pages<R> {
         let Some(page) = page else { return Ok(None) };
         if let Page::DictionaryPage { buf, num_values, encoding, .. } = page {
             if !first {
-                return Err(place.error("a dictionary page follows data pages"));
+                return Err(
+                    place.error("a dictionary page follows data pages; it must be the first page")
+                );
             }
             if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
                 return Err(

@@ -1,4 +1,5 @@
-//! Interprets the levels of a column according to its Parquet and Arrow schemas.
+//! [`ColumnShape`]: the list levels and the type of the values of a column, from its Parquet and Arrow
+//! schemas.
 
 use arrow::datatypes::{DataType, Field};
 use parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
@@ -14,18 +15,18 @@ const DEEPEST: usize = 7;
 pub(super) struct ListLevel {
     pub(super) large: bool,
     pub(super) nullable: bool,
-    /// Lists with at least this definition level are not null.
+    /// Minimum definition level of an entry whose list is not null.
     pub(super) present: u8,
-    /// Lists with at least this definition level have an element.
+    /// Minimum definition level of an entry whose list has an element.
     pub(super) filled: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeafKind {
     Boolean,
-    /// The lowest of four bytes.
+    /// Stored in four bytes, of which the value is the lowest.
     Narrow1,
-    /// The lowest two of four bytes.
+    /// Stored in four bytes, of which the value is the lowest two.
     Narrow2,
     Four,
     Eight,
@@ -45,7 +46,8 @@ pub(super) struct ColumnShape {
 }
 
 impl ColumnShape {
-    /// Returns `None` if the column is not supported.
+    /// Derives the shape of the top-level column `root`; returns `None` if the list decoder does not
+    /// support it.
     pub(super) fn new(metadata: &ParquetMetaData, root: usize, field: &Field) -> Option<Self> {
         let schema = metadata.file_metadata().schema_descr();
         let mut leaves =
@@ -97,8 +99,7 @@ impl ColumnShape {
         })
     }
 
-    /// Returns the definition level from which an entry is an element of the innermost list (or a
-    /// row).
+    /// Returns the definition level from which an entry is an element of the innermost list (or a row).
     pub(super) fn element_level(&self) -> u8 {
         self.lists.last().map_or(0, |l| l.filled)
     }
@@ -143,8 +144,7 @@ fn list_element(list: &Type) -> Option<&Type> {
         return None;
     }
     let plain = inner.converted_type() == ConvertedType::NONE && inner.logical_type_ref().is_none();
-    // A group with one of these names is itself the element (backward compatibility rules of
-    // Parquet).
+    // A group with one of these names is itself the element (backward compatibility rules of Parquet).
     if !plain || inner.name() == "array" || inner.name() == format!("{}_tuple", info.name()) {
         return None;
     }

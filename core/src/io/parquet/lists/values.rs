@@ -1,4 +1,4 @@
-//! Decodes the values of pages into arrays with gaps for nulls.
+//! Decodes the values of pages into arrays with a slot per value or null.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use super::shape::LeafKind;
 use crate::array::memory::huge_pages;
 use crate::error::Result as Outcome;
 
-/// Size in bytes from which zero values are mapped instead of allocated.
+/// Minimum size in bytes of an array of zeros that is memory-mapped instead of allocated.
 const MAPPED: usize = 1 << 16;
 
-/// Size in bytes from which values use huge pages (at least two).
+/// Minimum size in bytes of values that use huge pages: two huge pages.
 const LARGE: usize = 4 << 20;
 
 /// Number of values decoded at a time.
 const STEP: usize = 1024;
 
 pub(super) trait DecodedValue: ArrowNativeType + Default {
-    /// Size in a page, in bytes.
+    /// Size of a value in a page, in bytes.
     const STORED: usize;
 
-    /// Converts from the bytes in a page.
+    /// Converts a value from its bytes in a page.
     fn from_stored(bytes: &[u8]) -> Self;
 
-    /// Converts the lowest bits of a number.
+    /// Converts a value from the lowest bits of a number.
     fn from_lowest(number: u64) -> Self;
 }
 
@@ -70,7 +70,7 @@ pub(super) enum EncodedValues {
     Indices(Hybrid),
     Numbers(Hybrid),
     Delta(Delta),
-    /// The first bytes of all values, then all second bytes, and so on.
+    /// BYTE_STREAM_SPLIT: the first bytes of all values, then all second bytes, and so on.
     Split {
         data: Bytes,
         at: usize,
@@ -82,7 +82,7 @@ impl EncodedValues {
         Ok(match (encoding, leaf) {
             (Encoding::PLAIN, LeafKind::Boolean) => Self::Numbers(Hybrid::from_packed(data, 1)),
             (Encoding::RLE, LeafKind::Boolean) => {
-                // The length of the runs comes first.
+                // The length of the runs, in four bytes, comes first.
                 let runs = if data.is_empty() { data } else { data.split_off(4.min(data.len())) };
                 Self::Numbers(Hybrid::new(runs, 1))
             }
@@ -90,12 +90,14 @@ impl EncodedValues {
             (Encoding::PLAIN, _) => Self::Plain(data),
             (Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY, _) => {
                 let width = match data.is_empty() {
-                    // An empty page has no values to decode.
+                    // An empty page has neither a bit width nor values, so any width is valid.
                     true => 1,
                     false => usize::from(data.split_to(1)[0]),
                 };
                 if width > 32 {
-                    return Err(Fault::new(format!("dictionary indices of {width} bits")));
+                    return Err(Fault::new(format!(
+                        "dictionary indices of {width} bits are invalid; at most 32 bits are allowed"
+                    )));
                 }
                 Self::Indices(Hybrid::new(data, width))
             }
@@ -109,7 +111,7 @@ impl EncodedValues {
 #[cold]
 fn encoding_error(encoding: Encoding, what: &str) -> Fault {
     Fault::new(format!(
-        "{what} cannot have the encoding {encoding}, which this reader does not support"
+        "{what} have the encoding {encoding}, which the list decoder does not support"
     ))
 }
 
@@ -152,7 +154,7 @@ pub(super) fn new_sink(leaf: LeafKind) -> Box<dyn ValueSink> {
 
 #[derive(Debug, Default)]
 struct SlotValues<T> {
-    /// Zero in slots that were not written yet, which take no memory until then.
+    /// Slots that were not written yet are zero, and take no memory until then.
     out: Vec<T>,
     dictionary: Option<Vec<T>>,
     /// Scratch buffer for values before they are distributed to the valid slots.
@@ -202,8 +204,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
             return Ok(());
         }
         if len == 0 {
-            // `vec![0; n]` is zeroed lazily but aborts if memory runs out, so reserve fallibly
-            // first.
+            // `vec![0; n]` is zeroed lazily but aborts if memory runs out, so reserve fallibly first.
             Vec::<T>::new().try_reserve_exact(slots).map_err(Fault::new)?;
             self.out = vec![T::default(); slots];
             self.use_huge_pages();
@@ -271,7 +272,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
     }
 }
 
-/// Returns an array of zeros that are never written.
+/// Returns an array of zeros, whose memory is never written.
 fn zero_array<T: DecodedValue>(
     slots: usize,
     data_type: &DataType,
@@ -281,8 +282,7 @@ fn zero_array<T: DecodedValue>(
         return Ok(Arc::new(BooleanArray::new(BooleanBuffer::new_unset(slots), nulls)));
     }
     let bytes = slots.saturating_mul(size_of::<T>());
-    // Mapped pages take memory only when they are read; an allocator would have to clear reused
-    // memory.
+    // Mapped pages take memory only when they are read; an allocator would have to clear reused memory.
     let mapped = if bytes < MAPPED { None } else { MmapMut::map_anon(bytes).ok() };
     let buffer = match mapped {
         Some(pages) => Buffer::from(Bytes::from_owner(pages)),
@@ -301,8 +301,7 @@ fn build_array(
     Ok(make_array(data.build()?))
 }
 
-/// Copies values to the slots whose bits are set. The number of values equals the number of set
-/// bits.
+/// Copies values to the slots whose bits are set. The number of values equals the number of set bits.
 fn scatter_valid<T: Copy>(values: &[T], valid: &[u64], to: &mut [T]) {
     let mut values = values.iter();
     for (word, to) in valid.iter().zip(to.chunks_mut(64)) {
@@ -345,7 +344,7 @@ fn decode_values<T: DecodedValue>(
                 }
                 if largest as usize >= dictionary.len() {
                     return Err(Fault::new(format!(
-                        "dictionary index {largest} is out of range for a dictionary of {}",
+                        "dictionary index {largest} is out of range for a dictionary of {} value(s)",
                         dictionary.len()
                     )));
                 }

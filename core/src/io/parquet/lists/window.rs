@@ -1,4 +1,4 @@
-//! A few thousand levels at a time as bit planes, so that one operation tests 64 of them.
+//! [`LevelWindow`]: up to 4096 levels as bit planes, so that one operation tests 64 levels.
 //!
 //! Example: a column of nullable lists of nullable integers with the rows `[7, 8]`, `[]`, `[null]`.
 //! Definition levels: 0 null list, 1 empty list, 2 null element, 3 valid element.
@@ -25,10 +25,10 @@ use crate::kernels::bits::for_avx2;
 
 const WORDS: usize = 64;
 
-/// Maximum number of entries of a window.
+/// Maximum number of entries (pairs of levels) of a window.
 pub(super) const ENTRIES: usize = WORDS * 64;
 
-/// One bit of every level, with a spare word so that bits can always be written to two words.
+/// One bit of every level of a window. A spare word lets writers always write two words.
 pub(super) type Plane = [u64; WORDS + 1];
 
 /// Levels of up to four bits: bit `i` of plane `b` is bit `b` of level `i`.
@@ -80,22 +80,22 @@ impl BitPlanes {
     }
 }
 
-/// Entries of a page: one per value, per null, and per list without elements. Each bit represents
+/// A window of the entries of a page: one per value, per null, and per list without elements. Each bit is
 /// an entry; bits past the last entry are unspecified.
 #[derive(Debug)]
 pub(super) struct LevelWindow {
     rep: BitPlanes,
     def: BitPlanes,
-    /// Number of consumed entries, and of all entries.
+    /// Number of consumed entries; `n` is the number of all entries.
     pub(super) at: usize,
     pub(super) n: usize,
-    /// Entries that begin a row.
+    /// Mask of the entries that begin a row.
     pub(super) rows: [u64; WORDS],
-    /// Entries that begin an innermost list.
+    /// Mask of the entries that begin an innermost list.
     pub(super) begun: [u64; WORDS],
-    /// Entries that are elements of an innermost list, or rows if there are no lists.
+    /// Mask of the entries that are elements of an innermost list, or rows if there are no lists.
     pub(super) slots: [u64; WORDS],
-    /// Entries that are valid values.
+    /// Mask of the entries that are valid values.
     pub(super) valid: [u64; WORDS],
 }
 
@@ -206,7 +206,7 @@ impl LevelWindow {
         let largest =
             |levels: &BitPlanes| (0..self.n).map(|i| levels.get(i / 64, i % 64)).max().unwrap_or(0);
         Fault::new(format!(
-            "repetition level {} and definition level {}, but the schema has levels up to {} and {}",
+            "the page has repetition levels up to {} and definition levels up to {}, but the schema allows only {} and {}",
             largest(&self.rep),
             largest(&self.def),
             shape.max_rep,
