@@ -66,7 +66,7 @@ impl Dictionary {
         Self::with_columns(keys, DictionaryColumn::new(value)?, options)
     }
 
-    /// Creates an empty dictionary of columns, which may have vocabularies.
+    /// Creates an empty dictionary from columns, whose vocabularies may have strings.
     pub(crate) fn with_columns(
         keys: Vec<DictionaryColumn>,
         value: DictionaryColumn,
@@ -198,8 +198,8 @@ impl Dictionary {
     pub fn remove(&mut self, keys: &[ArrayRef]) -> Result<Vec<bool>> {
         let (packed, known) = self.pack_keys(keys)?;
         let Some(known) = known else { return self.map.remove(&packed) };
-        // Parts of keys that are null or unknown are packed as zeros, which may be an existing key:
-        // drop these rows.
+        // Null and unknown values are packed as zeros, which may form an existing key, so drop
+        // these rows.
         let rows: Vec<u64> = known.valid_indices().map(|i| i as u64).collect();
         let packed = rows::take_rows(&packed, &rows)?;
         let mut out = vec![false; known.len()];
@@ -235,7 +235,7 @@ impl Dictionary {
         self.value.decode_values(&self.map.values()?, None)
     }
 
-    /// Returns the columns in their saved form: keys, then the value.
+    /// Returns the columns to save: the keys, then the value.
     pub(crate) fn parts(&self) -> Result<Vec<ColumnParts>> {
         let packed = self.map.keys()?;
         let mut first = 0;
@@ -249,7 +249,7 @@ impl Dictionary {
         Ok(parts)
     }
 
-    /// Creates a dictionary from saved columns; keys must be distinct.
+    /// Creates a dictionary from saved columns; returns an error if a key repeats.
     pub(crate) fn from_parts(parts: Vec<ColumnParts>, options: MapOptions) -> Result<Self> {
         let mut columns = Vec::with_capacity(parts.len());
         let mut stored = Vec::with_capacity(parts.len());
@@ -259,7 +259,9 @@ impl Dictionary {
             stored.push(values);
         }
         let (Some(value), Some(values)) = (columns.pop(), stored.pop()) else {
-            return Err(Error::invalid("a dictionary needs at least a key and a value column"));
+            return Err(Error::invalid(
+                "the dictionary has no columns; it needs at least a key and a value column",
+            ));
         };
         let mut made = Self::with_columns(columns, value, options)?;
         let mut packed = PackedRows::new(values.num_elements(), made.width)?;
@@ -271,12 +273,12 @@ impl Dictionary {
         match new.iter().position(|new| !new) {
             None => Ok(made),
             Some(row) => {
-                Err(Error::invalid(format!("row {row} repeats the key of an earlier row")))
+                Err(Error::invalid(format!("row {row} repeats an earlier key; make keys distinct")))
             }
         }
     }
 
-    /// Packs keys for a lookup, and returns which of them can be present (`None` for all).
+    /// Packs keys for a lookup, with a mask of the keys that can be present (`None` if all can).
     fn pack_keys(
         &self,
         keys: &[ArrayRef],

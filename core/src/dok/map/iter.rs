@@ -62,8 +62,11 @@ impl HashMap {
 
 fn view_elements<'a, T: Element + 'a>(bytes: &'a [u8], of: &RowType) -> Result<&'a [T]> {
     if !T::reads(of.dtype()) {
-        return Err(Error::invalid(format!("rows of {of} cannot be read as {}", T::DTYPE)));
+        return Err(Error::invalid(format!(
+            "the rows have the type {of} and cannot be read as {}; use their element type",
+            T::DTYPE
+        )));
     }
-    // Row buffers are aligned for all element types, so the prefix that is cut off is empty.
+    // Row buffers are aligned for all element types, so `view_bytes` returns all elements.
     Ok(T::view_bytes(bytes))
 }

@@ -1,4 +1,4 @@
-//! [`HashMap`]: a hash map that works in batches.
+//! [`HashMap`]: a hash map over batches of keys.
 
 mod get;
 mod grow;
@@ -26,12 +26,11 @@ use memory::RowBuffer;
 pub(crate) use rows::canonicalize_keys;
 use table::IndexTable;
 
-/// A hash map over rows of fixed width that works in batches.
+/// A hash map from rows to rows of fixed width, for batches of keys.
 ///
-/// A key is a row of a tensor, of any element type and shape, and so is a value: for example three
-/// float32 as the key and five int64 as the value. The types are given to the constructor or
-/// determined by the first [`set`](Self::set). A batch of keys is a [`DenseTensor`] whose first
-/// axis is the rows.
+/// Keys and values are rows of tensors, of any element type and shape: for example three float32 as
+/// the key and five int64 as the value. The constructor or the first [`set`](Self::set) determines
+/// the types. A batch of keys is a [`DenseTensor`] whose first axis is the rows.
 ///
 /// * Keys are compared byte by byte. For floats, -0.0 equals 0.0 and all NaN are equal; they are
 ///   stored as 0.0 and as the canonical NaN.
@@ -152,9 +151,8 @@ impl HashMap {
         self.table.bytes() + self.keys.capacity() + self.values.capacity()
     }
 
-    /// Returns the maximum number of buckets that a successful lookup inspects.
-    ///
-    /// Reads the whole map; a measure of how evenly the keys are distributed.
+    /// Returns the maximum number of buckets that a lookup of a present key inspects, a measure of
+    /// how evenly the keys are distributed. Reads the whole map.
     pub fn longest_probe(&self) -> usize {
         let width = rows::DynamicWidth(self.types.as_ref().map_or(0, |t| t.key.bytes()));
         let keys = self.keys.as_slice();
@@ -195,7 +193,7 @@ impl HashMap {
     fn types(&self) -> Result<&RowTypes> {
         self.types.as_ref().ok_or_else(|| {
             Error::invalid(
-                "the map has no types of keys and values yet; set a first batch, or create the map with `with_types`",
+                "the map does not know its types of keys and values yet; set a first batch, or create the map with `with_types`",
             )
         })
     }
@@ -219,7 +217,7 @@ impl HashMap {
         })
     }
 
-    /// Returns the canonical bytes of a batch of keys, and the number of keys.
+    /// Returns the canonical bytes of a batch of keys, and their number.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
         self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
         Ok((canonicalize_keys(keys)?, keys.shape()[0]))

@@ -22,8 +22,8 @@ pub struct MapOptions {
     pub growth: f64,
     /// Initial number of buckets.
     pub n_buckets: usize,
-    /// Seed of the hashes; `None` draws a random one, so that no input can be constructed to
-    /// collide. Results do not depend on the seed; a fixed seed also makes the layout of the table
+    /// Seed of the hashes; `None` draws a random one, so that nobody can construct colliding keys.
+    /// Results do not depend on the seed. A fixed seed makes the layout of the index table
     /// reproducible.
     pub seed: Option<u64>,
     /// Whether large batches may use the threads of rayon's pool. Turn it off if the caller runs in

@@ -47,7 +47,8 @@ impl HashMap {
         let mut rows: Vec<usize> =
             buckets.iter().filter_map(|b| occupied_row(self.table.buckets()[*b])).collect();
         rows.sort_unstable();
-        // In descending order, the next bucket is already empty if it can be.
+        // Descending order lets a run of removed buckets before an empty bucket become empty at
+        // once.
         for at in buckets.into_iter().rev() {
             self.table.remove(at);
         }
@@ -55,7 +56,7 @@ impl HashMap {
         Ok(found)
     }
 
-    /// Moves the last rows into the gaps of the removed rows, which are in ascending order.
+    /// Moves the last rows into the rows `gone`, which are ascending.
     fn fill_gaps(&mut self, gone: &[usize]) -> Result<()> {
         let types = self.types()?.clone();
         let left = self.len - gone.len();

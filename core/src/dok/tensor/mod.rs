@@ -150,7 +150,7 @@ impl DokTensor {
         Ok(self.collect_entries()?.values)
     }
 
-    /// Returns the memory in bytes of the entries, which all views share.
+    /// Returns the memory in bytes of the entries, which the tensor and its views share.
     pub fn memory(&self) -> usize {
         self.storage.read().map.memory()
     }
@@ -191,8 +191,8 @@ impl DokTensor {
         self.check_bytes(elements, dtype.size(), what)
     }
 
-    /// Returns the same as [`check_dense_bytes`](Self::check_dense_bytes), for elements of `size`
-    /// bytes.
+    /// Returns the number of bytes like [`check_dense_bytes`](Self::check_dense_bytes), for
+    /// elements of `size` bytes.
     fn check_bytes(&self, elements: u64, size: usize, what: &str) -> Result<usize> {
         let options = DenseOptions { limit: self.limit, ..DenseOptions::default() };
         let bytes = u128::from(elements).saturating_mul(size as u128);

@@ -1,4 +1,4 @@
-//! Norms over axes, and normalization.
+//! Norms over axes, and division by norms.
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
@@ -7,13 +7,13 @@ use super::reduce::EntryGroups;
 use crate::dense::DType;
 use crate::error::{Error, Result};
 
-/// Returns the p-norm of `values`; `missing` also counts elements that are zero.
+/// Returns the p-norm of `values`; `missing` states that there are also elements without an entry.
 fn compute_norm(values: &[f64], missing: bool, p: f64) -> f64 {
     let magnitudes = values.iter().map(|v| v.abs());
     if values.iter().any(|v| v.is_nan()) {
         return f64::NAN;
     }
-    // Scaled by the largest magnitude, so that squares neither overflow nor underflow.
+    // Scale by the largest magnitude, so that squares neither overflow nor underflow.
     let largest = magnitudes.clone().fold(0.0, f64::max);
     if p == f64::INFINITY {
         return largest;
@@ -97,8 +97,8 @@ impl DokTensor {
         self.with_values(entries)
     }
 
-    /// Normalizes like [`normalize`](Self::normalize), in place: the change is visible in all
-    /// views.
+    /// Normalizes this tensor like [`normalize`](Self::normalize), in place; all views show the
+    /// change.
     ///
     /// # Errors
     /// Same as [`normalize`](Self::normalize); also for a view that shows entries several times.
@@ -123,7 +123,7 @@ impl DokTensor {
         }
         let (groups, norms, mut values) = compute_norms(&entries, &gone, p, false)?;
         for (range, norm) in groups.ranges().zip(norms) {
-            // `f64::max` would drop a NaN.
+            // `f64::max` would ignore a NaN norm.
             let by = if norm < eps { eps } else { norm };
             values[range].iter_mut().for_each(|v| *v /= by);
         }
