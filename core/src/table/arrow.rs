@@ -19,10 +19,10 @@ use crate::error::{Error, Result};
 /// an unnamed axis.
 pub const AXES_METADATA: &str = "serrate.axes";
 
-/// A column to add to a table; its levels have not been compared with other columns.
+/// A column to add to a table; its lists are not yet compared with the lists of other columns.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    /// Path of the column, outermost name first.
+    /// Names of the column and of the structs around it, outermost first.
     pub(crate) path: Vec<String>,
     pub(crate) field: FieldRef,
     pub(crate) levels: Vec<ListAxis>,
@@ -54,8 +54,8 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // The axis stays uniform only if it is uniform in all its columns; offsets fit
-                    // any layout.
+                    // Keep the axis uniform only if it is uniform in all columns; offsets represent
+                    // both kinds.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
@@ -96,7 +96,7 @@ fn name_columns(incoming: &[Incoming]) -> Vec<String> {
         .collect()
 }
 
-/// Opens the lists of a column, and the structs within them, down to the leaves.
+/// Opens the lists of a column and the structs within them, and adds their leaf columns to `out`.
 fn open_column(
     path: Vec<String>,
     field: &FieldRef,
@@ -108,7 +108,7 @@ fn open_column(
     let refuse_views = |t: &DataType| match leaf_type(t) {
         found @ (DataType::ListView(_) | DataType::LargeListView(_)) => Err(Error::type_of(
             format!("column {:?}", path.join(".")),
-            "List, LargeList or FixedSizeList (cast it first)",
+            "a List, LargeList or FixedSizeList (cast the column first)",
             found,
         )),
         _ => Ok(()),
@@ -119,7 +119,7 @@ fn open_column(
     let outer = levels.len();
     levels.append(&mut axes);
     match leaves.as_struct_opt() {
-        // A struct outside any list is a leaf.
+        // A struct that is not in a list stays a leaf.
         Some(fields) if !levels.is_empty() => {
             if levels.len() > outer {
                 names.resize(names.len().max(levels.len() + 1), None);
@@ -169,7 +169,7 @@ fn leaf_field(field: &FieldRef, leaves: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(field.name(), leaves.data_type().clone(), nullable).with_metadata(metadata))
 }
 
-/// Arrow offsets of one axis, converted once for all columns.
+/// Arrow offsets of one axis, which all columns share.
 enum AxisOffsets {
     List(OffsetBuffer<i32>),
     LargeList(OffsetBuffer<i64>),
@@ -234,13 +234,13 @@ impl RaggedTable {
     /// named by their paths (`visits.time`). Axis names in the metadata (`serrate.axes`) take
     /// precedence.
     ///
-    /// Offsets and values are used in place, and each axis keeps one set of offsets; lists with a
-    /// common offsets buffer are equal without a comparison. Values under null lists are dropped,
-    /// which copies the other values. A null list has length 0.
+    /// Shares offsets and values with the batch; each axis keeps one set of offsets. Columns that
+    /// share an offsets buffer are not compared. Values under null lists are dropped, which copies
+    /// the other values of the column. A null list has length 0.
     ///
     /// # Errors
     /// [`Error::Disagree`] at the first list whose length differs between two columns; an error for
-    /// a ListView, or for two columns of one name.
+    /// a ListView, or for two columns with the same name.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -339,7 +339,7 @@ impl RaggedTable {
     /// When the table lacks a column, a leaf type differs, or the length of a list differs from the
     /// size of a FixedSizeList.
     pub fn to_batch_as(&self, schema: &SchemaRef) -> Result<RecordBatch> {
-        // Columns whose list types match keep sharing their buffers.
+        // Columns whose list types match share their buffers with the table.
         let plain = self.to_batch()?;
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
@@ -377,8 +377,10 @@ impl RaggedTable {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
-    /// When an axis has the name of a column on the axis above, or columns have different null
-    /// lists, because a null list of structs is null for all its fields
+    /// # Errors
+    ///
+    /// When an axis has the name of a column on the axis above, or a list is null in only one of
+    /// several columns, because a null list of structs is null for all its fields
     /// ([`without_null_lists`](Self::without_null_lists) makes null lists empty).
     pub fn to_struct_batch(&self) -> Result<RecordBatch> {
         self.refuse_scalars("a record batch")?;
@@ -417,8 +419,8 @@ impl RaggedTable {
             let field = Field::new(self.list_name(axis), list.data_type().clone(), true);
             inner = Some((Arc::new(field), list));
         }
-        // Unreachable: the loop ends at axis 0.
-        Err(Error::invalid("a table without axis 0"))
+        // Unreachable, because the loop returns at axis 0.
+        Err(Error::invalid("internal error: the table has no axis 0"))
     }
 
     /// Replaces every null list with an empty one.
@@ -470,8 +472,8 @@ impl RaggedTable {
         self.axis_name(axis).map_or_else(|| format!("axis{axis}"), str::to_owned)
     }
 
-    /// Returns the validity of the lists of axis `axis`, which must be the same in all columns that
-    /// have them.
+    /// Returns the validity of the lists of axis `axis`, or an error if it differs between the
+    /// columns below.
     fn common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis);
         let Some(first) = below.next() else { return Ok(None) };
@@ -486,7 +488,7 @@ impl RaggedTable {
             let lists = self.layout(axis)?.lists();
             let list = (0..lists).find(|i| valid(nulls, *i) != valid(theirs, *i)).unwrap_or(0);
             return Err(Error::invalid(format!(
-                "list {list} of axis {axis} is null in only one of the columns {:?} and {:?}, but a null list of structs is null for all its fields; make null lists empty first, or keep sibling lists",
+                "list {list} of axis {axis} is null in only one of the columns {:?} and {:?}, but a null list of structs is null for all its fields; use without_null_lists or to_batch",
                 first.name(),
                 other.name()
             )));

@@ -20,10 +20,9 @@ impl RaggedTable {
     /// tables. [`Scalars`](Self::scalars) are kept if they are equal in all tables. A single table
     /// is returned unchanged.
     ///
-    /// # Errors
-    /// When there are no tables; when they differ in their number of axes, or have none; when a
-    /// column is missing from a table or on another axis, or its types have no common type; when a
-    /// scalar differs ([`vstack`](Self::vstack) makes a column of it).
+    /// When there are no tables, they differ in their number of axes or have none, a column is
+    /// missing from a table or on another axis, its types have no common type, or a scalar differs
+    /// ([`vstack`](Self::vstack) makes it a column).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -144,7 +143,7 @@ pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
     })
 }
 
-/// Concatenates the offsets of all layouts. The caller guarantees that the last offset fits `B`.
+/// Concatenates the offsets of all layouts; the caller ensures that the last one fits `B`.
 fn chain_offsets<B: OffsetSizeTrait>(layouts: &[&Layout], lists: usize) -> Result<OffsetBuffer<B>> {
     fn push<A: OffsetSizeTrait, B: OffsetSizeTrait>(out: &mut Vec<B>, end: usize, o: &[A]) {
         let base = o[0].as_usize();
@@ -205,7 +204,7 @@ fn cast_exactly(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     Ok(cast_with_options(values, target, &options)?)
 }
 
-/// Returns the common type of two types by NumPy's rules for arrays; `None` if there is none.
+/// Returns the promoted type of two types by NumPy's rules for arrays; `None` if there is none.
 ///
 /// Integers are promoted to the narrowest type that holds both (`uint8` and `int8` to `int16`),
 /// `uint64` with a signed integer to `float64`. `float32` with integers of at most 16 bits stays
@@ -257,7 +256,6 @@ fn finer_unit(a: &TimeUnit, b: &TimeUnit) -> TimeUnit {
     (*a).max(*b)
 }
 
-/// A number type: its kind and width in bits.
 #[derive(Clone, Copy, PartialEq)]
 enum NumberKind {
     Unsigned(u8),
@@ -295,7 +293,7 @@ fn promote_numbers(a: NumberKind, b: NumberKind) -> DataType {
         (Unsigned(64), Signed(_)) | (Signed(_), Unsigned(64)) => DataType::Float64,
         (Unsigned(u), Signed(s)) | (Signed(s), Unsigned(u)) => signed_type(s.max(u * 2)),
         (Float(x), Float(y)) => float_type(x.max(y)),
-        // NumPy's rule: a float type takes integers of at most half its width.
+        // NumPy's rule: a float type represents integers of at most half its width.
         (Float(f), Unsigned(i) | Signed(i)) | (Unsigned(i) | Signed(i), Float(f)) => {
             float_type(f.max(if i >= 32 { 64 } else { i * 2 }))
         }

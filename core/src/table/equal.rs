@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use super::{Column, RaggedTable, Scalar};
 use crate::error::Result;
 
-/// Values converted at a time when the types of the two columns differ.
+/// Number of values converted and compared at a time if the types of two columns differ.
 const CHUNK: usize = 1 << 16;
 
 impl RaggedTable {
@@ -94,8 +94,8 @@ fn equal_values(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool> {
     if !number(a.data_type()) || !number(b.data_type()) {
         return Ok(false);
     }
-    // Compare integers and booleans as the widest decimal, which is exact, and all others as
-    // float64.
+    // Compare integers and booleans as decimals of 20 digits, which hold all 64-bit integers;
+    // compare other numbers as float64.
     let whole = |t: &DataType| !t.is_floating();
     let exact = whole(a.data_type()) && whole(b.data_type());
     for start in (0..a.len()).step_by(CHUNK) {

@@ -1,4 +1,4 @@
-//! Conversion between long and ragged tables. Runs of equal keys give the offsets.
+//! Conversion between ragged tables and long tables, which have one row per innermost element.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// Treatment of a long table whose rows are not sorted by its keys.
+/// What to do if the rows of a long table are not sorted by its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unsorted {
     /// Return an error that names the first row out of order.
@@ -30,7 +30,7 @@ pub enum Unsorted {
 /// Options of [`RaggedTable::nest`].
 #[derive(Clone, Debug, Default)]
 pub struct NestOptions {
-    /// Treatment of rows out of order.
+    /// What to do if rows are out of order.
     pub unsorted: Unsorted,
 }
 
@@ -82,7 +82,9 @@ impl RaggedTable {
     /// Nests the rows of this table, a long table, like [`nest`](Self::nest).
     pub fn nest_rows(&self, keys: &[&str], options: &NestOptions) -> Result<Self> {
         if keys.is_empty() {
-            return Err(Error::invalid("nesting a long table needs at least one key"));
+            return Err(Error::invalid(
+                "no key is given to nest the long table by; give at least one key column",
+            ));
         }
         if let Some(twice) = keys.iter().enumerate().find(|(i, k)| keys[..*i].contains(k)) {
             return Err(Error::invalid(format!(
@@ -147,7 +149,8 @@ impl RaggedTable {
         let mut found = found.into_iter().peekable();
         let mut level = 0;
         while let Some(runs) = found.next() {
-            // The starts of the runs are both the rows of the key's values and the offsets.
+            // The start of a run is the row of its key value; the first inner run or row is its
+            // offset.
             let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);
@@ -243,8 +246,8 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// Returns, for every axis but the innermost, the element that each innermost element belongs
-    /// to.
+    /// Returns, for every axis but the innermost, the index of the element that contains each
+    /// innermost element.
     fn element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
@@ -257,7 +260,7 @@ impl RaggedTable {
                 }
                 Layout::Uniform { size, lists } => (1..=*lists).map(|i| i * size).collect(),
             };
-            // Ends of the lists of this axis, as a number of innermost elements.
+            // Ends of the lists of this axis, counted in innermost elements.
             let own = match &ends {
                 None => own,
                 Some(inner) => {
@@ -279,7 +282,8 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns, for every axis, the element in each row of the long table; null if a list is empty.
+    /// Returns, for every axis, the index of the element in each long row; null below an empty
+    /// list.
     fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

@@ -62,7 +62,7 @@ impl RaggedTable {
         self.take(&self.sort_indices(keys)?)
     }
 
-    /// Returns the row numbers in the order of [`sort`](Self::sort).
+    /// Returns the row indices in the order of [`sort`](Self::sort).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -83,7 +83,9 @@ impl RaggedTable {
     /// order.
     pub fn sort_indices(&self, keys: &[SortKey]) -> Result<Vec<usize>> {
         if keys.is_empty() {
-            return Err(Error::invalid("sorting rows needs at least one column to sort by"));
+            return Err(Error::invalid(
+                "no column to sort by is given; give at least one column of axis 0",
+            ));
         }
         let (mut columns, mut options) = (Vec::new(), Vec::new());
         for key in keys {
@@ -114,7 +116,6 @@ pub(super) fn sort_rows(keys: &[ArrayRef], options: &[SortOptions]) -> Result<Ve
     Ok(rows)
 }
 
-/// Returns the keys with floats made canonical, so that equal values compare equal.
 pub(super) fn canonicalize_keys(keys: &[ArrayRef]) -> Vec<ArrayRef> {
     keys.iter().map(canonicalize_floats).collect()
 }

@@ -123,7 +123,7 @@ impl RaggedTable {
         self.gather_axis(axis, Parents::Lists(over), &[picks])
     }
 
-    /// Concatenates the rows of these ranges, which must be in bounds.
+    /// Returns the rows of these ranges, which must be in bounds, as one table.
     pub(super) fn gather_rows(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<Self> {
         self.gather_axis(0, Parents::Rows, &[Picks::from_ranges(ranges)])
     }
