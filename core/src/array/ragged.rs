@@ -108,6 +108,7 @@ pub struct RaggedArray {
 impl RaggedArray {
     /// Builds an array from its parts, outermost level first.
     ///
+    /// # Errors
     /// When a level, or the leaves, have another length than the elements of the level above.
     pub fn try_new(rows: usize, axes: Vec<ListAxis>, leaves: ArrayRef) -> Result<Self> {
         let mut expected = rows;

@@ -87,8 +87,8 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
 impl HetTensor {
     /// Inserts a dim of size 1 as dim `dim` of the result (-1 is the last). Copies nothing.
     ///
+    /// # Errors
     /// If `dim` is outside the dims of the result.
-    /// If the result cannot have that dim.
     pub fn unsqueeze(&self, dim: i64) -> Result<HetValue> {
         let dim = resolve_axis(dim, self.ndim() + 1, "the tensor with a new dim")?;
         Self::from_boxed(new_axis(&self.array, dim + 1)?)?.into_value()

@@ -145,7 +145,7 @@ impl HetTensor {
 
     /// Returns the type of the values.
     pub fn dtype(&self) -> DType {
-        // The constructor checked that every leaf type has a `DType`.
+        // The constructor checked that the leaf type has a `DType`.
         DType::from_arrow(self.array.leaf_type()).unwrap_or(DType::F64)
     }
 
@@ -232,8 +232,8 @@ impl HetValue {
     }
 }
 
-/// Writes nested lists; a sublist of uniform shape is one tensor: `[[tensor([1, 2]), tensor([3])],
-/// tensor([[4, 5, 6]])]`.
+/// Writes nested lists, in which a sublist of uniform shape is one tensor:
+/// `[[tensor([1, 2]), tensor([3])], tensor([[4, 5, 6]])]`.
 impl fmt::Display for HetTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.unbind().map_err(|_| fmt::Error)?.fmt(f)

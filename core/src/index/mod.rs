@@ -210,7 +210,7 @@ pub(crate) fn positions_of(mask: &[bool]) -> Vec<i64> {
 /// Returns the position of an index, which counts from the end if negative; `None` if out of range.
 pub(crate) fn resolve_position(index: i64, size: usize) -> Option<usize> {
     if index < 0 {
-        // Converts to `usize`, because a size may exceed `i64::MAX`.
+        // Subtract as `usize`, because a size may exceed `i64::MAX`.
         return size.checked_sub(usize::try_from(index.unsigned_abs()).ok()?);
     }
     usize::try_from(index).ok().filter(|i| *i < size)

@@ -378,7 +378,6 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    ///
     /// When an axis has the name of a column on the axis above, or a list is null in only one of
     /// several columns, because a null list of structs is null for all its fields
     /// ([`without_null_lists`](Self::without_null_lists) makes null lists empty).

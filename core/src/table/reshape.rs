@@ -12,7 +12,7 @@ use super::{Axis, Column, RaggedTable};
 use crate::array::{Layout, Offsets, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Value of an outer column in the rows that [`flatten_with`](RaggedTable::flatten_with) adds: the
+/// Value of an outer column in the slots that [`flatten_with`](RaggedTable::flatten_with) adds: the
 /// first element of a list keeps the value of the outer element, and the others get this fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {

@@ -36,8 +36,8 @@ pub(super) struct Descent {
     pub(super) row: usize,
 }
 
-/// Returns the runs of every key, outermost first, or the first row that is out of order. `O` must
-/// be able to hold the number of rows.
+/// Returns the runs of every key, outermost first, or the first row that is out of order.
+/// Reads every column once. `O` must be able to hold the number of rows.
 pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
     keys: &[ArrayRef],
 ) -> Result<std::result::Result<Vec<KeyRuns<O>>, Descent>> {

@@ -1,4 +1,5 @@
-//! Memory of a map: the words of the index table, and growable buffers of rows.
+//! Memory of a map: the words of the index table, and growable buffers of rows that
+//! tensors can share.
 
 use std::sync::Arc;
 

@@ -26,7 +26,7 @@ use memory::RowBuffer;
 pub(crate) use rows::canonicalize_keys;
 use table::IndexTable;
 
-/// A hash map from rows to rows of fixed width, for batches of keys.
+/// A hash map for batches of keys, whose keys and values are rows of fixed width.
 ///
 /// Keys and values are rows of tensors, of any element type and shape: for example three float32 as
 /// the key and five int64 as the value. The constructor or the first [`set`](Self::set) determines

@@ -47,8 +47,7 @@ impl HashMap {
         let mut rows: Vec<usize> =
             buckets.iter().filter_map(|b| occupied_row(self.table.buckets()[*b])).collect();
         rows.sort_unstable();
-        // Descending order lets a run of removed buckets before an empty bucket become empty at
-        // once.
+        // In descending order, a bucket becomes empty if the next one has just become empty.
         for at in buckets.into_iter().rev() {
             self.table.remove(at);
         }

@@ -111,8 +111,8 @@ impl HashMap {
                 let left = count - first;
                 let parallel = self.uses_threads(left) && key > 0;
                 let mut step = if parallel { insert_parallel::STEP } else { STEP }.min(left);
-                // Many keys of the batch may repeat, so a single step must not make the table much
-                // larger than twice its size.
+                // Many keys of the batch may be repeats, so let a step grow the table at most to
+                // about twice its size.
                 while parallel && step > STEP && !self.has_capacity(step) && step > self.len {
                     step = (step / 2).max(STEP);
                 }

@@ -98,8 +98,8 @@ impl DokTensor {
         self.merge_entries(other, BinaryOp::Sub)
     }
 
-    /// Returns the elementwise product; see [`add`](Self::add). It has an entry where both tensors
-    /// have one, even if one factor is infinite or NaN and the other is not stored.
+    /// Returns the elementwise product; see [`add`](Self::add). It has entries only where both
+    /// tensors have one, so infinity or NaN times an element without an entry is zero.
     pub fn multiply(&self, other: &Self) -> Result<Self> {
         self.merge_entries(other, BinaryOp::Mul)
     }

@@ -14,8 +14,8 @@ use crate::index::{Index, resolve_position};
 /// Number of elements per lookup in the hash map.
 const BLOCK: usize = 1 << 18;
 
-/// Elements of a selected part per entry of the tensor above which a scan of the entries is faster
-/// than a lookup of every element.
+/// Number of selected elements per entry above which a scan of all entries is faster than a lookup
+/// of every selected element.
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {

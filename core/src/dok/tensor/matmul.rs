@@ -139,8 +139,8 @@ impl DokTensor {
         out.into_dense(dtype, "a matrix product")?.reshape(shape)
     }
 
-    /// Returns the sparse matrix product with a sparse matrix or vector. An element has an entry if
-    /// a product of two entries contributes to it.
+    /// Returns the sparse matrix product with a sparse matrix or vector. The result has an
+    /// entry for every element to which a product of two entries contributes.
     ///
     /// # Errors
     /// Same as [`matmul_dense`](Self::matmul_dense), except for the limit; also if the result has

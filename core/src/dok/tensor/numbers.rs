@@ -1,4 +1,4 @@
-//! Conversion of values to i128 or f64, in which functions compute, and back.
+//! Conversion of values to i128 or f64 for computation, and back.
 
 use half::{bf16, f16};
 

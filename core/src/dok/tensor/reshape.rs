@@ -92,6 +92,7 @@ impl DokTensor {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
+    /// # Errors
     /// If there are more sizes than axes, the shape has more than 2^63 elements, or other views
     /// share the entries (clone first). NumPy returns an error for views, too.
     pub fn resize(&mut self, sizes: &[i64]) -> Result<()> {

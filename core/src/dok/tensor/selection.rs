@@ -180,8 +180,7 @@ impl SelectionBuilder<'_> {
 }
 
 /// Returns an error if repeated coordinates select entries so often that their positions exceed
-/// `most` bytes, at 16 bytes per position. There are `known` positions, and `repeats` more for each
-/// of `count`.
+/// `most` bytes, at 16 bytes per position. There are `known + count * repeats` positions.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,

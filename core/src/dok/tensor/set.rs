@@ -61,8 +61,9 @@ impl DokTensor {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
-    /// As for [`get`](Self::get), where the limit applies to scalars and dense values, which take
-    /// an entry per element; also if the value has another shape or does not fit the type.
+    /// # Errors
+    /// Same as [`get`](Self::get), where the limit applies only to scalars and dense values, which
+    /// take an entry per element; also if the value has another shape or does not fit the type.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<DokValue<'a>>) -> Result<()> {
         self.write_part(index, value.into(), PlaceSelection::for_numpy_index)
     }

@@ -29,7 +29,7 @@ impl DokTensor {
         self.compute_softmax(axes, false)
     }
 
-    /// Returns the logarithm of [`softmax`](Self::softmax), but does not round the softmax.
+    /// Returns the logarithm of [`softmax`](Self::softmax), without rounding the softmax first.
     /// Elements without an entry have none in the result.
     pub fn log_softmax(&self, axes: &[i64]) -> Result<Self> {
         self.compute_softmax(axes, true)
