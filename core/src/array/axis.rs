@@ -1,5 +1,3 @@
-//! [`Layout`]: the lists of one axis, ragged or uniform.
-
 use std::ops::Range;
 
 use arrow::datatypes::ArrowNativeType;

@@ -1,5 +1,3 @@
-//! Replaces the validity of arrays, and reads masks with nulls as false.
-
 use std::sync::Arc;
 
 use arrow::array::{

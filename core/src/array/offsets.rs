@@ -1,5 +1,3 @@
-//! [`Offsets`]: the offsets of one ragged axis, 32 or 64 bits wide.
-
 use std::ops::Range;
 
 use arrow::array::OffsetSizeTrait;

@@ -1,5 +1,3 @@
-//! [`RaggedArray`]: levels of lists over one array of leaves.
-
 use std::ops::Range;
 
 use arrow::array::{Array, ArrayRef};

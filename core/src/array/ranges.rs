@@ -113,16 +113,14 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
     Ok(make_array(out.freeze()))
 }
 
-/// Size in bytes of the copies that a short range is divided into. A copy of constant size compiles
-/// to a few instructions instead of a call of `memcpy`.
+/// Bytes per copy within a short range; a copy of constant size needs no call of `memcpy`.
 const PIECE: usize = 64;
 
-/// Lengths in bytes of the ranges that are copied in pieces of [`PIECE`] bytes; the last piece may
-/// extend past the end of the range.
+/// Lengths in bytes of ranges to copy in pieces of [`PIECE`]; the last piece may extend past the
+/// end.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
-/// Concatenates ranges of byte slices. Values have `width` bytes; `len` is the total number of
-/// values.
+/// Concatenates ranges of byte slices, which count values of `width` bytes; `len` is their sum.
 fn gather_bytes<'a>(
     parts: impl Iterator<Item = (&'a [u8], Range<usize>)>,
     width: usize,

@@ -17,7 +17,6 @@ pub enum DimType {
     Het,
 }
 
-/// Writes `batch` or `het`.
 impl fmt::Display for DimType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -49,8 +48,8 @@ impl HetTensor {
     /// ```
     pub fn dim_types(&self) -> Vec<DimType> {
         let leaves = self.array.leaves();
-        // Identifies the structure below each element of the current axis. Leaves have the
-        // structure 1, holes 0.
+        // Leaves have the id 1, holes the id 0; the loop derives the ids of each axis from the axis
+        // below.
         let mut below = SliceStructure::Same;
         if leaves.null_count() > 0 {
             below = SliceStructure::Each(
@@ -96,14 +95,13 @@ impl HetTensor {
 enum SliceStructure {
     /// All elements have the same structure, which is not empty.
     Same,
-    /// One id per element, 0 for an element without values. Elements with equal ids have values at
-    /// the same coordinates.
+    /// One id per element; equal ids mean values at the same coordinates, and 0 means no values.
     Each(Vec<u32>),
 }
 
 impl SliceStructure {
-    /// Returns the type of the dim `axis`, given the structure of its elements, and the structure
-    /// of its lists.
+    /// Returns the type of a dim and the structure of its lists, given the structure of its
+    /// elements.
     fn classify_axis(&self, axis: &ListAxis) -> (DimType, Self) {
         let layout = axis.layout();
         let lists = layout.lists();

@@ -179,7 +179,7 @@ impl ListBuilder {
                 let mut lists = 1usize;
                 for (axis, size) in tensor.shape().iter().enumerate() {
                     let lengths = &mut self.lengths[level + axis];
-                    // A tensor without elements may have axes of any size, so check the size before
+                    // A tensor without elements may have huge axes, so check the size before
                     // allocation.
                     let total = lengths.len().saturating_add(lists);
                     check_size(&format!("axis {} of a nested list", level + axis), total, 64)?;
@@ -203,8 +203,7 @@ struct Unbinder<'a> {
 }
 
 impl Unbinder<'_> {
-    /// Returns element `at` of level `level`: a list of axis `level + 1`, or a scalar below all
-    /// levels.
+    /// Returns element `at` of level `level`: a list, or a value below all levels.
     fn build_nested(&self, level: usize, at: usize) -> Result<Nested> {
         let array = &self.het.array;
         let Some(axis) = array.axes().get(level) else {
@@ -225,8 +224,7 @@ impl Unbinder<'_> {
         parts.collect::<Result<_>>().map(Nested::List)
     }
 
-    /// Returns the shape and the range of leaves below list `at`, if its shape is uniform and it
-    /// has no holes.
+    /// Returns the shape and the range of leaves below list `at` if it is uniform and has no holes.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;

@@ -78,8 +78,7 @@ impl From<f64> for HetOperand<'_> {
 }
 
 impl HetOperand<'_> {
-    /// Returns the operand as a tensor, and the promoted type of the operand and a tensor of type
-    /// `with`.
+    /// Returns the operand as a tensor, and its promoted type with a tensor of type `with`.
     fn to_common(&self, with: DType) -> Result<(HetTensor, DType)> {
         let number = |tensor: Result<DenseTensor>| {
             let tensor = tensor?;

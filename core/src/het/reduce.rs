@@ -34,8 +34,7 @@ impl HetTensor {
         let counts = matches!(how, Reduction::Count | Reduction::Size | Reduction::Nunique);
         let innermost = axis == self.ndim();
         let empty = |list: usize| self.array.axes()[axis - 1].layout().length(list) == 0;
-        // The kernel gives groups without values a result such as 0 for a sum; replace it with a
-        // hole.
+        // The kernel gives groups without values a result such as 0; replace it with a hole.
         let may_have_empty = out.leaves().null_count() < out.leaves().len()
             && (self.array.leaves().null_count() > 0
                 || (innermost && (0..self.array.axes()[axis - 1].layout().lists()).any(empty)));

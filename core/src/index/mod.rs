@@ -57,8 +57,7 @@ impl Index {
         !matches!(self, Self::Rest | Self::NewAxis)
     }
 
-    /// Returns the number of existing axes that the item uses; a mask uses one for each axis of its
-    /// own shape.
+    /// Returns the number of axes that the item uses; a mask uses one for each of its own axes.
     pub(crate) fn count_axes(&self) -> usize {
         match self {
             Self::Mask(mask) => mask.shape().len(),
@@ -184,8 +183,7 @@ impl<T> IndexArray<T> {
         &self.values
     }
 
-    /// Returns the values, or an error unless the array has one dimension; ragged axes accept no
-    /// others.
+    /// Returns the values of a one-dimensional array; ragged axes accept no other index array.
     pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);
@@ -216,8 +214,7 @@ pub(crate) fn resolve_position(index: i64, size: usize) -> Option<usize> {
     usize::try_from(index).ok().filter(|i| *i < size)
 }
 
-/// A slice resolved against an axis: `count` elements from index `first` on, at a distance of
-/// `step`.
+/// A slice of an axis: `count` elements from index `first` on, at a distance of `step`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) first: usize,
@@ -226,8 +223,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Resolves a slice against an axis of `size` elements by Python's rules; a step of 0 selects
-    /// nothing.
+    /// Resolves a slice of an axis by Python's rules; a step of 0 selects nothing.
     pub(crate) fn new(start: Option<i64>, stop: Option<i64>, step: i64, size: usize) -> Self {
         let n = i64::try_from(size).unwrap_or(i64::MAX);
         // A forward slice starts and stops within 0..=n. A backward slice starts and stops within
@@ -263,7 +259,6 @@ impl Span {
         if self.step < 0 { self.first.wrapping_sub(by) } else { self.first.wrapping_add(by) }
     }
 
-    /// Returns the indices of the selected elements, in order.
     pub(crate) fn positions(self) -> impl Iterator<Item = usize> {
         (0..self.count).map(move |i| self.at(i))
     }

@@ -1,4 +1,4 @@
-//! Conversion between tables and record batches, as sibling lists or as lists of structs.
+//! Conversion between tables and record batches, as one list per column or as lists of structs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub(crate) struct Incoming {
     pub(crate) values: ArrayRef,
 }
 
-/// Builds a table: checks that the levels of all columns agree, keeps each axis once, and names a
-/// column by its path if its plain name is not unique.
+/// Builds a table: checks that all columns agree in their list lengths, stores each axis once, and
+/// names a column by its path if its plain name is not unique.
 pub(crate) fn assemble_table(
     rows: usize,
     names: &[Option<Arc<str>>],

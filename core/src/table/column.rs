@@ -1,5 +1,3 @@
-//! [`Column`]: flat values on one axis of a table.
-
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -1,5 +1,3 @@
-//! Concatenation of tables.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanBufferBuilder, OffsetSizeTrait};

@@ -124,8 +124,7 @@ impl RaggedTable {
         out
     }
 
-    /// Formats element `index` of axis `axis`. A long list shows only its first elements and its
-    /// last.
+    /// Formats element `index` of axis `axis`; a long list shows its first elements and its last.
     fn format_element(&self, column: &Column, axis: usize, index: usize) -> String {
         if axis == column.axis() {
             return format_value(column.values(), index);

@@ -1,5 +1,4 @@
-//! Selection of elements of an axis, with all elements below them. [`RaggedTable::take`], filters
-//! and indexing use it.
+//! Selects elements of an axis with all elements below them, for takes, filters and indexing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,8 +48,7 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists, whose children are `children`; `None` is an empty
-    /// list.
+    /// Returns the layout of the selected lists over `children`; `None` is an empty list.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),

@@ -135,7 +135,6 @@ impl RaggedTable {
         }
     }
 
-    /// Adds the axes of the keys above the existing axes.
     fn add_key_axes<O: OffsetSizeTrait>(
         &self,
         keys: &[&str],
@@ -149,8 +148,7 @@ impl RaggedTable {
         let mut found = found.into_iter().peekable();
         let mut level = 0;
         while let Some(runs) = found.next() {
-            // The start of a run is the row of its key value; the first inner run or row is its
-            // offset.
+            // A run starts at the row of its key value; its first inner run (or row) is its offset.
             let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);
@@ -246,8 +244,7 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// Returns, for every axis but the innermost, the index of the element that contains each
-    /// innermost element.
+    /// Returns, for every axis but the innermost, the element that contains each innermost element.
     fn element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
@@ -282,8 +279,7 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns, for every axis, the index of the element in each long row; null below an empty
-    /// list.
+    /// Returns, for every axis, the element in each long row; null below an empty list.
     fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

@@ -1,5 +1,3 @@
-//! [`Row`]: a view of one row of a table, or of some of its events.
-
 use std::ops::Range;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};

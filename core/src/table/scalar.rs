@@ -60,7 +60,6 @@ impl Scalar {
     }
 }
 
-/// Scalars are equal if their names, types and values are equal.
 impl PartialEq for Scalar {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name() && *self.value == *other.value

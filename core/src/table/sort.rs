@@ -1,4 +1,4 @@
-//! Sorting of rows by columns.
+//! -
 
 use std::sync::Arc;
 

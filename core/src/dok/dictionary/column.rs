@@ -155,7 +155,6 @@ impl DictionaryColumn {
         }
     }
 
-    /// Converts stored values to an array of the type of the column, with the validity `valid`.
     pub(super) fn decode_values(
         &self,
         values: &DenseTensor,

@@ -1,5 +1,3 @@
-//! [`Dictionary`]: a map from key columns to a value column.
-
 mod column;
 mod rows;
 
@@ -235,7 +233,6 @@ impl Dictionary {
         self.value.decode_values(&self.map.values()?, None)
     }
 
-    /// Returns the columns to save: the keys, then the value.
     pub(crate) fn parts(&self) -> Result<Vec<ColumnParts>> {
         let packed = self.map.keys()?;
         let mut first = 0;

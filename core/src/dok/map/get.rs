@@ -35,8 +35,7 @@ use crate::kernels::bits::for_avx2;
 /// Keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue: fewer than two blocks wait in it, and a step adds up to two blocks, of new
-/// keys and of keys whose search continues.
+/// Capacity of a queue: fewer than two blocks remain after a step, and a step adds at most two.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -147,8 +146,7 @@ impl<T: Copy> Queue<T> {
         self.tail - self.head
     }
 
-    /// Appends `item` if `one` is set. Has no branch, because the presence of keys is
-    /// unpredictable.
+    /// Appends `item` if `one` is set, without a branch, which would be unpredictable.
     #[inline(always)]
     fn push_if(&mut self, item: T, one: bool) {
         self.waiting[self.tail % QUEUE] = item;
@@ -226,7 +224,8 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.open.push_if(OpenKey { key, tag, line }, goes_on);
     }
 
-    /// Prefetches the memory for the items appended since the queues had these values of `tail`.
+    /// Prefetches the memory for the items of `placed` and `open` that were appended since these
+    /// tails.
     #[inline(always)]
     fn prefetch_rows(&mut self, placed: usize, open: usize) {
         let KeyReader { width, buckets, keys, .. } = self.reader;
@@ -571,8 +570,7 @@ impl HashMap {
         (count / (4 * rayon::current_num_threads())).max(PART)
     }
 
-    /// Calls `part` with ranges of the keys and of their results, in parallel if there are many
-    /// keys.
+    /// Calls `part` with ranges of the keys and of their results, in parallel for many keys.
     fn for_each_part<T: Send>(
         &self,
         queries: &[u8],

@@ -1,5 +1,3 @@
-//! Capacity of the index table: growing, shrinking, rehashing.
-
 use super::rows::with_key_width;
 use super::table::{IndexTable, buckets_for};
 use super::{HashMap, insert_parallel};
@@ -29,9 +27,8 @@ impl HashMap {
         let rows = self.len.saturating_add(more);
         let needed = buckets_for(rows, self.options.load_factor)?;
         let buckets = if rows <= self.max_rows() {
-            // The keys fit, but buckets of removed keys are in the way, so rebuild the table. A
-            // table that is more than half full also grows, because it would soon need another
-            // rebuild.
+            // Buckets of removed keys take up the capacity, so a rebuild suffices. Grow a table
+            // that is more than half full, too, because it would soon need another rebuild.
             if rows > self.max_rows() / 2 {
                 needed.max(self.grown_buckets())
             } else {

@@ -26,7 +26,7 @@ use crate::error::Result;
 pub(super) const PARALLEL: usize = 1 << 15;
 /// Maximum number of keys per step; the bookkeeping takes about 16 bytes per key.
 pub(super) const STEP: usize = 1 << 21;
-/// Keys per task in loops without dependencies between keys.
+/// Keys per parallel task in loops whose iterations are independent.
 const PART: usize = 1 << 14;
 
 struct BatchEntry {
@@ -81,7 +81,8 @@ fn split_table(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
     buckets.chunks_mut(size).enumerate().map(|(i, part)| (i * size, part)).collect()
 }
 
-/// Calls `each` for every hash whose home bucket is in `part`, in order, after a prefetch.
+/// Calls `each` for the hashes with their home bucket in `part`, in order, and prefetches the
+/// buckets.
 #[inline(always)]
 fn for_each_home(
     hashes: &[u64],

@@ -1,5 +1,3 @@
-//! Access to all keys and values.
-
 use super::{HashMap, RowType};
 use crate::dense::{DenseTensor, Element};
 use crate::error::{Error, Result};

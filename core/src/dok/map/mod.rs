@@ -1,5 +1,3 @@
-//! [`HashMap`]: a hash map over batches of keys.
-
 mod get;
 mod grow;
 mod hash;

@@ -1,5 +1,3 @@
-//! Options of the hash map.
-
 use crate::error::{Error, Result};
 
 /// Options of a [`HashMap`](super::HashMap).

@@ -12,7 +12,7 @@ pub(super) trait Probe: Copy {
     fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
 
     /// Searches like [`find_candidate`](Self::find_candidate), but may stop at the end of the cache
-    /// line that starts at `home`. Then the boolean is true, and the search continues in the next
+    /// line that starts at `home`; then the boolean is true, and the caller continues in the next
     /// line.
     fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool);
 }
@@ -55,9 +55,8 @@ impl Probe for ScalarProbe {
     }
 }
 
-/// Compares all buckets of a cache line at once. A loop over single buckets mispredicts its end,
-/// because keys lie at random distances from home; a misprediction costs as much as all else in a
-/// lookup.
+/// Compares all buckets of a cache line at once. A loop over single buckets would mispredict its
+/// end, which would double the time of a lookup.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Avx2Probe(pub(super) Avx2);

@@ -91,7 +91,6 @@ impl RowType {
     }
 }
 
-/// Writes `float32[3]`, or `int64` for single elements.
 impl fmt::Display for RowType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.dtype.fmt(f)?;

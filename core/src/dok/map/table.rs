@@ -38,8 +38,7 @@ pub(super) const AHEAD: usize = 16;
 /// Size of the ring of hashes whose buckets are being prefetched; a power of two.
 pub(super) const RING: usize = 64;
 
-/// Returns the tag of a hash, shifted to the high bits of a bucket. No hash has the tag of an empty
-/// bucket or of a removed key.
+/// Returns the tag of a hash, in the high bits; it is odd, unlike 0 (empty) and 2 (removed key).
 #[inline(always)]
 pub(super) fn hash_tag(hash: u64) -> u64 {
     (hash | 1) << ROW_BITS
@@ -159,8 +158,7 @@ impl IndexTable {
         Some(at)
     }
 
-    /// Inserts the keys of rows `0..rows`, which must be distinct and fit the capacity of the
-    /// table.
+    /// Inserts the keys of rows `0..rows`, which must be distinct and within the capacity.
     pub(super) fn insert_distinct<W: Width>(
         &mut self,
         hashing: Hashing,
@@ -208,7 +206,6 @@ fn previous_bucket(at: usize, buckets: usize) -> usize {
     if at == 0 { buckets - 1 } else { at - 1 }
 }
 
-/// Returns the number of buckets for `rows` keys at a load factor.
 pub(super) fn buckets_for(rows: usize, load: f64) -> Result<usize> {
     if rows > MAX_ROWS {
         return Err(Error::invalid(format!(

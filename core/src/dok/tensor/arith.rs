@@ -196,7 +196,7 @@ impl DokTensor {
         let own = other.shape().to_vec();
         let dtype = common_type(self.dtype(), other.dtype());
         let elements = count_elements(&shape)?;
-        // Bytes per element of the dense form of this tensor, and of the sum.
+        // Bytes per element: one value of this tensor in dense form, and one of the sum.
         let each = self.dtype().size() + dtype.size();
         let bytes = self.check_bytes(elements, each, &format!("a dense sum of shape {shape:?}"))?;
         let dense = self.to_dense()?.reshape([to_coordinate(elements)])?;

@@ -163,8 +163,7 @@ impl DokTensor {
         Ok(Self::with_storage(storage))
     }
 
-    /// Creates a tensor from values and their row-major indices (`places`), which are within the
-    /// shape.
+    /// Creates a tensor from values and their row-major indices, which must be within the shape.
     pub(super) fn from_places(
         shape: Vec<usize>,
         places: Vec<i64>,

@@ -1,5 +1,3 @@
-//! Conversion of tensors to other forms.
-
 use arrow::array::{ArrayRef, BooleanBufferBuilder, UInt64Array};
 use arrow::buffer::NullBuffer;
 use arrow::compute::take as take_array;

@@ -68,8 +68,7 @@ impl DokUnary {
         }
     }
 
-    /// Applies the function to a float. `single` rounds to decimals in float32, as NumPy does for
-    /// float32.
+    /// Applies the function to a float; `single` rounds to decimals in float32, as NumPy does.
     fn apply_float(self, v: f64, single: bool) -> f64 {
         match self {
             Self::Abs => v.abs(),

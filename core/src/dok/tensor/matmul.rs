@@ -1,5 +1,3 @@
-//! Matrix products.
-
 use rayon::prelude::*;
 
 use super::DokTensor;

@@ -1,5 +1,3 @@
-//! [`DokTensor`]: a sparse tensor.
-
 mod arith;
 mod construct;
 mod convert;
@@ -191,8 +189,7 @@ impl DokTensor {
         self.check_bytes(elements, dtype.size(), what)
     }
 
-    /// Returns the number of bytes like [`check_dense_bytes`](Self::check_dense_bytes), for
-    /// elements of `size` bytes.
+    /// Checks like [`check_dense_bytes`](Self::check_dense_bytes), for elements of `size` bytes.
     fn check_bytes(&self, elements: u64, size: usize, what: &str) -> Result<usize> {
         let options = DenseOptions { limit: self.limit, ..DenseOptions::default() };
         let bytes = u128::from(elements).saturating_mul(size as u128);

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// Entries grouped by their coordinates on the axes that are not reduced, in row-major order.
 /// Entries of a group are in row-major order, so that sums do not depend on the order of insertion.
 pub(super) struct EntryGroups {
-    /// Shape without the reduced axes, or with size 1 for them.
+    /// Shape of the result: without the reduced axes, or with size 1 for them.
     pub(super) shape: Vec<usize>,
     /// Row-major index of each group in `shape`.
     pub(super) places: Vec<i64>,
@@ -94,7 +94,6 @@ fn sum_type(dtype: DType) -> DType {
     }
 }
 
-/// Computes the sum of each group, of integers exactly and of floats in float64.
 fn sum_groups(groups: &EntryGroups, values: &DenseTensor, dtype: DType) -> Result<DenseTensor> {
     let sorted = WideNumbers::from_dense(&take_rows(values, &groups.rows)?)?;
     let sums = match &sorted {

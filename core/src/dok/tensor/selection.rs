@@ -201,8 +201,7 @@ const NEW_AXIS: fn() -> ResultDim =
     || ResultDim { shape: vec![1], size: 1, of: Vec::new(), offsets: DimOffsets::List(vec![0]) };
 
 impl PlaceSelection {
-    /// Selects by NumPy's rules: index arrays are combined to one group of axes, which is the first
-    /// in the result if other items separate the arrays.
+    /// Selects by NumPy's rules, which combine all index arrays into one group of result axes.
     pub(super) fn for_numpy_index(
         view: &AxisView,
         storage: &Storage,

@@ -8,7 +8,6 @@ use crate::dense::{DType, DenseTensor};
 use crate::dok::{HashMap, MapOptions, RowType};
 use crate::error::{Error, Result};
 
-/// Returns the number of elements of a shape, or an error if it exceeds 2^63.
 pub(super) fn count_elements(shape: &[usize]) -> Result<u64> {
     if shape.contains(&0) {
         return Ok(0);
@@ -80,8 +79,7 @@ impl Storage {
         Ok(Self { strides: compute_strides(&shape), shape, map })
     }
 
-    /// Creates storage with entries at row-major indices within the shape; if an index repeats, its
-    /// last value wins.
+    /// Creates storage with entries at row-major indices; the last value of a repeated index wins.
     pub(super) fn with_entries(
         shape: Vec<usize>,
         places: Vec<i64>,

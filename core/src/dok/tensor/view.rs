@@ -17,8 +17,7 @@ pub(super) struct ViewAxis {
 #[derive(Clone, Debug)]
 pub(super) struct AxisView {
     pub(super) axes: Vec<ViewAxis>,
-    /// Axes of the storage that the view does not show, each with the coordinate at which it is
-    /// fixed.
+    /// Axes of the storage that the view does not show, with the coordinate at which each is fixed.
     pub(super) fixed: Vec<(usize, u64)>,
 }
 

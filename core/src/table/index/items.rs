@@ -1,5 +1,4 @@
-//! Prepares the items of an index: one item per axis, with arrays broadcast to a common length. New
-//! axes are applied separately.
+//! Prepares index items: one per axis, with arrays broadcast to one length, and without new axes.
 
 use crate::error::{Error, Result};
 use crate::index::{Index, positions_of};

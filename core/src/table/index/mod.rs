@@ -79,8 +79,7 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// Indexes by arrays that other items separate; each array element gives one row of a new axis
-    /// 0.
+    /// Indexes by arrays that other items separate; each array element gives a row of a new axis.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
@@ -92,8 +91,8 @@ impl RaggedTable {
         };
         let mut out = match count {
             0 => {
-                // Check the items up to the first array, which is empty, so later items apply to no
-                // list.
+                // The first array is empty, so check only the items up to it; later items apply to
+                // no list.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
                 // Compute only axes and types, by indexing zero rows.
