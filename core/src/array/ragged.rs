@@ -113,7 +113,7 @@ impl RaggedArray {
         for (i, axis) in axes.iter().enumerate() {
             if axis.layout.lists() != expected {
                 return Err(Error::invalid(format!(
-                    "axis {} has {} lists, but axis {i} has {expected} elements; each element must be a list",
+                    "axis {} has {} lists, but axis {i} has {expected} elements; give one list per element",
                     i + 1,
                     axis.layout.lists()
                 )));
@@ -122,7 +122,7 @@ impl RaggedArray {
         }
         if leaves.len() != expected {
             return Err(Error::invalid(format!(
-                "there are {} leaves, but the innermost axis has {expected} elements; each element must be a leaf",
+                "there are {} leaves, but the innermost axis has {expected} elements; give one leaf per element",
                 leaves.len()
             )));
         }

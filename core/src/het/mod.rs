@@ -113,7 +113,11 @@ impl HetTensor {
     /// same length become uniform.
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
-            return Err(Error::type_of("a tensor", "numbers or booleans", array.leaf_type()));
+            return Err(Error::type_of(
+                "a tensor",
+                "numbers or booleans as leaves",
+                array.leaf_type(),
+            ));
         }
         let (rows, mut axes, leaves) = array.into_parts();
         for axis in &mut axes {

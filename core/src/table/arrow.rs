@@ -154,7 +154,7 @@ fn add_struct_nulls(array: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef> {
     if matches!(array.data_type(), DataType::Union(..) | DataType::RunEndEncoded(..)) {
         return Err(Error::type_of(
             "a field of a struct column with nulls",
-            "a type with a validity bitmap",
+            "a type with a validity bitmap (cast the field first)",
             array.data_type(),
         ));
     }

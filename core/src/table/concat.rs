@@ -46,10 +46,10 @@ impl RaggedTable {
         for (i, table) in rest.iter().enumerate() {
             check_compatible(first, table, i + 1)?;
         }
-        let rows = tables
-            .iter()
-            .try_fold(0usize, |sum, t| sum.checked_add(t.num_rows()))
-            .ok_or_else(|| Error::invalid("the total number of rows does not fit 64 bits"))?;
+        let rows =
+            tables.iter().try_fold(0usize, |sum, t| sum.checked_add(t.num_rows())).ok_or_else(
+                || Error::invalid("too many rows to count in 64 bits; join fewer tables"),
+            )?;
         let name =
             |axis: usize| tables.iter().find_map(|t| t.axis_name(axis)).map(Arc::<str>::from);
         let axes = (1..first.ndim())
@@ -133,7 +133,7 @@ pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
         .iter()
         .try_fold(0usize, |sum, l| sum.checked_add(l.children()))
         .filter(|t| i64::try_from(*t).is_ok())
-        .ok_or_else(|| Error::invalid("the total number of elements does not fit 63 bits"))?;
+        .ok_or_else(|| Error::invalid("more than 2^63 - 1 elements in total; join fewer tables"))?;
     let large = layouts.iter().any(|l| matches!(l, Layout::Ragged(Offsets::I64(_))));
     Ok(if large || i32::try_from(total).is_err() {
         Offsets::I64(chain_offsets(layouts, lists)?).into()

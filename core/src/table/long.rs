@@ -106,7 +106,11 @@ impl RaggedTable {
                 if column.axis() > 0 || column.data_type().is_nested() {
                     let list = self.arrow_field(column)?;
                     let what = format!("key {k:?}");
-                    return Err(Error::type_of(what, "one plain value per row", list.data_type()));
+                    return Err(Error::type_of(
+                        what,
+                        "one value per row, not a list or struct",
+                        list.data_type(),
+                    ));
                 }
                 Ok(column.values().clone())
             })
@@ -267,7 +271,7 @@ impl RaggedTable {
             let total = own.last().copied().unwrap_or(0);
             let mut at = Vec::new();
             at.try_reserve_exact(total).map_err(|e| {
-                Error::invalid(format!("cannot allocate a long table of {total} rows: {e}"))
+                Error::invalid(format!("cannot allocate a long table of {total} rows ({e}); convert fewer rows at a time"))
             })?;
             for (list, end) in (0u64..).zip(&own) {
                 at.resize(*end, list);

@@ -190,7 +190,7 @@ impl DictionaryColumn {
         let wrong = |message: String| Error::invalid(format!("column {name:?}: {message}"));
         if parts.values.dtype() != column.dtype() {
             return Err(wrong(format!(
-                "the stored values have the type {}, but the column type {} needs another one",
+                "the stored values have the type {}, which is not valid for a column of type {}; save the dictionary again",
                 parts.values.dtype(),
                 column.field.data_type()
             )));
@@ -212,7 +212,7 @@ impl DictionaryColumn {
                 let outside = |n: &u32| usize::try_from(*n).map_or(true, |n| n >= texts.len());
                 if let Some(row) = numbers.iter().position(outside) {
                     return Err(wrong(format!(
-                        "row {row} refers to string {}, but the vocabulary has {} strings",
+                        "row {row} refers to string {}, but the vocabulary has only {} strings, numbered from 0",
                         numbers[row],
                         texts.len()
                     )));

@@ -33,7 +33,7 @@ impl PackedRows {
         let size = values.dtype().size();
         if values.num_elements() != self.rows || self.filled + size > self.width {
             return Err(Error::invalid(
-                "the key columns differ in their number of rows, or a key column is wider than its declared type",
+                "the key columns differ in their number of rows, or a key column is wider than its declared type; give columns of equal length and of the declared types",
             ));
         }
         let bytes = crate::dok::canonicalize_keys(values)?;
@@ -79,7 +79,7 @@ pub(super) fn take_rows(rows: &DenseTensor, which: &[u64]) -> Result<DenseTensor
     let mut out = Vec::with_capacity(which.len() * width);
     for row in which {
         let row = usize::try_from(*row)
-            .map_err(|_| Error::invalid("a selected row exceeds the address space; use fewer"))?;
+            .map_err(|_| Error::invalid("a row index exceeds the address space; use fewer keys"))?;
         out.extend_from_slice(&rows.as_bytes()[row * width..][..width]);
     }
     DenseTensor::from_vec([which.len(), width], out)

@@ -87,7 +87,7 @@ impl Fallback {
             Self::Value(value) => {
                 if value.shape() != of.shape() {
                     return Err(Error::invalid(format!(
-                        "the fallback has the shape {:?}, but the values of the map have the shape {:?}",
+                        "the fallback has the shape {:?}, but the values of the map have the shape {:?}; they must be equal",
                         value.shape(),
                         of.shape()
                     )));

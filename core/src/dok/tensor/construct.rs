@@ -61,7 +61,7 @@ fn flatten_indices(shape: &[usize], indices: &DenseTensor) -> Result<Vec<i64>> {
     }
     if !indices.dtype().is_integer() {
         return Err(Error::invalid(format!(
-            "the indices must be integers, not {}",
+            "the indices must be integers, but have the type {}; cast them to int64",
             indices.dtype()
         )));
     }
@@ -219,7 +219,7 @@ impl DokTensor {
         for (what, indices) in [("crow_indices", crow_indices), ("col_indices", col_indices)] {
             if !indices.dtype().is_integer() {
                 return Err(Error::invalid(format!(
-                    "{what} must be integers, not {}",
+                    "{what} must be integers, but have the type {}; cast them to int64",
                     indices.dtype()
                 )));
             }

@@ -85,7 +85,9 @@ impl DokTensor {
     pub fn to_ragged(&self) -> Result<RaggedArray> {
         let entries = self.collect_entries()?.into_sorted()?;
         let Some(rows) = entries.shape.first().copied() else {
-            return Err(Error::invalid("a tensor without axes has no rows; reshape it first"));
+            return Err(Error::invalid(
+                "a tensor without axes has no rows; reshape it to [1] first",
+            ));
         };
         let steps = compute_strides(&entries.shape);
         let mut rest: Vec<u64> =

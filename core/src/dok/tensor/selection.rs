@@ -69,7 +69,7 @@ fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Res
     let sizes = shape.get(first..first + mask.shape().len()).unwrap_or_default();
     if sizes != mask.shape() {
         return Err(Error::invalid(format!(
-            "the mask has the shape {:?}, but the axes it applies to have the sizes {sizes:?}",
+            "the mask has the shape {:?}, but the axes it applies to have the sizes {sizes:?}; they must be equal",
             mask.shape()
         )));
     }
