@@ -54,8 +54,8 @@ pub(crate) fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
 
 /// Advises the kernel to back the whole capacity of a vector with huge pages.
 ///
-/// With pages of 2 MiB instead of 4 KiB, large arrays cause fewer page faults and TLB misses. Pages
-/// that were already written stay as they are.
+/// Pages of 2 MiB instead of 4 KiB cause fewer page faults and TLB misses in large arrays. Pages that
+/// were already written stay as they are.
 pub(crate) fn huge_pages<T>(vector: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {

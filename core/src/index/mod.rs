@@ -40,7 +40,7 @@ pub enum Index {
     /// index and every [`At`](Self::At) beside an array broadcast against each other and select
     /// element by element.
     Array(IndexArray<i64>),
-    /// A boolean mask as long as the axis; takes the elements that are true.
+    /// A boolean mask as long as the axis; selects the elements where it is true.
     Mask(IndexArray<bool>),
     /// `...`: a whole axis (`:`) for every axis that the other items do not use.
     Rest,
@@ -65,7 +65,7 @@ impl Index {
         }
     }
 
-    /// Returns exactly one item for each of the `ndim` axes: replaces [`Rest`](Self::Rest) with
+    /// Completes an index so that its items use all `ndim` axes: replaces [`Rest`](Self::Rest) with
     /// whole axes, or appends whole axes. Keeps a `Rest` of zero axes, because NumPy orders the
     /// axes of the result differently if it separates two index arrays. Returns an error for more
     /// items than axes, a second `...`, or a step of 0; `what` (such as `a table with 2 axes`)

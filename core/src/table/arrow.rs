@@ -505,8 +505,8 @@ fn column_field(column: &Column, nested: bool) -> FieldRef {
     }
 }
 
-/// Converts sibling lists to lists of structs, by [`RaggedTable::try_from_batch`] and
-/// [`RaggedTable::to_struct_batch`].
+/// Converts sibling lists (one list column per field) to lists of structs, by
+/// [`RaggedTable::try_from_batch`] and [`RaggedTable::to_struct_batch`].
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -17,7 +17,7 @@ use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// What to do if the rows of a long table are not sorted by its keys.
+/// Treatment of a long table whose rows are not sorted by its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unsorted {
     /// Return an error that names the first row out of order.
@@ -30,7 +30,7 @@ pub enum Unsorted {
 /// Options of [`RaggedTable::nest`].
 #[derive(Clone, Debug, Default)]
 pub struct NestOptions {
-    /// What to do if rows are out of order.
+    /// Treatment of rows that are out of order.
     pub unsorted: Unsorted,
 }
 

@@ -30,7 +30,7 @@ pub struct SortKey {
     pub nulls_first: bool,
 }
 
-/// Ascending, nulls last.
+/// Sorts ascending, with nulls last.
 impl From<&str> for SortKey {
     fn from(column: &str) -> Self {
         Self { column: column.into(), descending: false, nulls_first: false }

@@ -291,8 +291,8 @@ impl<K: Width> KeyReader<'_, K> {
             if let Some(block) = step.checked_sub(1) {
                 search.probe_homes(block_range(block, count), &ring[block % 2]);
             }
-            // Leave the newest block in the queue, because its prefetch has just started. (One loop
-            // for both queues takes 7 % longer.)
+            // Leave the newest block in the queue, because its prefetch has just started. A
+            // single loop over both queues takes 7 % longer.
             while search.open.len() >= 2 * BLOCK {
                 search.probe_next_lines(BLOCK);
                 while search.placed.len() >= 2 * BLOCK {
@@ -532,7 +532,7 @@ impl HashMap {
         Ok(rows.into_iter().map(|r| usize::try_from(r).ok().filter(|_| r != MISSING)).collect())
     }
 
-    /// Returns the row of every canonical key; [`MISSING`] if it is not present.
+    /// Returns the row of each of the `count` canonical keys; [`MISSING`] for a missing key.
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {
@@ -544,7 +544,7 @@ impl HashMap {
         Ok(rows)
     }
 
-    /// Returns the bucket of every canonical key; [`MISSING`] if it is not present.
+    /// Returns the bucket of each of the `count` canonical keys; [`MISSING`] for a missing key.
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {

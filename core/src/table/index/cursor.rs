@@ -257,7 +257,7 @@ impl IndexCursor {
     }
 }
 
-/// Which indices of a pick apply to a list.
+/// The indices of a [`Pick`] that select from a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
     /// All indices; the selected elements form a list.

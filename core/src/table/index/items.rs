@@ -16,7 +16,7 @@ impl Arrangement {
     pub(super) fn from_items(items: &[Index]) -> Self {
         let array = |i: &Index| matches!(i, Index::Array(_) | Index::Mask(_));
         let any = items.iter().any(array);
-        // An integer next to an array counts as an array of one element.
+        // An integer in an index with an array counts as an array of one element.
         let advanced = |i: &Index| any && (array(i) || matches!(i, Index::At(_)));
         let first = items.iter().position(advanced).unwrap_or(0);
         let last = items.iter().rposition(advanced).map_or(0, |l| l + 1);
