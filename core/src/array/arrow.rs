@@ -144,11 +144,9 @@ impl RaggedArray {
         Ok(current)
     }
 
-    /// Converts to an Arrow array of exactly the type `target`: one list level per axis after axis
-    /// 0, around the type of the leaves.
+    /// Converts to exactly the type `target`, which has one list level per axis after axis 0.
     ///
-    /// Leaves are not copied; offsets are copied only if their width differs or they do not start
-    /// at zero.
+    /// Leaves are not copied; offsets are copied if their width differs or they do not start at zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -165,8 +163,7 @@ impl RaggedArray {
     /// ```
     ///
     /// # Errors
-    /// When the types do not match, or the length of a valid list differs from the size of a
-    /// FixedSizeList.
+    /// When the types do not match, or a valid list does not have the size of a FixedSizeList.
     pub fn to_arrow_as(&self, target: &DataType) -> Result<ArrayRef> {
         let levels = self.axes().iter().map(|axis| (axis.layout(), axis.nulls().cloned()));
         lists_as(levels, self.leaves().clone(), target)
@@ -237,8 +234,7 @@ fn drop_null_children(
 ) -> Result<(ListAxis, ArrayRef)> {
     let keep = |i: usize| if nulls.is_valid(i) { range(i) } else { 0..0 };
     let offsets = Offsets::from_lengths((0..nulls.len()).map(|i| keep(i).len()))?;
-    // Copy ranges: an index per value is slower, and Arrow's `take` loses the length of an array of
-    // empty FixedSizeLists.
+    // Arrow's `take` is slower, and loses the length of an array of empty FixedSizeLists.
     let child = gather_values(child, &merge_ranges((0..nulls.len()).map(keep)))?;
     Ok((ListAxis::try_new(offsets, Some(nulls.clone()))?, child))
 }

@@ -79,8 +79,7 @@ impl Layout {
         }
     }
 
-    /// Returns the index of the list that contains `child`; [`lists`](Self::lists) if there is no
-    /// such child.
+    /// Returns the index of the list that contains `child`; [`lists`](Self::lists) if there is none.
     pub fn list_of(&self, child: usize) -> usize {
         if child >= self.children() {
             return self.lists();
@@ -126,8 +125,7 @@ impl Layout {
         matches!(self, Self::Ragged(_))
     }
 
-    /// Returns the index of the first list whose length differs between the two layouts; `None` if
-    /// the layouts are equal.
+    /// Returns the index of the first list whose length differs; `None` for equal layouts.
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         match (self, other) {
             (Self::Ragged(a), Self::Ragged(b)) => a.first_difference(b),
@@ -154,8 +152,7 @@ impl From<Offsets> for Layout {
     }
 }
 
-/// Builds ragged lists from their lengths, with 64-bit offsets if `like` has them or the total
-/// needs them.
+/// Builds ragged lists from their lengths, with 64-bit offsets if `like` has them.
 pub(crate) fn lists_like(
     like: &Layout,
     lengths: impl IntoIterator<Item = usize>,
@@ -167,8 +164,7 @@ pub(crate) fn lists_like(
     }))
 }
 
-/// Returns the index of axis `axis` of an array with `ndim` axes; negatives count from the
-/// innermost.
+/// Returns the index of an axis of an array with `ndim` axes; negatives count from the innermost.
 ///
 /// ```
 /// # use serrate_core as serrate;

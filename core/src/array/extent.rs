@@ -84,8 +84,7 @@ fn own_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
 pub fn own_nulls(nulls: &NullBuffer) -> NullBuffer {
     let bits = nulls.inner();
     let own = BooleanBuffer::new(own_buffer(bits.inner()), bits.offset(), bits.len());
-    // SAFETY: the bits, and so the null count, are unchanged. A recount takes as long as a sum of
-    // the values.
+    // SAFETY: the bits and so the null count are unchanged. A recount takes as long as a sum.
     unsafe { NullBuffer::new_unchecked(own, nulls.null_count()) }
 }
 

@@ -22,8 +22,7 @@ pub fn with_nulls(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayR
             values.len()
         )));
     }
-    // Build primitive and boolean arrays directly: `ArrayData` counts the nulls again, which takes
-    // as long as a sum.
+    // Avoid `ArrayData` if possible: it counts the nulls again, which takes as long as a sum.
     Ok(downcast_primitive_array! {
         values => replace_nulls(values, nulls),
         DataType::Boolean => {

@@ -81,8 +81,7 @@ impl Offsets {
     /// ```
     ///
     /// # Errors
-    /// When an end is less than the previous one, or negative; `what` names the ends in the
-    /// message.
+    /// When an end is negative or less than the previous end; `what` names the ends in the message.
     pub fn from_bounds(bounds: impl IntoIterator<Item = i64>, what: &str) -> Result<Self> {
         let bounds = bounds.into_iter();
         let mut offsets = Vec::with_capacity(bounds.size_hint().0.saturating_add(1));
@@ -135,8 +134,7 @@ impl Offsets {
         Ok(Self::from(OffsetBuffer::new(offsets)))
     }
 
-    /// Stores the offsets in 32 bits if the last one fits, else in 64. The caller guarantees the
-    /// order.
+    /// Stores ascending offsets in 32 bits if the last one fits, else in 64 bits.
     fn from_numbers(offsets: Vec<i64>) -> Self {
         let fits = offsets.last().is_none_or(|last| i32::try_from(*last).is_ok());
         if fits {
@@ -217,8 +215,7 @@ impl Offsets {
         }
     }
 
-    /// Returns the same lists with offsets that start at zero; shares the buffer if they already
-    /// do.
+    /// Returns the same lists with offsets that start at zero; copies only if they do not.
     pub fn rebased(&self) -> Self {
         fn shift_to_zero<O: OffsetSizeTrait>(o: &OffsetBuffer<O>) -> OffsetBuffer<O> {
             let base = o[0];
@@ -233,8 +230,7 @@ impl Offsets {
         }
     }
 
-    /// Converts to 32-bit offsets that start at zero, as an Arrow `List` needs; copies only if
-    /// needed.
+    /// Converts to offsets of 32 bits from zero, as an Arrow `List` needs; copies only if needed.
     pub fn to_i32(&self) -> Result<OffsetBuffer<i32>> {
         match self.rebased() {
             Self::I32(o) => Ok(o),
@@ -252,8 +248,7 @@ impl Offsets {
         }
     }
 
-    /// Converts to 64-bit offsets that start at zero, as an Arrow `LargeList` needs; copies only if
-    /// needed.
+    /// Converts to offsets of 64 bits from zero, as an Arrow `LargeList` needs; copies only if needed.
     pub fn to_i64(&self) -> OffsetBuffer<i64> {
         match self.rebased() {
             Self::I64(o) => o,
@@ -270,15 +265,13 @@ impl Offsets {
         }
     }
 
-    /// Returns the index of the first list whose length differs, or the number of lists of the
-    /// shorter side if it is a prefix of the other; `None` if both are equal. Does not compare
-    /// offsets that share a buffer.
+    /// Returns the index of the first list whose length differs, or of the first list that only one
+    /// side has; `None` for equal offsets. Does not compare offsets that share a buffer.
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         if self.ptr_eq(other) {
             return None;
         }
-        // Offsets are usually equal and of the same width, which a comparison of bytes finds
-        // fastest.
+        // Equal offsets of the same width are the common case; comparing their bytes is fastest.
         match (self, other) {
             (Self::I32(a), Self::I32(b)) if a[..] == b[..] => return None,
             (Self::I64(a), Self::I64(b)) if a[..] == b[..] => return None,

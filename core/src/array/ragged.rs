@@ -20,8 +20,7 @@ impl ListAxis {
     /// Builds a level of lists from its parts.
     ///
     /// # Errors
-    /// When the length of the validity differs from the number of lists, or a null list has
-    /// children.
+    /// When the validity does not have one bit per list, or a null list has children.
     pub fn try_new(layout: impl Into<Layout>, nulls: Option<NullBuffer>) -> Result<Self> {
         let layout = layout.into();
         let nulls = nulls.filter(|n| n.null_count() > 0);
@@ -168,8 +167,7 @@ impl RaggedArray {
         self.leaves.data_type()
     }
 
-    /// Returns the number of elements of an axis: the rows for axis 0, the leaves for the
-    /// innermost.
+    /// Returns the number of elements of an axis: rows for axis 0, leaves for the innermost.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
         if axis == 0 { Ok(self.rows) } else { Ok(self.axis(axis)?.layout.children()) }
     }
@@ -185,8 +183,7 @@ impl RaggedArray {
             .collect()
     }
 
-    /// Returns the shape after padding: the size of every axis, or the length of its longest list
-    /// if it is ragged.
+    /// Returns the shape after padding: the size of every axis, or of its longest list if ragged.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -203,8 +200,8 @@ impl RaggedArray {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
     }
 
-    /// Returns the length of every list of axis `axis` (not 0; negatives count from the innermost).
-    /// Null lists have length 0.
+    /// Returns the length of every list of axis `axis`, 0 for null lists; negatives count from the
+    /// innermost.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -116,8 +116,7 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
 /// Bytes per copy within a short range; a copy of constant size needs no call of `memcpy`.
 const PIECE: usize = 64;
 
-/// Lengths in bytes of ranges to copy in pieces of [`PIECE`]; the last piece may extend past the
-/// end.
+/// Lengths in bytes of ranges to copy in pieces of [`PIECE`]; the last may extend past the end.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
 /// Concatenates ranges of byte slices, which count values of `width` bytes; `len` is their sum.

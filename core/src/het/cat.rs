@@ -16,9 +16,8 @@ use crate::kernels::reshape::squeeze;
 /// Concatenates tensors along dim `dim`, which counts from the end if negative.
 ///
 /// Along dim 0, the tensors follow each other. Along an inner dim, each list is concatenated with
-/// the lists at the same position of the other tensors; so all tensors must have the same lists on
-/// the dims before `dim`. They may differ on later dims, but not in the number of dims. Types are
-/// promoted as in PyTorch.
+/// the lists at the same position of the other tensors; so the dims before `dim` must have the same
+/// lists. All tensors have the same number of dims. Types are promoted as in PyTorch.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -48,8 +48,7 @@ impl HetTensor {
     /// ```
     pub fn dim_types(&self) -> Vec<DimType> {
         let leaves = self.array.leaves();
-        // Leaves have the id 1, holes the id 0; the loop derives the ids of each axis from the axis
-        // below.
+        // Leaves have the id 1, holes the id 0; the ids of each axis follow from the axis below.
         let mut below = SliceStructure::Same;
         if leaves.null_count() > 0 {
             below = SliceStructure::Each(
@@ -66,8 +65,7 @@ impl HetTensor {
         types
     }
 
-    /// Returns the size of every dim, or -1 for a [`Het`](DimType::Het) dim, like `shape` in the
-    /// Python library HetTensor.
+    /// Returns the size of every dim, or -1 if it is [`Het`](DimType::Het), as in the library HetTensor.
     pub fn shape(&self) -> Vec<i64> {
         let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         let sizes = self.max_shape().into_iter().map(size);
@@ -100,8 +98,7 @@ enum SliceStructure {
 }
 
 impl SliceStructure {
-    /// Returns the type of a dim and the structure of its lists, given the structure of its
-    /// elements.
+    /// Returns the type of a dim and the ids of its lists, given the ids of its elements.
     fn classify_axis(&self, axis: &ListAxis) -> (DimType, Self) {
         let layout = axis.layout();
         let lists = layout.lists();

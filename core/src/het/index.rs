@@ -22,9 +22,8 @@ impl HetTensor {
     /// * A mask is as long as the longest list; a shorter list uses the first values of the mask.
     ///
     /// # Errors
-    /// If there are more items than dims, an index exceeds every list (`OutOfRange`, whose axis is
-    /// the dim), a mask does not have the length of the longest list, or more than one item is a
-    /// list of indices or a mask.
+    /// If there are more items than dims, an index exceeds every list (`OutOfRange`, whose axis is the
+    /// dim), the length of a mask is wrong, or more than one item is a list of indices or a mask.
     pub fn index(&self, index: &[Index]) -> Result<HetValue> {
         let dims = self.ndim();
         let items = Index::expand_axes(index, dims, &format!("a tensor with {dims} dims"))?;

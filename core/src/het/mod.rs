@@ -17,10 +17,9 @@
 //!   broadcast as in NumPy; [`unary`](HetTensor::unary) functions; [`apply`](HetTensor::apply) for
 //!   other functions.
 //!
-//! **Holes.** A hole is a slot without a value. For example, `x[:, :, 1]` has a slot for every
-//! list, and a hole for each list without a second element. Reductions skip holes, arithmetic with
-//! a hole gives a hole, and dense results hold 0 instead. The [`RaggedArray`] stores holes as
-//! nulls.
+//! **Holes.** A hole is a slot without a value: `x[:, :, 1]` has a slot for every list, and a hole
+//! for each list without a second element. Reductions skip holes, arithmetic with a hole gives a
+//! hole, and dense results hold 0 instead. The [`RaggedArray`] stores holes as nulls.
 //!
 //! Gradients and devices are not supported; all values are in main memory.
 
@@ -73,8 +72,7 @@ pub struct HetTensor {
     array: RaggedArray,
 }
 
-/// Result of an operation: a [`DenseTensor`] if no axis varies in size and no value is missing,
-/// else a [`HetTensor`].
+/// Result of an operation: dense if no axis varies in size and no value is missing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HetValue {
     /// A tensor with an axis that varies in size, or with holes.
@@ -96,8 +94,7 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, all, leaves)?)
     }
 
-    /// Creates a tensor that shares the memory of a dense tensor. Copies only bfloat16, to float32,
-    /// and booleans, to bits.
+    /// Creates a tensor that shares the memory of a dense tensor; copies only bfloat16 and booleans.
     pub fn from_dense(tensor: &DenseTensor) -> Result<Self> {
         let mut axes = Vec::with_capacity(tensor.ndim());
         let mut lists = 1usize;
@@ -109,8 +106,7 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
     }
 
-    /// Creates a tensor from an array whose only row is the tensor. Axes whose lists all have the
-    /// same length become uniform.
+    /// Creates a tensor from an array of one row; axes whose lists have equal lengths become uniform.
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
             return Err(Error::type_of(
@@ -164,8 +160,7 @@ impl HetTensor {
             || self.array.axes().iter().any(|axis| axis.nulls().is_some())
     }
 
-    /// Returns the tensor padded to the shape [`max_shape`](Self::max_shape); holes and padding are
-    /// 0 or the fill of `options`.
+    /// Returns the tensor padded to [`max_shape`](Self::max_shape), with 0 or the fill of `options`.
     ///
     /// # Errors
     /// If the tensor exceeds the limit of `options`, or the type cannot represent the fill.
@@ -183,8 +178,7 @@ impl HetTensor {
         !self.has_holes() && self.array.axes().iter().all(|axis| !axis.layout().is_ragged())
     }
 
-    /// Returns a [`DenseTensor`] if no axis varies in size and no value is missing, else this
-    /// tensor.
+    /// Returns a [`DenseTensor`] if the tensor [is dense](Self::is_dense), else this tensor.
     pub fn into_value(self) -> Result<HetValue> {
         Ok(if self.is_dense() { HetValue::Dense(self.to_uniform()?) } else { HetValue::Het(self) })
     }

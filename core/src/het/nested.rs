@@ -65,13 +65,11 @@ impl HetTensor {
     /// Creates a tensor from a nested list of tensors. Every level of lists and every axis of the
     /// tensors becomes a dim, so levels plus axes must be the same for all tensors.
     ///
-    /// Empty lists are kept, even after the last value (the Python library HetTensor drops these).
-    /// Types are promoted as in PyTorch (int64 with float32 gives float32); bfloat16 is read as
-    /// float32.
+    /// Empty lists are kept, even after the last value (the library HetTensor drops these). Types
+    /// are promoted as in PyTorch (int64 with float32 gives float32); bfloat16 becomes float32.
     ///
     /// # Errors
-    /// If tensors have different depths (the message names the position), or if there is no tensor
-    /// to determine depth and type.
+    /// If there is no tensor, or tensors have different depths (the message names the position).
     pub fn from_nested(nested: &Nested) -> Result<Self> {
         let mut found = NestedSummary::default();
         found.visit_nested(nested, 0, &mut Vec::new())?;
@@ -104,8 +102,8 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, leaves)?)
     }
 
-    /// Returns the nested list of tensors. Each sublist of uniform shape is one tensor that shares
-    /// memory.
+    /// Returns the nested list of tensors, in which a sublist of uniform shape is one tensor.
+    /// Shares memory.
     pub fn unbind(&self) -> Result<Nested> {
         let values = DenseTensor::from_flat(self.array.leaves(), "a tensor")?;
         Unbinder { het: self, values }.build_nested(0, 0)
@@ -179,8 +177,7 @@ impl ListBuilder {
                 let mut lists = 1usize;
                 for (axis, size) in tensor.shape().iter().enumerate() {
                     let lengths = &mut self.lengths[level + axis];
-                    // A tensor without elements may have huge axes, so check the size before
-                    // allocation.
+                    // A tensor without elements may have huge axes, so check the size first.
                     let total = lengths.len().saturating_add(lists);
                     check_size(&format!("axis {} of a nested list", level + axis), total, 64)?;
                     lengths.resize(lengths.len() + lists, *size);

@@ -109,11 +109,10 @@ impl HetTensor {
     /// all lists have length 1, repeats along the dim of the other operand. On all other dims, both
     /// operands must have lists of the same lengths. A hole in either operand gives a hole.
     ///
-    /// Types follow PyTorch: int64 with float32 gives float32; a number takes the type of the
-    /// tensor, unless only the number is a float (float32); `/` of integers gives float32;
-    /// comparisons give booleans, and a comparison with NaN is false, except `!=`. Integer overflow
-    /// and a negative exponent of an integer are errors. On booleans, `+` and maximum are OR, `*`
-    /// and minimum are AND.
+    /// Types follow PyTorch: int64 with float32 gives float32; a number takes the type of the tensor,
+    /// unless only the number is a float (float32); `/` of integers gives float32; comparisons give
+    /// booleans, and with NaN are false, except `!=`. Integer overflow and negative integer exponents are
+    /// errors. On booleans, `+` and maximum are OR, `*` and minimum are AND.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -147,8 +146,7 @@ impl HetTensor {
         compute_binary(op, &other, self, dtype)
     }
 
-    /// Applies a function to every value. Roots, exponentials and logarithms of integers give
-    /// float32, as in PyTorch.
+    /// Applies a function to every value. Roots, exponentials and logarithms of integers give float32.
     ///
     /// # Errors
     /// Same as [`unary`](fn@unary).
@@ -179,8 +177,7 @@ impl HetTensor {
         Self::from_boxed(normalize::softmax(&array, axis)?)?.into_value()
     }
 
-    /// Converts the values: a float to an integer truncates towards zero, and a nonzero number to a
-    /// boolean is true.
+    /// Converts the values: floats truncate towards zero to integers; nonzero numbers are true.
     ///
     /// # Errors
     /// If a value does not fit the type, or the type is bfloat16.
@@ -197,8 +194,7 @@ impl HetTensor {
     /// nulls at holes, and must return an array of the same length.
     ///
     /// # Errors
-    /// If the function fails, or returns an array of another length or of a type that is neither
-    /// numeric nor boolean.
+    /// If the function fails, or its result has another length or is neither numeric nor boolean.
     pub fn apply(&self, f: impl FnOnce(&ArrayRef) -> Result<ArrayRef>) -> Result<HetValue> {
         Self::from_boxed(self.array.with_leaves(f(self.array.leaves())?)?)?.into_value()
     }

@@ -21,9 +21,8 @@ pub(super) fn type_category(dtype: DType) -> Category {
     }
 }
 
-/// Returns the common type of two tensors: the type of the higher category, or the wider type
-/// within a category. Integers without a common integer type (uint64 with a signed type) give
-/// float64.
+/// Returns the promoted type of two tensors: the type of the higher category, or the wider type
+/// within a category. A uint64 and a signed type give float64.
 pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     // bfloat16 has no Arrow type, so treat it as float32.
     let plain = |d| if d == DType::BF16 { DType::F32 } else { d };

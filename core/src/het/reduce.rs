@@ -12,8 +12,7 @@ use crate::error::{Error, Result};
 use crate::kernels::reduce::{Reduction, reduce};
 
 impl HetTensor {
-    /// Reduces along dim `dim` (negative dims count from the end); `None` reduces all values to
-    /// one.
+    /// Reduces along dim `dim` (negatives count from the end); `None` reduces all values to one.
     ///
     /// Holes are skipped: a mean divides by the number of values. A reduction along an outer dim
     /// combines the slices slot by slot; the result has a slot wherever any slice has one. A slot

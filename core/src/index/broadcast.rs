@@ -11,8 +11,7 @@ pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// Returns the shape that both shapes broadcast to, aligned at their last axes; `None` if they are
-/// incompatible.
+/// Returns the shape that both shapes broadcast to, aligned at their last axes, or `None`.
 pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
@@ -26,8 +25,7 @@ pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// Returns the strides that read an array of shape `from` as if it had the shape `to`: 0 on axes
-/// that repeat.
+/// Returns the strides that read an array of shape `from` as shape `to`: 0 on axes that repeat.
 pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     let mut out = vec![0; to.len()];
     let missing = to.len().saturating_sub(from.len());

@@ -37,8 +37,7 @@ pub enum Index {
         step: Option<i64>,
     },
     /// Elements at these indices, in any order and with repeats. As in NumPy, all arrays of an
-    /// index and every [`At`](Self::At) beside an array broadcast against each other and select
-    /// element by element.
+    /// index, and every [`At`](Self::At) beside them, broadcast and select element by element.
     Array(IndexArray<i64>),
     /// A boolean mask as long as the axis; selects the elements where it is true.
     Mask(IndexArray<bool>),
@@ -65,11 +64,10 @@ impl Index {
         }
     }
 
-    /// Completes an index so that its items use all `ndim` axes: replaces [`Rest`](Self::Rest) with
-    /// whole axes, or appends whole axes. Keeps a `Rest` of zero axes, because NumPy orders the
-    /// axes of the result differently if it separates two index arrays. Returns an error for more
-    /// items than axes, a second `...`, or a step of 0; `what` (such as `a table with 2 axes`)
-    /// names the array in the error.
+    /// Completes an index so that its items use all `ndim` axes: replaces [`Rest`](Self::Rest) with whole
+    /// axes, or appends whole axes. Keeps a `Rest` of zero axes, because NumPy orders result axes
+    /// differently if it separates two index arrays. Returns an error for more items than axes, a second
+    /// `...`, or a step of 0; `what` (such as `a table with 2 axes`) names the array in it.
     pub(crate) fn expand_axes(index: &[Self], ndim: usize, what: &str) -> Result<Vec<Self>> {
         let given: usize = index.iter().map(Self::count_axes).sum();
         let Some(left) = ndim.checked_sub(given) else {

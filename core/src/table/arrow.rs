@@ -15,8 +15,7 @@ use crate::array::arrow::to_fixed_size;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, leaf_type, list_depth};
 use crate::error::{Error, Result};
 
-/// Key of the schema metadata that holds the axis names as a JSON list, rows first, with null for
-/// an unnamed axis.
+/// Key of the schema metadata for the axis names: a JSON list, rows first, null for an unnamed axis.
 pub const AXES_METADATA: &str = "serrate.axes";
 
 /// A column to add to a table; its lists are not yet compared with the lists of other columns.
@@ -54,8 +53,7 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // Keep the axis uniform only if it is uniform in all columns; offsets represent
-                    // both kinds.
+                    // Offsets represent both kinds, so keep the axis uniform only if all columns agree.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
@@ -230,9 +228,8 @@ impl RaggedTable {
     /// Every level of List, LargeList or FixedSizeList becomes an axis; a column without lists is
     /// on axis 0. Within a list, the fields of a struct become columns (nulls of the struct become
     /// nulls of its fields), and the axis is named after the list that holds the struct. A field
-    /// keeps its plain name if it is unique in the batch; otherwise all columns with that name are
-    /// named by their paths (`visits.time`). Axis names in the metadata (`serrate.axes`) take
-    /// precedence.
+    /// keeps its plain name if it is unique in the batch, else it is named by its path
+    /// (`visits.time`). Axis names in the metadata (`serrate.axes`) take precedence.
     ///
     /// Shares offsets and values with the batch; each axis keeps one set of offsets. Columns that
     /// share an offsets buffer are not compared. Values under null lists are dropped, which copies
@@ -336,8 +333,7 @@ impl RaggedTable {
     /// Offsets are copied if their width differs. Leaf types must be equal.
     ///
     /// # Errors
-    /// When the table lacks a column, a leaf type differs, or the length of a list differs from the
-    /// size of a FixedSizeList.
+    /// When a column is missing, a leaf type differs, or a list does not fit a FixedSizeList.
     pub fn to_batch_as(&self, schema: &SchemaRef) -> Result<RecordBatch> {
         // Columns whose list types match share their buffers with the table.
         let plain = self.to_batch()?;
@@ -471,8 +467,7 @@ impl RaggedTable {
         self.axis_name(axis).map_or_else(|| format!("axis{axis}"), str::to_owned)
     }
 
-    /// Returns the validity of the lists of axis `axis`, or an error if it differs between the
-    /// columns below.
+    /// Returns the validity of the lists of an axis, or an error if the columns below disagree.
     fn common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis);
         let Some(first) = below.next() else { return Ok(None) };
@@ -526,8 +521,7 @@ pub fn zip(batch: &RecordBatch) -> Result<RecordBatch> {
     RaggedTable::try_from_batch(batch)?.to_struct_batch()
 }
 
-/// Converts lists of structs to sibling lists, by [`RaggedTable::try_from_batch`] and
-/// [`RaggedTable::to_batch`].
+/// Converts lists of structs to sibling lists, the inverse of [`zip`].
 pub fn unzip(batch: &RecordBatch) -> Result<RecordBatch> {
     RaggedTable::try_from_batch(batch)?.to_batch()
 }

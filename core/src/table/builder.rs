@@ -8,8 +8,7 @@ use super::{Column, RaggedTable};
 use crate::array::{Layout, Offsets};
 use crate::error::Result;
 
-/// Builds a table from axes, outermost first, and columns; [`build`](Self::build) checks that they
-/// fit each other.
+/// Builds a table from axes, outermost first, and columns; [`build`](Self::build) checks all parts.
 ///
 /// The number of rows is the value of [`rows`](Self::rows) if set, else the number of lists of the
 /// first axis, else the length of the first column on axis 0.

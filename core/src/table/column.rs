@@ -24,8 +24,7 @@ impl Column {
         Self::with_field(Arc::new(field), axis, values)
     }
 
-    /// Builds a column with the name, nullability and metadata of a field. The type of the values
-    /// replaces the type of the field.
+    /// Builds a column with the name, nullability and metadata of a field; `values` determine the type.
     pub fn with_field(field: FieldRef, axis: usize, values: ArrayRef) -> Self {
         let field = if field.data_type() == values.data_type() {
             field
@@ -115,8 +114,7 @@ impl Column {
     }
 }
 
-/// Columns are equal if their names, axes, validity and values are equal; other metadata is
-/// ignored.
+/// Columns are equal if names, axes, validity and values are equal; metadata is ignored.
 impl PartialEq for Column {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()

@@ -13,10 +13,9 @@ use crate::with_offsets;
 impl RaggedTable {
     /// Concatenates the rows of all tables.
     ///
-    /// Columns are matched by name and keep the order and metadata of the first table; differing
-    /// types are promoted ([`promote_types`]). An axis stays uniform if it has the same size in all
-    /// tables. [`Scalars`](Self::scalars) are kept if they are equal in all tables. A single table
-    /// is returned unchanged.
+    /// Columns are matched by name and keep the order and metadata of the first table; differing types are
+    /// promoted ([`promote_types`]). An axis stays uniform if it has the same size in all tables.
+    /// [`Scalars`](Self::scalars) are kept if they are equal. A single table is returned unchanged.
     ///
     /// # Errors
     /// When there are no tables, they differ in their number of axes or have none, a column is

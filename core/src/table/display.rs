@@ -13,8 +13,7 @@ const SHOWN: usize = 4;
 /// Maximum width of the display of one column's values, in characters.
 const WIDTH: usize = 100;
 
-/// Shows the axes with their sizes and the columns with their types and first values. Long data is
-/// truncated.
+/// Shows the axes with their sizes, and the columns with their types and first values.
 ///
 /// ```
 /// # use serrate_core as serrate;

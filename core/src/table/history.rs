@@ -18,8 +18,7 @@ impl History {
     /// Builds a history; `rows` divides `times` into one list per row.
     ///
     /// # Errors
-    /// Returns the first row whose times are not ascending, because a binary search in such a row
-    /// could include later events.
+    /// Returns the first row whose times do not ascend, in which a search could find later events.
     pub(crate) fn try_new(rows: Layout, times: ScalarBuffer<i64>) -> Result<Self, usize> {
         match (0..rows.lists()).find(|row| !times[rows.range(*row)].is_sorted()) {
             Some(row) => Err(row),

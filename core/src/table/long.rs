@@ -42,17 +42,15 @@ pub struct LongOptions {
 }
 
 impl RaggedTable {
-    /// Nests a long table, which has one row per innermost element and is sorted by `keys`,
-    /// outermost first.
+    /// Nests a long table: one row per innermost element, sorted by `keys`, outermost first.
     ///
     /// Every key makes an axis with its name. With the keys `subject_id` and `time`, axis 0 is the
     /// subjects, axis 1 the times of each subject, and axis 2 the rows of the long table. The
     /// column of a key holds one value per element of its axis; all other columns stay on the
     /// innermost axis and keep their buffers. List columns of the long table add axes below it.
     ///
-    /// Each key must ascend within equal values of the keys before it. A null sorts before all
-    /// values and equals any other null. For floats, -0 equals 0, and all NaN are equal and sort
-    /// last; dictionaries sort by value.
+    /// Each key must ascend within equal values of the keys before it. A null sorts first and equals other
+    /// nulls. For floats, -0 equals 0, and all NaN are equal and sort last; dictionaries sort by value.
     ///
     /// # Errors
     /// When a key is not a column or is a list, or rows are out of order with [`Unsorted::Refuse`].
@@ -194,8 +192,7 @@ impl RaggedTable {
         Self::try_new(rows, name(0), axes, columns)
     }
 
-    /// Converts to a long table: one row per element of the innermost axis, with the values of
-    /// outer axes repeated.
+    /// Converts to a long table: one row per innermost element, which repeats the values of outer axes.
     ///
     /// The inverse of [`nest`](Self::nest). Columns keep their order; columns of the innermost axis
     /// are not copied. An element whose list is empty or null is lost, unless

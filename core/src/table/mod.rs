@@ -54,14 +54,12 @@ impl Axis {
         self.name.as_deref()
     }
 
-    /// Returns the index of the parent axis, whose elements hold the lists of this axis. It is the
-    /// previous axis.
+    /// Returns the parent axis, the previous one, whose elements hold the lists of this axis.
     pub fn parent(&self) -> usize {
         self.parent
     }
 
-    /// Returns the lists that divide the elements of this axis among the elements of the parent
-    /// axis.
+    /// Returns the lists of elements of this axis, one per element of the parent axis.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -476,8 +474,7 @@ impl RaggedTable {
         Ok(Self { axes, columns, ..self.clone() })
     }
 
-    /// Returns the number of bytes of values, validity and offsets, counting only the part of each
-    /// buffer that this table uses.
+    /// Returns the number of bytes of values, validity and offsets that this table uses.
     pub fn nbytes(&self) -> usize {
         let offsets: usize = self
             .axes

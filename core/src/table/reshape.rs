@@ -46,8 +46,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there is no such axis, or a list does not have exactly one element; the message names
-    /// row and list.
+    /// When there is no such axis, or a list (which the message names) does not have one element.
     pub fn squeeze(&self, axis: i64) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
@@ -138,9 +137,8 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Merges axis `axis` (not 0; negatives count from the innermost) into the axis above: the
-    /// elements of each list replace the element that holds the list. Merging axis 1 makes every
-    /// element of axis 1 a row.
+    /// Merges axis `axis` (not 0; negatives count from the innermost) into the axis above: the elements of
+    /// each list replace the element that holds the list. Merging axis 1 makes its elements rows.
     ///
     /// Columns of `axis` and below move up by one. A column of axis `axis - 1` keeps its value at
     /// the first element of each list and is zero at the others
@@ -170,8 +168,7 @@ impl RaggedTable {
         self.flatten_with(axis, FlattenFill::Zero)
     }
 
-    /// Merges an axis like [`flatten`](Self::flatten), with another fill in columns of the axis
-    /// above.
+    /// Merges an axis like [`flatten`](Self::flatten), with another fill in outer columns.
     pub fn flatten_with(&self, axis: i64, fill: FlattenFill) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {

@@ -58,8 +58,7 @@ impl<'a> Row<'a> {
         Ok(column.values().slice(window.start, window.len()))
     }
 
-    /// Returns the row's values of a primitive column as a Rust slice; values at nulls are
-    /// unspecified.
+    /// Returns the row's values of a primitive column as a slice; values at nulls are unspecified.
     ///
     /// ```
     /// # use serrate_core as serrate;

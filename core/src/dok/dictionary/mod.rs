@@ -14,13 +14,11 @@ use crate::error::{Error, Result};
 pub(crate) use column::{ColumnParts, DictionaryColumn};
 use rows::PackedRows;
 
-/// A dictionary whose keys are rows of Arrow columns, such as a subject and a code, and whose
-/// values are one column.
+/// A dictionary from rows of key columns, such as a subject and a code, to one value column.
 ///
-/// Columns hold numbers, booleans, dates, times, timestamps, durations, or strings (each stored
-/// once, in a vocabulary per column). Keys compare as in [`HashMap`]: exactly, except that -0.0
-/// equals 0.0 and all NaN are equal. A key with NULL is never found. NULL cannot be set, neither in
-/// a key nor as a value.
+/// Columns hold numbers, booleans, dates, times, timestamps, durations, or strings (each stored once, in a
+/// vocabulary per column). Keys compare as in [`HashMap`]: exactly, except that -0.0 equals 0.0 and all NaN
+/// are equal. A key with NULL is never found; neither keys nor values can be set to NULL.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -133,8 +131,7 @@ impl Dictionary {
     /// Sets the values of keys, and returns which rows added a key; see [`HashMap::set`].
     ///
     /// # Errors
-    /// If the types of the columns differ from the dictionary, their lengths differ, or they
-    /// contain NULL.
+    /// If the types differ from the dictionary, the lengths differ, or there is a NULL.
     pub fn set(&mut self, keys: &[ArrayRef], values: &ArrayRef) -> Result<Vec<bool>> {
         let rows = self.check_keys(keys)?;
         if values.len() != rows {
@@ -196,8 +193,7 @@ impl Dictionary {
     pub fn remove(&mut self, keys: &[ArrayRef]) -> Result<Vec<bool>> {
         let (packed, known) = self.pack_keys(keys)?;
         let Some(known) = known else { return self.map.remove(&packed) };
-        // Null and unknown values are packed as zeros, which may form an existing key, so drop
-        // these rows.
+        // Null and unknown values are packed as zeros, which may form an existing key: drop these rows.
         let rows: Vec<u64> = known.valid_indices().map(|i| i as u64).collect();
         let packed = rows::take_rows(&packed, &rows)?;
         let mut out = vec![false; known.len()];

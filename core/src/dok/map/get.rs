@@ -224,8 +224,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.open.push_if(OpenKey { key, tag, line }, goes_on);
     }
 
-    /// Prefetches the memory for the items of `placed` and `open` that were appended since these
-    /// tails.
+    /// Prefetches the memory for the items of `placed` and `open` appended since these tails.
     #[inline(always)]
     fn prefetch_rows(&mut self, placed: usize, open: usize) {
         let KeyReader { width, buckets, keys, .. } = self.reader;
@@ -423,8 +422,7 @@ impl HashMap {
     /// ```
     ///
     /// # Errors
-    /// If the map has no types yet, the keys have another type or shape, or the fallback does not
-    /// fit the type of values.
+    /// If the map has no types yet, the keys have another type, or the fallback does not fit.
     pub fn get(&self, keys: &DenseTensor, fallback: &Fallback) -> Result<Fetched> {
         let (queries, count) = self.canonicalize_batch(keys)?;
         let of = &self.types()?.value;
@@ -444,8 +442,7 @@ impl HashMap {
         Ok(Fetched { values, found })
     }
 
-    /// Looks up like [`get`](Self::get), but writes the bytes of the values and the flags into
-    /// `values` and `found`.
+    /// Looks up like [`get`](Self::get), but writes the bytes of the values and the flags to slices.
     ///
     /// # Errors
     /// Same as [`get`](Self::get); also if the length of a slice differs from the result.

@@ -4,8 +4,7 @@ use super::rows::{Width, copy_row};
 pub(super) use crate::array::memory::prefetch_value;
 use crate::kernels::seeded::{fold_product, mix_bits};
 
-/// Secret factors of the hash, derived from the seed of a map. Without the seed, nobody can
-/// construct colliding keys.
+/// Secret factors of the hash, derived from a seed; without it, nobody can construct colliding keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hashing {
     start: u64,
@@ -18,8 +17,7 @@ impl Hashing {
         let a = mix_bits(seed);
         let b = mix_bits(a);
         let c = mix_bits(b);
-        // An odd factor makes the multiplication reversible; the top bit lets every input affect
-        // the upper half of the product.
+        // Odd factors keep a product reversible; the top bit lets every input affect its upper half.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
 
@@ -27,8 +25,7 @@ impl Hashing {
     pub(super) fn hash_row<W: Width>(&self, width: W, row: &[u8]) -> u64 {
         let mut state = self.start;
         let (words, rest) = row[..width.bytes()].as_chunks::<8>();
-        // Hash two words per product, because products take most of the time. The remaining bytes
-        // join the last word.
+        // Products take most of the time, so hash two words at once; leftover bytes join the last word.
         let (pairs, odd) = words.as_chunks::<2>();
         for [a, b] in pairs {
             state = self.fold_pair(state, u64::from_ne_bytes(*a), u64::from_ne_bytes(*b));

@@ -81,8 +81,7 @@ fn split_table(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
     buckets.chunks_mut(size).enumerate().map(|(i, part)| (i * size, part)).collect()
 }
 
-/// Calls `each` for the hashes with their home bucket in `part`, in order, and prefetches the
-/// buckets.
+/// Prefetches the home buckets of the hashes in `part`, and calls `each` for them in order.
 #[inline(always)]
 fn for_each_home(
     hashes: &[u64],

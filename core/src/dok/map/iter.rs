@@ -4,8 +4,7 @@ use crate::error::{Error, Result};
 
 impl HashMap {
     /// Returns the keys, one row each, in the order of [`values`](Self::values), without a copy.
-    /// Later changes of the map do not change the tensor. [`DenseTensor::to_arrow`] converts it to
-    /// an Arrow array.
+    /// Later changes of the map do not affect the tensor; see also [`DenseTensor::to_arrow`].
     ///
     /// # Errors
     /// If the map has no types yet.

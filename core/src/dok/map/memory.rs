@@ -1,5 +1,4 @@
-//! Memory of a map: the words of the index table, and growable buffers of rows that
-//! tensors can share.
+//! Memory of a map: words of the index table, and growable buffers of rows that tensors can share.
 
 use std::sync::Arc;
 
@@ -113,8 +112,7 @@ impl RowBuffer {
         self.as_mut_slice()
     }
 
-    /// Ensures an unshared capacity of `bytes`, so that a later [`resize`](Self::resize) to this
-    /// length does not allocate.
+    /// Ensures an unshared capacity, so that a [`resize`](Self::resize) to `bytes` does not allocate.
     pub(super) fn reserve_unshared(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes {
             // Double the capacity, so that each row moves only once or twice on average.

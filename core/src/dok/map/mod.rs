@@ -58,8 +58,7 @@ use table::IndexTable;
 /// ```
 ///
 /// A lookup takes three memory accesses per key (bucket, key, value), which it prefetches for many
-/// keys at a time. Large batches use the threads of rayon's pool, unless [`MapOptions::parallel`]
-/// is off.
+/// keys at a time. Large batches use rayon's threads, unless [`MapOptions::parallel`] is off.
 #[derive(Debug)]
 pub struct HashMap {
     options: MapOptions,
@@ -108,8 +107,7 @@ impl HashMap {
         Ok(map)
     }
 
-    /// Creates a map of the given keys and values with the fewest buckets that they need. If a key
-    /// repeats, its last row wins.
+    /// Creates a map with as few buckets as possible; if a key repeats, its last row wins.
     ///
     /// # Errors
     /// If the numbers of keys and values differ.

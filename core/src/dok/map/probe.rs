@@ -12,8 +12,7 @@ pub(super) trait Probe: Copy {
     fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
 
     /// Searches like [`find_candidate`](Self::find_candidate), but may stop at the end of the cache
-    /// line that starts at `home`; then the boolean is true, and the caller continues in the next
-    /// line.
+    /// line that starts at `home`; the boolean is true if the next line must be searched.
     fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool);
 }
 
@@ -101,8 +100,7 @@ impl Probe for Avx2Probe {
         // Keep only the matches before the first empty bucket.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
-        // The row of the match plus 1, or 0. Avoids a branch, which is often mispredicted if half
-        // of the keys are present.
+        // The row of the match plus 1, or 0. A branch would mispredict if half of the keys are present.
         let entry = unpack_row(line[lane]) & usize::from(same != 0).wrapping_neg();
         let place = Candidate { bucket: home + lane, row: entry.wrapping_sub(1) };
         (place, (entry == 0) & (empty == 0))

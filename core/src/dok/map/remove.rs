@@ -7,9 +7,8 @@ use crate::dense::DenseTensor;
 use crate::error::Result;
 
 impl HashMap {
-    /// Removes keys. Returns, for each row of the batch, whether its key was present; repeats of a
-    /// key return the same. The last rows move into the gaps, in order, so that rows stay
-    /// contiguous.
+    /// Removes keys. Returns, for each row of the batch, whether its key was present before; repeats of a
+    /// key return the same. The last rows move into the gaps, in order, so that rows stay contiguous.
     ///
     /// ```
     /// # use serrate_core as serrate;

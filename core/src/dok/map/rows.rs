@@ -10,8 +10,7 @@ use crate::error::{Error, Result};
 
 /// Type of a key or a value: an element type and a shape.
 ///
-/// A shape without axes has one element. A shape with an axis of size 0 has rows of no bytes, which
-/// are all equal.
+/// A shape without axes has one element. Rows of a shape with an axis of size 0 are all equal.
 ///
 /// ```
 /// # use serrate_core as serrate;

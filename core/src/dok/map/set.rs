@@ -93,8 +93,7 @@ impl HashMap {
         self.put_rows(&keys, values.as_bytes(), count, replace)
     }
 
-    /// Inserts `count` canonical keys and their values. The caller has set the types and checked
-    /// the lengths of the slices.
+    /// Inserts `count` canonical keys and their values. The caller checks the lengths of the slices.
     pub(crate) fn put_rows(
         &mut self,
         keys: &[u8],
@@ -111,8 +110,7 @@ impl HashMap {
                 let left = count - first;
                 let parallel = self.uses_threads(left) && key > 0;
                 let mut step = if parallel { insert_parallel::STEP } else { STEP }.min(left);
-                // Many keys of the batch may be repeats, so let a step grow the table at most to
-                // about twice its size.
+                // Many keys may be repeats, so let one step grow the table only to about twice its size.
                 while parallel && step > STEP && !self.has_capacity(step) && step > self.len {
                     step = (step / 2).max(STEP);
                 }

@@ -153,8 +153,7 @@ impl DokTensor {
         self.with_values(Entries::new(a.shape, places, values)?)
     }
 
-    /// Multiplies every element by a number. Integers times a floating-point number give float64;
-    /// otherwise the type stays.
+    /// Multiplies every element by a number. The type stays, but integers times a float give float64.
     ///
     /// # Errors
     /// If an integer result does not fit its type.
@@ -184,8 +183,7 @@ impl DokTensor {
         self.with_values(Entries { values, ..entries })
     }
 
-    /// Returns the elementwise sum with a dense tensor that broadcasts to the shape of this tensor,
-    /// as a dense tensor.
+    /// Returns the dense elementwise sum with a dense tensor that broadcasts to the shape of this one.
     ///
     /// # Errors
     /// If the shapes do not broadcast, the result exceeds [`dense_limit`](Self::dense_limit), or an

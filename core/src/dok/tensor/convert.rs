@@ -13,8 +13,7 @@ impl DokTensor {
     /// Converts the whole tensor to a dense tensor.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if it exceeds [`dense_limit`](Self::dense_limit), before memory is
-    /// allocated.
+    /// [`Error::TooLarge`], before allocation, if it exceeds [`dense_limit`](Self::dense_limit).
     pub fn to_dense(&self) -> Result<DenseTensor> {
         self.get(&[Index::Rest])
     }
@@ -76,8 +75,7 @@ impl DokTensor {
     }
 
     /// Converts to a ragged array in which each list ends at its last entry. Elements before it
-    /// without an entry are null. All rows are kept, but trailing inner lists without entries are
-    /// dropped.
+    /// without an entry are null. Keeps all rows, but drops trailing inner lists without entries.
     ///
     /// # Errors
     /// For a tensor without axes; [`Error::TooLarge`] if the elements up to the last entries of all

@@ -14,13 +14,11 @@ use crate::index::{Index, resolve_position};
 /// Number of elements per lookup in the hash map.
 const BLOCK: usize = 1 << 18;
 
-/// Number of selected elements per entry above which a scan of all entries is faster than a lookup
-/// of every selected element.
+/// Selected elements per entry above which scanning all entries is faster than looking up elements.
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
-    /// Returns the part that an index selects by NumPy's rules, as a dense tensor. Elements without
-    /// an entry are zero.
+    /// Returns the dense part that an index selects by NumPy's rules; elements without an entry are zero.
     ///
     /// The index may mix integers, slices with any step, negative indices, arrays of any number of
     /// axes (which broadcast against each other), masks of one or more axes, `...` and new axes;
@@ -69,8 +67,7 @@ impl DokTensor {
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns the part that [`get`](Self::get) selects as an independent sparse tensor, of any
-    /// size.
+    /// Returns the part that [`get`](Self::get) selects, of any size, as an independent sparse tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -85,8 +82,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`get`](Self::get), except for the limit; also if the result has more than 2^63
-    /// elements.
+    /// Same as [`get`](Self::get) without the limit; also if the result has more than 2^63 elements.
     pub fn get_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
         let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
@@ -114,9 +110,8 @@ impl DokTensor {
         self.get(&index).map(DokScalar)
     }
 
-    /// Looks up elements by their coordinates, int64 of shape `[n, ndim]` with one row per element;
-    /// fast for millions of them. Coordinates outside the tensor, including negative ones, count as
-    /// not found.
+    /// Looks up elements, even millions, by their coordinates, int64 of shape `[n, ndim]` with one row per
+    /// element. Coordinates outside the tensor, including negative ones, count as not found.
     ///
     /// ```
     /// # use serrate_core as serrate;

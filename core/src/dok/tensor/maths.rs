@@ -175,8 +175,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the function is not defined for the integers or booleans of the tensor, or an integer
-    /// result does not fit the type.
+    /// If the function is not defined for the type of the values, or an integer result does not fit it.
     pub fn map(&self, of: DokUnary) -> Result<Self> {
         let entries = self.collect_entries()?;
         let values = apply_unary(&entries.values, of)?;

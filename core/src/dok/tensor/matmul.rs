@@ -83,8 +83,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the shapes do not match, the result exceeds [`dense_limit`](Self::dense_limit), or an
-    /// integer does not fit its type.
+    /// If the shapes do not match, the result exceeds the limit, or an integer result overflows.
     pub fn matmul_dense(&self, other: &DenseTensor) -> Result<DenseTensor> {
         let MatmulSizes { rows: count, inner, columns, shape } =
             match_sizes(&self.shape(), other.shape())?;
@@ -141,8 +140,7 @@ impl DokTensor {
     /// entry for every element to which a product of two entries contributes.
     ///
     /// # Errors
-    /// Same as [`matmul_dense`](Self::matmul_dense), except for the limit; also if the result has
-    /// more than 2^63 elements.
+    /// Same as [`matmul_dense`](Self::matmul_dense), but with a limit of 2^63 elements.
     pub fn matmul(&self, other: &Self) -> Result<Self> {
         let MatmulSizes { rows: count, inner, columns, shape } =
             match_sizes(&self.shape(), &other.shape())?;

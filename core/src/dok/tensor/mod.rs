@@ -47,8 +47,7 @@ use view::AxisView;
 ///   computations return independent tensors.
 /// * Writing zero removes the entry. Zeros given to a constructor, and zeros that a computation
 ///   yields, remain entries until [`prune`](Self::prune).
-/// * Dense results larger than [`dense_limit`](Self::dense_limit) (4 GiB) are an error before
-///   memory is allocated.
+/// * A dense result above [`dense_limit`](Self::dense_limit) (4 GiB) is an error before allocation.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -130,8 +129,7 @@ impl DokTensor {
     }
 
     /// Returns the coordinates of all entries, int64 of shape `[ndim, nnz]`, in the order of
-    /// [`values`](Self::values), which is the order of insertion. [`to_coo`](Self::to_coo) sorts
-    /// them.
+    /// [`values`](Self::values) and of insertion. [`to_coo`](Self::to_coo) sorts them.
     ///
     /// # Errors
     /// If memory cannot be allocated.

@@ -53,8 +53,7 @@ impl DokTensor {
     /// or not. `p` = 0 counts the nonzero elements, infinity gives the largest magnitude, -infinity
     /// the smallest; any other number is valid (like NumPy's `linalg.norm` of vectors).
     ///
-    /// Floats keep their type, integers give float64. Computed in float64, scaled so that no
-    /// intermediate result overflows.
+    /// Floats keep their type, integers give float64. No intermediate result overflows float64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -97,8 +96,7 @@ impl DokTensor {
         self.with_values(entries)
     }
 
-    /// Normalizes this tensor like [`normalize`](Self::normalize), in place; all views show the
-    /// change.
+    /// Normalizes like [`normalize`](Self::normalize), in place; all views show the change.
     ///
     /// # Errors
     /// Same as [`normalize`](Self::normalize); also for a view that shows entries several times.

@@ -142,8 +142,8 @@ impl DokTensor {
         self.with_values(groups.into_entries(values)?)
     }
 
-    /// Returns means over axes, of all elements, stored or not; float64 for integers. Otherwise
-    /// like [`sum`](Self::sum).
+    /// Returns means over axes, like [`sum`](Self::sum); elements without an entry count as zero.
+    /// Integers give float64.
     ///
     /// # Errors
     /// Same as [`sum`](Self::sum); also if there are no elements to average.

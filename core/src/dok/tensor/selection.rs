@@ -234,8 +234,7 @@ impl PlaceSelection {
         let together = !apart && items.iter().any(is_array);
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
-        // Position of the combined index arrays in the result: the axis of the first array, or 0 if
-        // other items separate them.
+        // Result axis of the combined index arrays: the axis of the first, or 0 if items separate them.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);

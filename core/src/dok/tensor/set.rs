@@ -68,8 +68,7 @@ impl DokTensor {
         self.write_part(index, value.into(), PlaceSelection::for_numpy_index)
     }
 
-    /// Writes like [`set`](Self::set) to the part that [`get_orthogonal`](Self::get_orthogonal)
-    /// selects.
+    /// Writes like [`set`](Self::set), but selects like [`get_orthogonal`](Self::get_orthogonal).
     pub fn set_orthogonal<'a>(
         &mut self,
         index: &[Index],
@@ -81,8 +80,7 @@ impl DokTensor {
     /// Writes one element; zero removes its entry.
     ///
     /// # Errors
-    /// If there is not exactly one coordinate per axis, one is out of range, or the value does not
-    /// fit the type.
+    /// If the number of coordinates is wrong, one is out of range, or the value does not fit the type.
     pub fn set_at(&mut self, coordinates: &[i64], value: impl Into<Fill>) -> Result<()> {
         self.check_coordinates(coordinates)?;
         let index: Vec<Index> = coordinates.iter().map(|c| Index::At(*c)).collect();
@@ -211,8 +209,7 @@ impl DokTensor {
             }
             values.extend_from_slice(&bytes[at * size..][..size]);
         });
-        // If an element repeats, its last value wins, zero or not, so write all values before
-        // removing zeros.
+        // The last value of a repeated element wins, so write all values before removing zeros.
         storage.map.put_rows(places.to_byte_slice(), &values, count, true)?;
         if zeros.is_empty() {
             return Ok(());

@@ -129,8 +129,7 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Returns a view of these coordinates of an axis, in any order and with repeats. A write to
-    /// one repeat is visible in all.
+    /// Returns a view of these coordinates of an axis, in any order; a write to one repeat changes all.
     ///
     /// # Errors
     /// If the axis or a coordinate does not exist.

@@ -187,8 +187,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Resolves index `j` of a pick in a list of `size` elements, `depth` axes below the current
-    /// axis; `None` if the pick is empty.
+    /// Resolves index `j` of a pick in a list of `size` elements, `depth` axes below the current one.
     fn resolve_position(
         &self,
         pick: &Pick,

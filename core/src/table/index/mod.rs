@@ -13,8 +13,8 @@ use crate::index::Index;
 
 impl RaggedTable {
     /// Indexes all columns at once, like brackets in NumPy: the first item applies to axis 0 (the
-    /// rows), the next to axis 1, and so on. Axes without an item stay whole; a column takes only
-    /// the items for its axes.
+    /// rows), the next to axis 1, and so on. Axes without an item stay whole. Columns use only
+    /// items of their axes.
     ///
     /// | item | result | copies |
     /// |---|---|---|
@@ -91,8 +91,7 @@ impl RaggedTable {
         };
         let mut out = match count {
             0 => {
-                // The first array is empty, so check only the items up to it; later items apply to
-                // no list.
+                // The first array is empty, so check only the items up to it; later items have no lists.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
                 // Compute only axes and types, by indexing zero rows.
