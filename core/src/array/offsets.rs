@@ -134,7 +134,7 @@ impl Offsets {
         Ok(Self::from(OffsetBuffer::new(offsets)))
     }
 
-    /// Stores ascending offsets in 32 bits if the last one fits, else in 64 bits.
+    /// Stores non-decreasing offsets in 32 bits if the last one fits, else in 64 bits.
     fn from_numbers(offsets: Vec<i64>) -> Self {
         let fits = offsets.last().is_none_or(|last| i32::try_from(*last).is_ok());
         if fits {
@@ -230,7 +230,7 @@ impl Offsets {
         }
     }
 
-    /// Converts to offsets of 32 bits from zero, as an Arrow `List` needs; copies only if needed.
+    /// Converts to 32-bit offsets from 0, as an Arrow `List` needs; copies only if needed.
     pub fn to_i32(&self) -> Result<OffsetBuffer<i32>> {
         match self.rebased() {
             Self::I32(o) => Ok(o),
@@ -248,7 +248,7 @@ impl Offsets {
         }
     }
 
-    /// Converts to offsets of 64 bits from zero, as an Arrow `LargeList` needs; copies only if needed.
+    /// Converts to 64-bit offsets from 0, as an Arrow `LargeList` needs; copies only if needed.
     pub fn to_i64(&self) -> OffsetBuffer<i64> {
         match self.rebased() {
             Self::I64(o) => o,

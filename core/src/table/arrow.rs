@@ -53,7 +53,7 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // Offsets represent both kinds, so keep the axis uniform only if all columns agree.
+                    // A uniform axis must be uniform in all columns; otherwise keep its offsets.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
