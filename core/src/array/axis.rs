@@ -164,7 +164,7 @@ pub(crate) fn lists_like(
     }))
 }
 
-/// Returns the index of an axis of an array with `ndim` axes; negatives count from the innermost.
+/// Resolves the index of an axis in an array with `ndim` axes; negatives count from the innermost.
 ///
 /// ```
 /// # use serrate_core as serrate;

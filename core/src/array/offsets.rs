@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// Offsets of the lists of one axis: `lists + 1` non-decreasing integers.
 ///
 /// The first offset need not be zero, as in a slice of a larger buffer: child 0 is the child at the
-/// first offset. List `i` has the children [`range(i)`](Self::range). The width is the width of the
+/// first offset. List `i` has the children [`range(i)`](Self::range). Offsets keep the width of the
 /// Arrow array, so `List` and `LargeList` convert without a copy.
 ///
 /// ```

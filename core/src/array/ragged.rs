@@ -78,9 +78,9 @@ impl From<Offsets> for ListAxis {
 
 /// A column of nested lists: levels of lists over one flat array of leaves.
 ///
-/// Axis 0 is the rows; the elements of axis `k` are the elements in the `k`-th level of lists,
-/// which is `axis(k)`. They are the lists of the next level, or the leaves, with no element outside
-/// a list or under a null list. Clones and slices share all buffers.
+/// Axis 0 consists of the rows. `axis(k)` is the `k`-th level of lists, whose elements form axis
+/// `k`; these elements are the lists of the next level or, at the last level, the leaves. No
+/// element is outside a list or under a null list. Clones and slices share all buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;

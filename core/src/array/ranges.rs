@@ -119,7 +119,7 @@ const PIECE: usize = 64;
 /// Lengths in bytes of ranges to copy in pieces of [`PIECE`]; the last may extend past the end.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
-/// Concatenates ranges of byte slices, which count values of `width` bytes; `len` is their sum.
+/// Concatenates ranges of values from byte slices; `len` values of `width` bytes in total.
 fn gather_bytes<'a>(
     parts: impl Iterator<Item = (&'a [u8], Range<usize>)>,
     width: usize,

@@ -63,7 +63,7 @@ impl HetTensor {
     }
 
     /// Keeps the values where `mask` is true, and moves the remaining values of each list together.
-    /// The mask has the same structure as this tensor, or as its outer dims.
+    /// The mask has the structure of this tensor, or of its outer dims.
     ///
     /// # Errors
     /// If the mask is not boolean, or has another structure.

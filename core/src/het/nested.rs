@@ -113,7 +113,7 @@ impl HetTensor {
 #[derive(Default)]
 struct NestedSummary {
     lists: usize,
-    /// Levels of lists plus axes of the tensors, and the promoted type of all tensors.
+    /// Number of dims of the tensors (list levels plus axes), and their promoted type.
     tensors: Option<(usize, DType)>,
 }
 
@@ -221,7 +221,8 @@ impl Unbinder<'_> {
         parts.collect::<Result<_>>().map(Nested::List)
     }
 
-    /// Returns the shape and the range of leaves below list `at` if it is uniform and has no holes.
+    /// Returns the shape and the range of leaves below list `at` if the list is uniform, without
+    /// holes.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;

@@ -54,7 +54,7 @@ impl Axis {
         self.name.as_deref()
     }
 
-    /// Returns the parent axis, the previous one, whose elements hold the lists of this axis.
+    /// Returns the index of the parent axis, whose elements hold the lists: the previous axis.
     pub fn parent(&self) -> usize {
         self.parent
     }
@@ -201,8 +201,8 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns the smallest number of axes of any column: 1 if a column is on axis 0, else 2,
-    /// because every other column has the lists of axis 1; `None` without columns.
+    /// Returns 1 if a column is on axis 0, else 2, because all other columns share the lists of
+    /// axis 1; `None` without columns.
     pub fn min_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }
@@ -245,7 +245,7 @@ impl RaggedTable {
         })
     }
 
-    /// Returns the index of an axis; negatives count from the innermost.
+    /// Resolves the index of an axis; negatives count from the innermost.
     pub fn resolve_axis(&self, axis: i64) -> Result<usize> {
         resolve_axis(axis, self.ndim(), "the table")
     }

@@ -269,7 +269,7 @@ fn has_zero(data_type: &DataType) -> bool {
 }
 
 fn zero_array(data_type: &DataType, length: usize) -> Result<ArrayRef> {
-    // The values of a null array are zeros, which are valid without its validity.
+    // A null array holds zeros; without its validity, these become valid values.
     let data = new_null_array(data_type, length).to_data();
     Ok(arrow::array::make_array(data.into_builder().nulls(None).null_count(0).build()?))
 }

@@ -269,8 +269,8 @@ impl TableStats {
         longest.fold(u128::from(self.rows), u128::saturating_mul)
     }
 
-    /// Returns the share of these elements that are not padding, from 0 to 1; `None` if there are
-    /// none. See [`dense_cells`](Self::dense_cells).
+    /// Returns the share of the elements counted by [`dense_cells`](Self::dense_cells) that are not
+    /// padding, from 0 to 1; `None` if there are none.
     pub fn occupied(&self, axis: usize) -> Option<f64> {
         let elements = match axis.checked_sub(1) {
             None => self.rows,

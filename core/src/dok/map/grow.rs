@@ -27,8 +27,8 @@ impl HashMap {
         let rows = self.len.saturating_add(more);
         let needed = buckets_for(rows, self.options.load_factor)?;
         let buckets = if rows <= self.max_rows() {
-            // Buckets of removed keys take up the capacity, so a rebuild suffices. Grow a table
-            // that is more than half full, too, because it would soon need another rebuild.
+            // A rebuild frees the buckets of removed keys, which suffices here. Grow a table that
+            // stays more than half full, too, because it would soon need another rebuild.
             if rows > self.max_rows() / 2 {
                 needed.max(self.grown_buckets())
             } else {

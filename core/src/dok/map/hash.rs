@@ -17,7 +17,8 @@ impl Hashing {
         let a = mix_bits(seed);
         let b = mix_bits(a);
         let c = mix_bits(b);
-        // Odd factors keep a product reversible; the top bit lets every input affect its upper half.
+        // Multiplying by an odd number is reversible; the top bit lets every input affect the upper
+        // half.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
 
@@ -96,7 +97,7 @@ mod tests {
         for (kind, make) in kinds.into_iter().enumerate() {
             let hashing = Hashing::new(7);
             for bytes in [4, 6, 8, 12, 16, 20, 24, 48] {
-                // Narrow keys use the low half of each word.
+                // Keys whose width is not a multiple of 8 consist of the low half of each word.
                 let wide = bytes % 8 == 0;
                 let mut rows: Vec<Vec<u8>> = (0..N)
                     .map(|i| {

@@ -54,7 +54,7 @@ impl HashMap {
         Ok(found)
     }
 
-    /// Moves the last rows into the rows `gone`, which are ascending.
+    /// Moves the last rows into the gaps at the rows `gone`, which are ascending.
     fn fill_gaps(&mut self, gone: &[usize]) -> Result<()> {
         let types = self.types()?.clone();
         let left = self.len - gone.len();

@@ -129,7 +129,7 @@ impl DokTensor {
             };
             return Entries::new(shape, moved, values);
         }
-        // For each view axis with picks: sorted pairs of storage coordinate and view coordinate.
+        // For each view axis with `picks`: sorted pairs of storage coordinate and view coordinate.
         let shown: Vec<Option<Vec<(u64, u64)>>> = self
             .view
             .axes

@@ -8,7 +8,7 @@ use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
 
-/// Maps rows of the current table to rows of the original table, which errors name.
+/// Maps rows of the current table to the original table, because errors name original rows.
 #[derive(Debug)]
 enum Origin {
     Same,
@@ -115,7 +115,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Selects elements by index along consecutive axes, one for each pick in `run`.
+    /// Selects elements by index along consecutive axes, one axis for each pick in `run`.
     fn take_elements(&mut self, run: &[&Pick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =
@@ -130,7 +130,7 @@ impl IndexCursor {
         let rows = self.table.num_rows();
         let lists = layouts[0].as_ref().map_or(1, Layout::lists);
         let all = match each {
-            // A run starts with an array; integers after it apply to each element of the array.
+            // The first pick is an array; integers after it apply to each element of the array.
             PickMode::Element => 0..run.first().map_or(0, |p| p.positions.len()),
             PickMode::Row | PickMode::Constant => 0..1,
         };
@@ -197,7 +197,7 @@ impl IndexCursor {
         depth: usize,
     ) -> Result<Option<usize>> {
         self.check_length(pick, depth, size, &row)?;
-        // A pick with one index applies it everywhere.
+        // A pick with a single index applies it to every list.
         let Some(index) = pick.positions.get(j).or(pick.positions.first()).copied() else {
             return Ok(None);
         };
@@ -261,9 +261,9 @@ impl IndexCursor {
 enum PickMode {
     /// All indices; the selected elements form a list.
     Element,
-    /// The index at the position of the list's row; drops the axis.
+    /// One index per row, which applies to the lists of the row; drops the axis.
     Row,
-    /// The only index; drops the axis.
+    /// A single index, which applies to all lists; drops the axis.
     Constant,
 }
 
