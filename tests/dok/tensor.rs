@@ -560,6 +560,6 @@ fn rows_of_a_matrix_are_integers() {
     for (rows, columns, name) in [(&rows, &few, "crow_indices"), (&whole, &columns, "col_indices")]
     {
         let e = DokTensor::from_csr([2, 2], rows, columns, &values).unwrap_err().to_string();
-        assert!(e.contains(&format!("{name} must be integers, not float64")), "{e}");
+        assert!(e.contains(&format!("{name} must be integers, but have the type float64")), "{e}");
     }
 }

@@ -203,7 +203,7 @@ fn what_cannot_be_nested_says_why() {
     assert!(error(&["k", "k"], one()).contains("given twice"));
     let nested = RaggedTable::nest(&two(one()), &["k"], &options).unwrap().to_batch().unwrap();
     let text = RaggedTable::nest(&nested, &["v"], &options).unwrap_err().to_string();
-    assert!(text.contains("key \"v\"") && text.contains("one plain value per row"), "{text}");
+    assert!(text.contains("key \"v\"") && text.contains("one value per row"), "{text}");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub enum ListKind {
     FixedSizeList(i32),
 }
 
-/// Returns the list type and the field of its elements; `None` if the type is not a list.
+/// Returns the list type and the field of the elements; `None` for other types.
 pub fn list_kind(data_type: &DataType) -> Option<(ListKind, &FieldRef)> {
     match data_type {
         DataType::List(f) => Some((ListKind::List, f)),
@@ -34,7 +34,7 @@ pub fn list_kind(data_type: &DataType) -> Option<(ListKind, &FieldRef)> {
     }
 }
 
-/// Returns the number of list levels of a type; 0 for a flat one.
+/// Returns the number of nested list levels of a type; 0 if the type is not a list.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -62,9 +62,8 @@ impl RaggedArray {
     /// Converts an Arrow array: every level of List, LargeList or FixedSizeList becomes an axis,
     /// and the values below all levels become the leaves.
     ///
-    /// Offsets and leaves are used in place; slices stay slices. Values under a null list are
-    /// dropped, which copies everything below that level and makes a FixedSizeList with nulls
-    /// ragged.
+    /// Shares offsets and leaves, also of slices. Values under null lists are dropped, which copies
+    /// all levels below; a FixedSizeList with nulls becomes ragged.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -87,8 +86,8 @@ impl RaggedArray {
         Self::try_from_arrow_levels(array, usize::MAX)
     }
 
-    /// Converts an Arrow array like [`try_from_arrow`](Self::try_from_arrow), but opens at most
-    /// `levels` levels of lists; deeper lists become leaves.
+    /// Converts an Arrow array like [`try_from_arrow`](Self::try_from_arrow), but at most its outer
+    /// `levels` levels of lists; the lists below them become the leaves.
     pub fn try_from_arrow_levels(array: &ArrayRef, levels: usize) -> Result<Self> {
         let rows = array.len();
         let mut axes = Vec::new();
@@ -101,7 +100,7 @@ impl RaggedArray {
                 found @ (DataType::ListView(_) | DataType::LargeListView(_)) => {
                     return Err(Error::type_of(
                         "a ragged array",
-                        "List, LargeList or FixedSizeList (cast it first)",
+                        "a List, LargeList or FixedSizeList (cast the array first)",
                         found,
                     ));
                 }
@@ -145,11 +144,9 @@ impl RaggedArray {
         Ok(current)
     }
 
-    /// Converts to an Arrow array of exactly the type `target`, which must have the same leaf type
-    /// and one list level per axis after the rows (fewer if the leaves are lists).
+    /// Converts to exactly the type `target`, which has one list level per axis after axis 0.
     ///
-    /// Leaves are not copied; offsets are copied only if their width differs or they do not start
-    /// at zero.
+    /// Leaves are not copied; offsets are copied if their width differs or they do not start at zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -166,8 +163,7 @@ impl RaggedArray {
     /// ```
     ///
     /// # Errors
-    /// When the types do not match, or the length of a valid list differs from the size of a
-    /// FixedSizeList.
+    /// When the types do not match, or a valid list does not have the size of a FixedSizeList.
     pub fn to_arrow_as(&self, target: &DataType) -> Result<ArrayRef> {
         let levels = self.axes().iter().map(|axis| (axis.layout(), axis.nulls().cloned()));
         lists_as(levels, self.leaves().clone(), target)
@@ -184,7 +180,11 @@ pub fn lists_as<'a>(
     let mut current = target;
     for level in levels {
         let (kind, field) = list_kind(current).ok_or_else(|| {
-            Error::type_of("conversion to Arrow", "as many list levels as the array", target)
+            Error::type_of(
+                "conversion to Arrow",
+                "a type with as many list levels as the array has",
+                target,
+            )
         })?;
         open.push((level, kind, field));
         current = field.data_type();
@@ -203,7 +203,7 @@ fn open_list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<(ListAxis
     let offsets = list.offsets();
     let (first, last) = (offsets[0].as_usize(), offsets[list.len()].as_usize());
     let child = match list.values() {
-        // Slicing recounts the nulls, which takes as long as a sum.
+        // Slice only if needed: a slice counts its nulls again, which takes as long as a sum.
         whole if first == 0 && last == whole.len() => Arc::clone(whole),
         part => part.slice(first, last - first),
     };
@@ -234,17 +234,15 @@ fn drop_null_children(
 ) -> Result<(ListAxis, ArrayRef)> {
     let keep = |i: usize| if nulls.is_valid(i) { range(i) } else { 0..0 };
     let offsets = Offsets::from_lengths((0..nulls.len()).map(|i| keep(i).len()))?;
-    // Copying by ranges is cheaper than one index per value, and Arrow's `take` loses the length of
-    // a FixedSizeList of size 0.
+    // Arrow's `take` is slower, and loses the length of an array of empty FixedSizeLists.
     let child = gather_values(child, &merge_ranges((0..nulls.len()).map(keep)))?;
     Ok((ListAxis::try_new(offsets, Some(nulls.clone()))?, child))
 }
 
-/// Converts the size of uniform lists to `i32`, as `FixedSizeList` needs.
 pub(crate) fn to_fixed_size(size: usize) -> Result<i32> {
     i32::try_from(size).map_err(|_| {
         Error::invalid(format!(
-            "a FixedSizeList holds at most 2^31 - 1 elements per list, not {size}"
+            "lists of {size} elements do not fit a FixedSizeList, whose size is at most 2^31 - 1; convert them to List or LargeList"
         ))
     })
 }
@@ -272,7 +270,7 @@ fn wrap_in_lists(
             let is_valid = |i| nulls.as_ref().is_none_or(|n| n.is_valid(i));
             if let Some(i) = (0..lists).find(|i| is_valid(*i) && layout.length(*i) != size) {
                 return Err(Error::invalid(format!(
-                    "list {i} has {} elements, but a FixedSizeList of size {size} needs exactly {size} in every list",
+                    "list {i} has {} elements, but every list of the FixedSizeList must have {size}",
                     layout.length(i)
                 )));
             }
@@ -303,7 +301,7 @@ mod tests {
 
     use super::*;
 
-    /// Builds lists of `size` elements; every third list is null and hides values.
+    /// Builds lists of `size` elements, in which every third list is null but covers values.
     fn fixed(size: i32, child: ArrayRef, lists: usize) -> ArrayRef {
         let field = Arc::new(Field::new_list_field(child.data_type().clone(), true));
         let nulls = (0..lists).map(|i| i % 3 > 0).collect();

@@ -1,5 +1,3 @@
-//! [`Layout`]: the lists of one axis, ragged or uniform.
-
 use std::ops::Range;
 
 use arrow::datatypes::ArrowNativeType;
@@ -8,7 +6,8 @@ use super::Offsets;
 use crate::error::{Error, Result};
 use crate::with_offsets;
 
-/// Lists over the elements of an axis (the children), one list per element of the parent axis.
+/// The lists of an axis. Each element of the parent axis is a list; the elements of this axis (the
+/// children) are divided among these lists.
 #[derive(Clone, Debug)]
 pub enum Layout {
     /// Lists of any length.
@@ -41,20 +40,19 @@ impl Layout {
         }
     }
 
-    /// Returns the number of children, or an error if it exceeds a `usize`; `axis` is the axis that
-    /// the error names.
+    /// Returns the number of children; if it exceeds a `usize`, an error that names axis `axis`.
     pub(crate) fn checked_children(&self, axis: usize) -> Result<usize> {
         match self {
             Self::Uniform { size, lists } if size.checked_mul(*lists).is_none() => {
                 Err(Error::invalid(format!(
-                    "axis {axis} has {lists} lists of {size} elements each, and their total exceeds 64 bits"
+                    "axis {axis} has {lists} lists of {size} elements each, and their total exceeds 64 bits; use fewer or shorter lists"
                 )))
             }
             layout => Ok(layout.children()),
         }
     }
 
-    /// Returns the children of list `i`.
+    /// Returns the range of children in list `i`.
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         match self {
@@ -63,7 +61,7 @@ impl Layout {
         }
     }
 
-    /// Returns the children of the lists `lists`.
+    /// Returns the range of children in a range of lists.
     #[inline]
     pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
         match self {
@@ -81,8 +79,7 @@ impl Layout {
         }
     }
 
-    /// Returns the list that contains child `child`, or [`lists`](Self::lists) if there is no such
-    /// child.
+    /// Returns the index of the list that contains `child`; [`lists`](Self::lists) if there is none.
     pub fn list_of(&self, child: usize) -> usize {
         if child >= self.children() {
             return self.lists();
@@ -105,7 +102,7 @@ impl Layout {
         }
     }
 
-    /// Returns `length` lists starting at `offset`, without a copy.
+    /// Returns the `length` lists from list `offset` on, without a copy.
     pub fn slice(&self, offset: usize, length: usize) -> Self {
         match self {
             Self::Ragged(o) => Self::Ragged(o.slice(offset, length)),
@@ -128,7 +125,7 @@ impl Layout {
         matches!(self, Self::Ragged(_))
     }
 
-    /// Returns the first list whose length differs between both layouts, if any.
+    /// Returns the index of the first list whose length differs; `None` for equal layouts.
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         match (self, other) {
             (Self::Ragged(a), Self::Ragged(b)) => a.first_difference(b),
@@ -155,7 +152,7 @@ impl From<Offsets> for Layout {
     }
 }
 
-/// Builds ragged lists of these lengths, with offsets at least as wide as in `like`.
+/// Builds ragged lists from their lengths, with 64-bit offsets if `like` has them.
 pub(crate) fn lists_like(
     like: &Layout,
     lengths: impl IntoIterator<Item = usize>,

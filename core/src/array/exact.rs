@@ -1,4 +1,4 @@
-//! Exact casts of keys, times and targets: a value that does not fit is an error.
+//! Casts that return an error for a value that does not fit, instead of NULL.
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Int64Array, PrimitiveArray, TimestampMicrosecondArray,
@@ -9,14 +9,14 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 
-/// Why a cast is not exact. The caller adds the column and the row.
+/// Reason why a cast fails. The caller adds the column and the row.
 #[derive(Debug)]
 pub(crate) enum Inexact {
-    /// The type of the values; the text names the expected type.
+    /// The type of the array is not supported; the text names the supported types.
     Type(&'static str),
-    /// The value at this index, with the reason.
+    /// The value at this index does not fit, for this reason.
     Value(usize, &'static str),
-    /// A value that does not fit, as Arrow's cast reports it.
+    /// Arrow's cast reports that a value does not fit.
     Cast(ArrowError),
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn first_null(values: &dyn Array) -> Option<usize> {
     nulls.iter().position(|valid| !valid)
 }
 
-/// Casts values to another type. A value that does not fit is an error instead of NULL.
+/// Casts values to another type; a value that does not fit is an error instead of NULL.
 pub(crate) fn cast_exact(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Inexact> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     cast_with_options(values, to, &options).map_err(Inexact::Cast)
@@ -54,7 +54,7 @@ pub(crate) fn cast_integers(values: &ArrayRef) -> Result<Int64Array, Inexact> {
 }
 
 /// Casts times to microseconds without a time zone. Nanoseconds must be whole microseconds, because
-/// truncation could move an event from after a label to before it, or the reverse.
+/// truncation could reverse the order of two times, such as an event and a label.
 pub(crate) fn cast_microseconds(values: &ArrayRef) -> Result<TimestampMicrosecondArray, Inexact> {
     use DataType::{Date32, Date64, Null, Timestamp};
     if !matches!(values.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {

@@ -1,4 +1,4 @@
-//! Buffers that report only the memory that an array uses.
+//! Buffers of slices that report only the memory that the slice uses.
 
 use std::sync::Arc;
 
@@ -15,12 +15,11 @@ use bytes::Bytes;
 
 use super::Offsets;
 
-/// Returns the same array over buffers that report only the bytes it uses, so that the total memory
-/// of batches does not count the whole table once per batch.
+/// Returns the same array over buffers that report only the bytes in use. Otherwise every batch
+/// sliced from a table reports the memory of the whole table.
 ///
-/// Values are not copied. The offsets of strings are copied, because they must start at the first
-/// byte of the slice. Dictionary values and the data of string views stay whole, because any key or
-/// view may refer to any part of them.
+/// Copies no values, only the offsets of strings if they do not start at 0. Dictionary values and
+/// the data of string views stay whole, because a key or view may refer to any part of them.
 pub fn own_extent(array: &ArrayRef) -> ArrayRef {
     downcast_primitive_array! {
         array => own_primitive(array),
@@ -28,7 +27,7 @@ pub fn own_extent(array: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Returns offsets with a buffer of their own, like [`own_extent`].
+/// Returns the same offsets over a buffer that reports only their bytes; see [`own_extent`].
 pub fn own_offsets(offsets: &Offsets) -> Offsets {
     fn own_offset_buffer<T: ArrowNativeType>(offsets: &OffsetBuffer<T>) -> OffsetBuffer<T> {
         // SAFETY: the buffer holds the same valid offsets as before.
@@ -62,7 +61,7 @@ fn own_data(data: &ArrayData) -> ArrayData {
     unsafe { data.build_unchecked() }
 }
 
-/// Trims string or binary data to the bytes between the first and the last offset.
+/// Limits string or binary data to the bytes between the first and the last offset.
 fn own_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
     let (offsets, values, nulls) = GenericByteArray::<T>::from(data.clone()).into_parts();
     let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
@@ -81,15 +80,15 @@ fn own_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
     strings.into_data()
 }
 
-/// Returns a validity bitmap with a buffer of its own, like [`own_extent`].
+/// Returns the same validity over a buffer that reports only its bytes; see [`own_extent`].
 pub fn own_nulls(nulls: &NullBuffer) -> NullBuffer {
     let bits = nulls.inner();
     let own = BooleanBuffer::new(own_buffer(bits.inner()), bits.offset(), bits.len());
-    // SAFETY: the null count is unchanged. A recount would take as long as a sum.
+    // SAFETY: the bits and so the null count are unchanged. A recount takes as long as a sum.
     unsafe { NullBuffer::new_unchecked(own, nulls.null_count()) }
 }
 
-/// Returns the part of an allocation that a buffer covers, as a separate allocation.
+/// Returns the same bytes, without a copy, as a buffer whose capacity equals its length.
 fn own_buffer(buffer: &Buffer) -> Buffer {
     if buffer.capacity() == buffer.len() {
         return buffer.clone();
@@ -158,8 +157,7 @@ mod tests {
         for (whole, rows) in [(plain, 10), (large, 10), (bytes, 10), (lists, 1)] {
             for start in [0, 40, 90] {
                 let slice = whole.slice(start, rows);
-                // `own_extent` does not trim the child of a list; the code that builds the list
-                // does.
+                // `own_extent` does not trim the child of a list, so trim it here.
                 let slice = match slice.as_list_opt::<i32>() {
                     None => slice,
                     Some(list) => list.values().slice(list.value_offsets()[0].as_usize(), 10),

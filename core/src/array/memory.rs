@@ -1,18 +1,18 @@
-//! Hints about memory: software prefetch of slices, transparent huge pages for large arrays.
+//! Performance hints for memory: software prefetch, and transparent huge pages for large arrays.
 
 use std::ops::Range;
 
-/// Prefetch distance in bytes. The hardware prefetcher is not enough for short lists: mispredicted
-/// list ends discard the loads issued speculatively past them.
+/// Prefetch distance in bytes. The hardware prefetcher alone is too slow for short lists: a
+/// mispredicted list end discards the speculative loads behind it.
 const AHEAD: usize = 12 << 10;
 
-/// Prefetches the memory [`AHEAD`] bytes past value `at`; the address may be out of bounds.
+/// Prefetches the memory [`AHEAD`] bytes past `values[at]`; the address may be out of bounds.
 #[inline(always)]
 pub(crate) fn prefetch_ahead<T>(values: &[T], at: usize) {
     prefetch_byte(values, at.wrapping_mul(size_of::<T>()).wrapping_add(AHEAD));
 }
 
-/// Prefetches the memory of value `at`, which may be out of bounds.
+/// Prefetches `values[at]`; the index may be out of bounds.
 #[inline(always)]
 pub(crate) fn prefetch_value<T>(values: &[T], at: usize) {
     prefetch_byte(values, at.wrapping_mul(size_of::<T>()));
@@ -31,8 +31,8 @@ fn prefetch_byte<T>(values: &[T], bytes: usize) {
     let _ = (values, bytes);
 }
 
-/// Prefetches these bytes for writing. The hardware prefetcher cannot predict where the next list
-/// lies; without this prefetch, most of the time is spent on cache misses.
+/// Prefetches `bytes[range]` for writing. The hardware prefetcher cannot predict the address of the
+/// next list; without this call, cache misses take most of the time.
 #[inline(always)]
 pub(crate) fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
     #[cfg(target_arch = "x86_64")]
@@ -54,9 +54,8 @@ pub(crate) fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
 
 /// Advises the kernel to back the whole capacity of a vector with huge pages.
 ///
-/// Memory is faulted in and zeroed a page at a time, and the TLB holds few entries: with pages of 2
-/// MiB instead of 4 KiB, large arrays are allocated and scanned faster. Pages already written to
-/// stay as they are.
+/// Pages of 2 MiB instead of 4 KiB cause fewer page faults and TLB misses in large arrays. Pages that
+/// were already written stay as they are.
 pub(crate) fn huge_pages<T>(vector: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {
@@ -66,10 +65,10 @@ pub(crate) fn huge_pages<T>(vector: &mut Vec<T>) {
         }
         const HUGE_PAGES: c_int = 14;
         const HUGE_PAGE: usize = 2 << 20;
-        // A vector never has more than isize::MAX bytes.
+        // The product does not saturate, because a vector has at most isize::MAX bytes.
         let (start, bytes) =
             (vector.as_mut_ptr(), vector.capacity().saturating_mul(size_of::<T>()));
-        // Only the huge pages that lie fully within the vector.
+        // Advise only the huge pages that lie fully within the vector.
         let skipped = start.addr().next_multiple_of(HUGE_PAGE) - start.addr();
         let whole = bytes.saturating_sub(skipped) / HUGE_PAGE * HUGE_PAGE;
         if whole > 0 {

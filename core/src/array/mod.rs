@@ -1,4 +1,4 @@
-//! One ragged column: axes of lists over a flat Arrow array of leaves.
+//! Ragged arrays: levels of lists over a flat Arrow array of leaves.
 
 pub(crate) mod arrow;
 mod axis;

@@ -1,5 +1,3 @@
-//! Replacement of validity, and masks whose nulls count as false.
-
 use std::sync::Arc;
 
 use arrow::array::{
@@ -11,20 +9,20 @@ use arrow::datatypes::DataType;
 
 use crate::error::{Error, Result};
 
-/// Replaces the validity of an array.
+/// Returns the array with another validity.
 ///
 /// # Errors
-/// When the length of the validity differs from the values, or the type has no validity bitmap.
+/// When the validity and the values differ in length, or the type has no validity bitmap.
 pub fn with_nulls(values: &ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
     let nulls = nulls.filter(|n| n.null_count() > 0);
     if let Some(nulls) = nulls.as_ref().filter(|n| n.len() != values.len()) {
         return Err(Error::invalid(format!(
-            "the validity has {} bits for {} values",
+            "the validity has {} bits, but there are {} values; give one bit per value",
             nulls.len(),
             values.len()
         )));
     }
-    // A build from parts counts the nulls again, which takes as long as a sum.
+    // Avoid `ArrayData` if possible: it counts the nulls again, which takes as long as a sum.
     Ok(downcast_primitive_array! {
         values => replace_nulls(values, nulls),
         DataType::Boolean => {
@@ -71,7 +69,10 @@ mod tests {
             assert_eq!(*out.slice(2, 1), *values.slice(2, 1));
             assert_eq!(with_nulls(values, None).unwrap().null_count(), 0);
             let message = with_nulls(values, Some(vec![false].into())).unwrap_err().to_string();
-            assert_eq!(message, "the validity has 1 bits for 3 values");
+            assert_eq!(
+                message,
+                "the validity has 1 bits, but there are 3 values; give one bit per value"
+            );
         }
         let none: ArrayRef = Arc::new(NullArray::new(2));
         assert!(with_nulls(&none, Some(vec![true, false].into())).is_err());

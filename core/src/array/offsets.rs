@@ -1,5 +1,3 @@
-//! [`Offsets`]: the offsets of one ragged axis, 32 or 64 bits wide.
-
 use std::ops::Range;
 
 use arrow::array::OffsetSizeTrait;
@@ -10,10 +8,9 @@ use crate::error::{Error, Result};
 
 /// Offsets of the lists of one axis: `lists + 1` non-decreasing integers.
 ///
-/// The first offset need not be zero (a slice of a larger buffer keeps its offsets). Children are
-/// counted from it: list `i` holds the children [`range(i)`](Self::range).
-///
-/// Both widths of Arrow are kept, so `List` and `LargeList` convert without a copy.
+/// The first offset need not be zero, as in a slice of a larger buffer: child 0 is the child at the
+/// first offset. List `i` has the children [`range(i)`](Self::range). Offsets keep the width of the
+/// Arrow array, so `List` and `LargeList` convert without a copy.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -54,7 +51,7 @@ impl Offsets {
         Self::I32(OffsetBuffer::new_empty())
     }
 
-    /// Builds offsets from the length of each list, 32 bits wide if they fit.
+    /// Builds offsets from the length of each list; 32 bits wide if the total fits.
     pub fn from_lengths(lengths: impl IntoIterator<Item = usize>) -> Result<Self> {
         let lengths = lengths.into_iter();
         let mut offsets = Vec::with_capacity(lengths.size_hint().0.saturating_add(1));
@@ -65,7 +62,7 @@ impl Offsets {
                 Error::Offsets {
                     what: "lengths".into(),
                     position,
-                    message: "the total does not fit 63 bits".into(),
+                    message: "the total length exceeds 2^63 - 1".into(),
                 }
             })?;
             offsets.push(end);
@@ -73,8 +70,7 @@ impl Offsets {
         Ok(Self::from_numbers(offsets))
     }
 
-    /// Builds offsets from cumulative ends without a leading zero, like `dim{d}/bounds` in an
-    /// `.nrt` file.
+    /// Builds offsets from the end of each list, as `dim{d}/bounds` in an `.nrt` file stores them.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -85,7 +81,7 @@ impl Offsets {
     /// ```
     ///
     /// # Errors
-    /// When the first end is negative or the ends decrease; `what` names the bounds in the message.
+    /// When an end is negative or less than the previous end; `what` names the ends in the message.
     pub fn from_bounds(bounds: impl IntoIterator<Item = i64>, what: &str) -> Result<Self> {
         let bounds = bounds.into_iter();
         let mut offsets = Vec::with_capacity(bounds.size_hint().0.saturating_add(1));
@@ -96,7 +92,9 @@ impl Offsets {
                 return Err(Error::Offsets {
                     what: what.into(),
                     position,
-                    message: format!("the end {end} follows {previous}; ends must not decrease"),
+                    message: format!(
+                        "the end {end} is less than the previous end {previous}; ends must not decrease"
+                    ),
                 });
             }
             offsets.push(end);
@@ -105,10 +103,10 @@ impl Offsets {
         Ok(Self::from_numbers(offsets))
     }
 
-    /// Builds offsets from `lists + 1` numbers.
+    /// Builds the offsets of `n` lists from `n + 1` integers.
     ///
     /// # Errors
-    /// When there are no numbers, the first is negative, or they decrease.
+    /// When there are no integers, the first is negative, or they decrease.
     pub fn try_new<O: OffsetSizeTrait>(offsets: impl Into<ScalarBuffer<O>>) -> Result<Self> {
         let offsets: ScalarBuffer<O> = offsets.into();
         let wrong = |position, message: String| Error::Offsets {
@@ -120,11 +118,14 @@ impl Offsets {
             return Err(wrong(0, "there are no offsets; give at least one offset".into()));
         };
         if *first < O::zero() {
-            return Err(wrong(0, format!("the first offset {first:?} is negative")));
+            return Err(wrong(
+                0,
+                format!("the first offset {first:?} is negative; offsets start at 0 or more"),
+            ));
         }
         if let Some(i) = offsets.windows(2).position(|w| w[1] < w[0]) {
             let message = format!(
-                "the offset {:?} follows {:?}; offsets must not decrease",
+                "the offset {:?} is less than the previous offset {:?}; offsets must not decrease",
                 offsets[i + 1],
                 offsets[i]
             );
@@ -133,7 +134,7 @@ impl Offsets {
         Ok(Self::from(OffsetBuffer::new(offsets)))
     }
 
-    /// Uses 32-bit offsets if the last one fits, else 64-bit. The caller guarantees the order.
+    /// Stores non-decreasing offsets in 32 bits if the last one fits, else in 64 bits.
     fn from_numbers(offsets: Vec<i64>) -> Self {
         let fits = offsets.last().is_none_or(|last| i32::try_from(*last).is_ok());
         if fits {
@@ -157,7 +158,7 @@ impl Offsets {
         self.at(0)
     }
 
-    /// Returns the number of children of all lists.
+    /// Returns the total number of children.
     #[inline]
     pub fn children(&self) -> usize {
         self.at(self.lists()) - self.base()
@@ -169,14 +170,14 @@ impl Offsets {
         with_offsets!(self, o => o[i].as_usize())
     }
 
-    /// Returns the children of list `i`, counted from the first child of the first list.
+    /// Returns the range of children in list `i`; child 0 is the first child of list 0.
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         let base = self.base();
         self.at(i) - base..self.at(i + 1) - base
     }
 
-    /// Returns the children of the lists `lists`, counted from the first child of the first list.
+    /// Returns the range of children in a range of lists; child 0 is the first child of list 0.
     #[inline]
     pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
         let base = self.base();
@@ -203,7 +204,7 @@ impl Offsets {
         with_offsets!(self, o => find_longest(o))
     }
 
-    /// Returns `length` lists starting at `offset`, sharing the buffer.
+    /// Returns the `length` lists from list `offset` on, sharing the buffer.
     ///
     /// # Panics
     /// When the range is not within [`lists`](Self::lists).
@@ -214,7 +215,7 @@ impl Offsets {
         }
     }
 
-    /// Returns the same lists with offsets that start at zero; copies only if needed.
+    /// Returns the same lists with offsets that start at zero; copies only if they do not.
     pub fn rebased(&self) -> Self {
         fn shift_to_zero<O: OffsetSizeTrait>(o: &OffsetBuffer<O>) -> OffsetBuffer<O> {
             let base = o[0];
@@ -229,8 +230,7 @@ impl Offsets {
         }
     }
 
-    /// Converts to 32-bit offsets that start at zero, as an Arrow `List` needs; copies only if
-    /// needed.
+    /// Converts to 32-bit offsets from 0, as an Arrow `List` needs; copies only if needed.
     pub fn to_i32(&self) -> Result<OffsetBuffer<i32>> {
         match self.rebased() {
             Self::I32(o) => Ok(o),
@@ -248,8 +248,7 @@ impl Offsets {
         }
     }
 
-    /// Converts to 64-bit offsets that start at zero, as an Arrow `LargeList` needs; copies only if
-    /// needed.
+    /// Converts to 64-bit offsets from 0, as an Arrow `LargeList` needs; copies only if needed.
     pub fn to_i64(&self) -> OffsetBuffer<i64> {
         match self.rebased() {
             Self::I64(o) => o,
@@ -257,7 +256,7 @@ impl Offsets {
         }
     }
 
-    /// Returns whether both share the same memory.
+    /// Returns whether both offsets share the same memory.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::I32(a), Self::I32(b)) => a.ptr_eq(b),
@@ -266,14 +265,13 @@ impl Offsets {
         }
     }
 
-    /// Returns the first list whose length differs, if any. If one side has fewer lists and all are
-    /// equal, it is the number of lists of that side. Offsets with a common buffer are equal
-    /// without a comparison.
+    /// Returns the index of the first list whose length differs, or of the first list that only one
+    /// side has; `None` for equal offsets. Does not compare offsets that share a buffer.
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         if self.ptr_eq(other) {
             return None;
         }
-        // Most are equal and of one width; comparing the bytes is the fastest check.
+        // Equal offsets of the same width are the common case; comparing their bytes is fastest.
         match (self, other) {
             (Self::I32(a), Self::I32(b)) if a[..] == b[..] => return None,
             (Self::I64(a), Self::I64(b)) if a[..] == b[..] => return None,
@@ -309,7 +307,7 @@ impl<O: OffsetSizeTrait> From<OffsetBuffer<O>> for Offsets {
     }
 }
 
-/// Offsets are equal if every list has the same length, regardless of width and base.
+/// Offsets are equal if their lists have the same lengths, whatever their width and first offset.
 impl PartialEq for Offsets {
     fn eq(&self, other: &Self) -> bool {
         self.first_difference(other).is_none()

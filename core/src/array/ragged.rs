@@ -1,5 +1,3 @@
-//! [`RaggedArray`]: a column with its axes.
-
 use std::ops::Range;
 
 use arrow::array::{Array, ArrayRef};
@@ -9,7 +7,7 @@ use arrow::datatypes::DataType;
 use super::{Layout, Offsets, resolve_axis};
 use crate::error::{Error, Result};
 
-/// A level of lists: their layout over their children, and their validity.
+/// One level of lists: the layout and the validity of the lists.
 ///
 /// A null list has length 0; only the validity distinguishes it from an empty list.
 #[derive(Clone, Debug)]
@@ -19,18 +17,17 @@ pub struct ListAxis {
 }
 
 impl ListAxis {
-    /// Builds a level of lists.
+    /// Builds a level of lists from its parts.
     ///
     /// # Errors
-    /// When the length of the validity differs from the number of lists, or a null list has
-    /// children.
+    /// When the validity does not have one bit per list, or a null list has children.
     pub fn try_new(layout: impl Into<Layout>, nulls: Option<NullBuffer>) -> Result<Self> {
         let layout = layout.into();
         let nulls = nulls.filter(|n| n.null_count() > 0);
         if let Some(n) = &nulls {
             if n.len() != layout.lists() {
                 return Err(Error::invalid(format!(
-                    "the validity has {} bits for {} lists",
+                    "the validity has {} bits, but there are {} lists; give one bit per list",
                     n.len(),
                     layout.lists()
                 )));
@@ -79,11 +76,11 @@ impl From<Offsets> for ListAxis {
     }
 }
 
-/// A column: levels of lists over one flat array of leaves.
+/// A column of nested lists: levels of lists over one flat array of leaves.
 ///
-/// Axis 0 is the rows, axis `k` the elements of the `k`-th level of lists.
-/// `axis(k).layout().children()` is exactly the length of the next level, or of the leaves. Values
-/// that no list reaches, or under a null list, are not kept. Cloning and slicing share all buffers.
+/// Axis 0 consists of the rows. `axis(k)` is the `k`-th level of lists, whose elements form axis
+/// `k`; these elements are the lists of the next level or, at the last level, the leaves. No
+/// element is outside a list or under a null list. Clones and slices share all buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -109,14 +106,13 @@ impl RaggedArray {
     /// Builds an array from its parts, outermost level first.
     ///
     /// # Errors
-    /// When the length of a level or of the leaves differs from the number of children of the level
-    /// above.
+    /// When a level, or the leaves, have another length than the elements of the level above.
     pub fn try_new(rows: usize, axes: Vec<ListAxis>, leaves: ArrayRef) -> Result<Self> {
         let mut expected = rows;
         for (i, axis) in axes.iter().enumerate() {
             if axis.layout.lists() != expected {
                 return Err(Error::invalid(format!(
-                    "axis {} has {} lists but axis {i} has {expected} elements",
+                    "axis {} has {} lists, but axis {i} has {expected} elements; give one list per element",
                     i + 1,
                     axis.layout.lists()
                 )));
@@ -125,7 +121,7 @@ impl RaggedArray {
         }
         if leaves.len() != expected {
             return Err(Error::invalid(format!(
-                "there are {} leaves but the innermost axis has {expected} elements",
+                "there are {} leaves, but the innermost axis has {expected} elements; give one leaf per element",
                 leaves.len()
             )));
         }
@@ -152,7 +148,7 @@ impl RaggedArray {
         &self.axes
     }
 
-    /// Returns the level of lists that forms axis `axis` (1 or more).
+    /// Returns the level of lists whose elements are axis `axis` (1 or more).
     pub fn axis(&self, axis: usize) -> Result<&ListAxis> {
         axis.checked_sub(1).and_then(|i| self.axes.get(i)).ok_or_else(|| Error::NoSuchAxis {
             what: "the array".into(),
@@ -171,7 +167,7 @@ impl RaggedArray {
         self.leaves.data_type()
     }
 
-    /// Returns the number of elements on an axis: the rows on axis 0, all leaves on the innermost.
+    /// Returns the number of elements of an axis: rows for axis 0, leaves for the innermost.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
         if axis == 0 { Ok(self.rows) } else { Ok(self.axis(axis)?.layout.children()) }
     }
@@ -187,8 +183,7 @@ impl RaggedArray {
             .collect()
     }
 
-    /// Returns the shape after padding: the size of every axis, or its longest list if it is
-    /// ragged.
+    /// Returns the shape after padding: the size of every axis, or of its longest list if ragged.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -205,8 +200,8 @@ impl RaggedArray {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
     }
 
-    /// Returns the length of every list of axis `axis` (1 or more), 0 for null lists; negatives
-    /// count from the innermost.
+    /// Returns the length of every list of axis `axis`, 0 for null lists; negatives count from the
+    /// innermost.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -226,10 +221,10 @@ impl RaggedArray {
         Ok((0..layout.lists()).map(|i| layout.length(i)).collect())
     }
 
-    /// Returns `length` rows starting at `offset`, sharing all buffers; O(number of axes).
+    /// Returns the `length` rows from row `offset` on, sharing all buffers; O(number of axes).
     ///
     /// # Errors
-    /// When the range exceeds the rows.
+    /// When the range is outside the rows.
     pub fn slice(&self, offset: usize, length: usize) -> Result<Self> {
         if offset.checked_add(length).is_none_or(|end| end > self.rows) {
             return Err(Error::OutOfRange {
@@ -290,8 +285,8 @@ impl RaggedArray {
     }
 }
 
-/// Arrays are equal if rows, lengths, validity and leaves are equal, whether ragged or uniform. NaN
-/// equals only NaN of the same bits, as in Arrow.
+/// Arrays are equal if they have the same rows, list lengths, validity and leaves. A uniform axis
+/// can equal a ragged one. NaN equals only NaN with the same bits, as in Arrow.
 impl PartialEq for RaggedArray {
     fn eq(&self, other: &Self) -> bool {
         self.rows == other.rows

@@ -1,4 +1,4 @@
-//! Gathering of contiguous ranges of flat arrays.
+//! Copies ranges of flat arrays into new arrays.
 
 use std::ops::Range;
 #[cfg(feature = "parquet")]
@@ -33,7 +33,7 @@ pub(crate) fn count_values(ranges: &[Range<usize>]) -> Result<usize> {
     ranges
         .iter()
         .try_fold(0usize, |sum, r| sum.checked_add(r.len()))
-        .ok_or_else(|| Error::invalid("the number of elements exceeds 64 bits"))
+        .ok_or_else(|| Error::invalid("more than 2^64 - 1 elements are selected; select fewer"))
 }
 
 pub(crate) fn gather_bits(
@@ -48,8 +48,8 @@ pub(crate) fn gather_bits(
     out.finish()
 }
 
-/// Returns the layout of the selected lists over `children`, the merged ranges of their children. A
-/// single range is not copied.
+/// Returns the layout of the lists in the ranges `lists`, whose children are in the ranges
+/// `children`. Shares the offsets if there is only one range.
 pub(crate) fn gather_layout(
     layout: &Layout,
     lists: &[Range<usize>],
@@ -113,15 +113,13 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
     Ok(make_array(out.freeze()))
 }
 
-/// Bytes per copy of a short range; a copy of constant size compiles to a few instructions without
-/// a call.
+/// Bytes per copy within a short range; a copy of constant size needs no call of `memcpy`.
 const PIECE: usize = 64;
 
-/// Range lengths, in bytes, that are copied in pieces of [`PIECE`]; the last piece may extend past
-/// the range.
+/// Lengths in bytes of ranges to copy in pieces of [`PIECE`]; the last may extend past the end.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
-/// Concatenates ranges of values of `width` bytes each; `len` is the total number of values.
+/// Concatenates ranges of values from byte slices; `len` values of `width` bytes in total.
 fn gather_bytes<'a>(
     parts: impl Iterator<Item = (&'a [u8], Range<usize>)>,
     width: usize,
@@ -129,7 +127,9 @@ fn gather_bytes<'a>(
 ) -> Result<MutableBuffer> {
     let bytes = len.checked_mul(width);
     let (Some(bytes), Some(capacity)) = (bytes, bytes.and_then(|n| n.checked_add(PIECE))) else {
-        return Err(Error::invalid("the values have more bytes than memory can address"));
+        return Err(Error::invalid(
+            "the selected values have more bytes than memory can address; select fewer",
+        ));
     };
     let mut out = MutableBuffer::with_capacity(capacity);
     let (mut at, mut previous_end) = (0, 0);
@@ -137,12 +137,12 @@ fn gather_bytes<'a>(
         let (start, end) = (r.start * width, r.end * width);
         let part = &source[start..end];
         assert!(part.len() <= bytes - at, "the ranges hold more than {bytes} bytes");
-        // Prefetching past a range pays off only if the next range follows closely.
+        // A prefetch past the end of a range helps only if the next range follows closely.
         let near = start.wrapping_sub(previous_end) < PAGE;
         previous_end = end;
-        // SAFETY: by the assertion, the part fits into the first `bytes` bytes of capacity. Whole
-        // pieces are copied only if the source has PIECE more bytes to read after the part;
-        // `capacity` has PIECE more bytes to write.
+        // SAFETY: by the assertion, the part fits into the first `bytes` bytes of capacity. A piece
+        // may read and write up to PIECE bytes past the part: the condition checks that the source
+        // has them, and `capacity` includes them.
         unsafe {
             let (from, to) = (part.as_ptr(), out.as_mut_ptr().add(at));
             if near && SHORT.contains(&part.len()) && source.len() - end >= PIECE {
@@ -163,12 +163,12 @@ fn gather_bytes<'a>(
     Ok(out)
 }
 
-/// Bytes between ranges below which the hardware reads them as one stream.
+/// Distance in bytes below which the hardware prefetches two ranges as one stream.
 const PAGE: usize = 4 << 10;
 
 #[cfg(feature = "parquet")]
-/// Concatenates ranges of several arrays of one type. Each part is the index of an array and a
-/// range within it. Dictionaries with common values keep sharing them.
+/// Concatenates ranges of several arrays of one type; a part is the index of an array and a range
+/// in it. Dictionary arrays that share their values still share them in the result.
 pub(crate) fn gather_parts(
     arrays: &[&ArrayRef],
     parts: &[(usize, Range<usize>)],
@@ -190,7 +190,7 @@ pub(crate) fn gather_parts(
     let len = parts
         .iter()
         .try_fold(0usize, |sum, (_, r)| sum.checked_add(r.len()))
-        .ok_or_else(|| Error::invalid("the number of elements exceeds 64 bits"))?;
+        .ok_or_else(|| Error::invalid("more than 2^64 - 1 elements are selected; select fewer"))?;
     let data: Vec<ArrayData> = arrays.iter().map(|a| a.to_data()).collect();
     let Some(width) = first.data_type().primitive_width() else {
         let mut out = MutableArrayData::new(data.iter().collect(), false, len);
@@ -225,7 +225,7 @@ pub(crate) fn gather_parts(
 }
 
 #[cfg(feature = "parquet")]
-/// Returns the values of the dictionaries if all dictionaries share the same values.
+/// Returns the values array that all dictionary arrays share; `None` if they differ.
 fn shared_values<'a>(arrays: &[&'a ArrayRef]) -> Option<&'a ArrayRef> {
     let first = arrays.first()?.as_any_dictionary_opt()?.values();
     let same =

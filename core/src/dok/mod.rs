@@ -1,4 +1,4 @@
-//! Sparse tensors (dictionaries of keys), dictionaries over columns, and the hash map they share.
+//! Sparse tensors, dictionaries over Arrow columns, and the hash map that both are built on.
 
 mod dictionary;
 mod map;

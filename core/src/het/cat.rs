@@ -13,11 +13,11 @@ use crate::kernels::gather::{take_ranges, with_axis};
 use crate::kernels::index::new_axis;
 use crate::kernels::reshape::squeeze;
 
-/// Concatenates tensors along dim `dim` (negative dims count from the end): along dim 0 whole
-/// slices, along an inner dim the corresponding lists.
+/// Concatenates tensors along dim `dim`, which counts from the end if negative.
 ///
-/// All tensors have the same number of dims, and the same lists on the dims before `dim`; later
-/// dims may differ. Types are promoted as in PyTorch.
+/// Along dim 0, the tensors follow each other. Along an inner dim, each list is concatenated with
+/// the lists at the same position of the other tensors; so the dims before `dim` must have the same
+/// lists. All tensors have the same number of dims. Types are promoted as in PyTorch.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -32,8 +32,8 @@ use crate::kernels::reshape::squeeze;
 /// ```
 ///
 /// # Errors
-/// If there are no tensors, numbers of dims differ, `dim` does not exist, or lists differ in length
-/// on a dim before it.
+/// If there are no tensors, the tensors differ in the number of dims, `dim` does not exist, or
+/// lists differ in length on a dim before `dim`.
 pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     let [first, rest @ ..] = tensors else {
         return Err(Error::invalid("there are no tensors to concatenate; give at least one"));
@@ -76,7 +76,7 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     let below = take_ranges(&all, ranges)?;
     let length = |list: usize| levels.iter().map(|l| l.layout().length(list)).sum();
     let layout = lists_like(levels[0].layout(), (0..lists).map(length))?;
-    // Null only if the list is null in all tensors.
+    // A list of the result is null only if it is null in all tensors.
     let is_valid = |list: usize| levels.iter().any(|l| l.nulls().is_none_or(|n| n.is_valid(list)));
     let nulls: NullBuffer = (0..lists).map(is_valid).collect();
     let level = ListAxis::try_new(layout, Some(nulls))?;
@@ -87,13 +87,13 @@ impl HetTensor {
     /// Inserts a dim of size 1 as dim `dim` of the result (-1 is the last). Copies nothing.
     ///
     /// # Errors
-    /// If the result cannot have that dim.
+    /// If `dim` is outside the dims of the result.
     pub fn unsqueeze(&self, dim: i64) -> Result<HetValue> {
         let dim = resolve_axis(dim, self.ndim() + 1, "the tensor with a new dim")?;
         Self::from_boxed(new_axis(&self.array, dim + 1)?)?.into_value()
     }
 
-    /// Removes dim `dim` (negative dims count from the end), which has size 1.
+    /// Removes dim `dim`, in which every list must have length 1; negative dims count from the end.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -105,7 +105,7 @@ impl HetTensor {
     /// ```
     ///
     /// # Errors
-    /// If the dim does not exist, or one of its lists has another length.
+    /// If the dim does not exist, or one of its lists does not have length 1.
     pub fn squeeze(&self, dim: i64) -> Result<HetValue> {
         let axis = i64::try_from(self.resolve_dim(dim)?).unwrap_or(i64::MAX);
         Self::from_boxed(squeeze(&self.array, axis)?)?.into_value()

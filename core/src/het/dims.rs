@@ -1,4 +1,4 @@
-//! Types and sizes of dims.
+//! Types and sizes of the dims of a tensor.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,16 +8,15 @@ use arrow::array::Array;
 use super::HetTensor;
 use crate::array::{Layout, ListAxis};
 
-/// Type of a dim: the result of indexing along it.
+/// Whether the slices along a dim differ in shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DimType {
-    /// Slices of the same shape: the dim has one size, and all elements have the same structure.
+    /// All slices along the dim have the same shape.
     Batch,
-    /// Slices of different shapes.
+    /// Slices along the dim differ in shape.
     Het,
 }
 
-/// Writes `batch` or `het`.
 impl fmt::Display for DimType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -28,10 +27,10 @@ impl fmt::Display for DimType {
 }
 
 impl HetTensor {
-    /// Returns the type of each dim, as defined by the library HetTensor: a dim is `Batch` if all
-    /// of its indices have values at the same coordinates of the other dims, else `Het`.
+    /// Returns the type of each dim, as defined by the Python library HetTensor: a dim is `Batch`
+    /// if all slices along it have values at the same coordinates, else `Het`.
     ///
-    /// The outer dim of `[[1, 2], [3]]` is therefore `Het`, although it has only one size, because
+    /// The outer dim of `[[1, 2], [3]]` is therefore `Het`, although it has a fixed size, because
     /// its slices differ. [`uniform_shape`](Self::uniform_shape) considers only sizes.
     ///
     /// ```
@@ -49,7 +48,7 @@ impl HetTensor {
     /// ```
     pub fn dim_types(&self) -> Vec<DimType> {
         let leaves = self.array.leaves();
-        // The structure below each element of the current axis, as a number; 0 means empty.
+        // Leaves have the id 1, holes the id 0; the ids of each axis follow from the axis below.
         let mut below = SliceStructure::Same;
         if leaves.null_count() > 0 {
             below = SliceStructure::Each(
@@ -66,8 +65,7 @@ impl HetTensor {
         types
     }
 
-    /// Returns the size of every dim, or -1 if it is [`Het`](DimType::Het) (`shape` in the
-    /// library).
+    /// Returns the size of every dim, or -1 if it is [`Het`](DimType::Het), as in the library HetTensor.
     pub fn shape(&self) -> Vec<i64> {
         let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         let sizes = self.max_shape().into_iter().map(size);
@@ -80,8 +78,8 @@ impl HetTensor {
         self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
     }
 
-    /// Returns the size of every dim, or -1 if lists differ in length or are missing. Unlike in
-    /// [`shape`](Self::shape), slices may differ, so the first dim always has a size.
+    /// Returns the size of every dim, or -1 if its lists differ in length or some are null. Unlike
+    /// [`shape`](Self::shape), it does not compare slices, so dim 0 always has a size.
     pub fn uniform_shape(&self) -> Vec<i64> {
         let size = |axis: &ListAxis| match axis.layout() {
             Layout::Ragged(_) => -1,
@@ -91,16 +89,16 @@ impl HetTensor {
     }
 }
 
-/// The structure below the elements of an axis.
+/// Structure below each element of an axis, for comparison between elements.
 enum SliceStructure {
     /// All elements have the same structure, which is not empty.
     Same,
-    /// One number per element, 0 for empty. Equal numbers mean values at equal coordinates.
+    /// One id per element; equal ids mean values at the same coordinates, and 0 means no values.
     Each(Vec<u32>),
 }
 
 impl SliceStructure {
-    /// Returns the type of a dim, and the structure below each of its lists.
+    /// Returns the type of a dim and the ids of its lists, given the ids of its elements.
     fn classify_axis(&self, axis: &ListAxis) -> (DimType, Self) {
         let layout = axis.layout();
         let lists = layout.lists();
@@ -113,7 +111,7 @@ impl SliceStructure {
         let ones;
         let children: &[u32] = match self {
             Self::Same => {
-                // All children are alike, so one run of the longest length represents all lists.
+                // All elements have the same id, so a prefix of one slice represents any list.
                 ones = vec![1; longest];
                 &ones
             }

@@ -1,4 +1,4 @@
-//! Indexing of any axis.
+//! Indexing of tensors along any dim.
 
 use arrow::array::UInt64Array;
 
@@ -11,26 +11,25 @@ use crate::kernels::gather::{take_rows, with_axis};
 use crate::kernels::index::{new_axis, slice};
 
 impl HetTensor {
-    /// Indexes dim 0 by the first item, dim 1 by the next, and so on: integers drop the dim; slices
-    /// (with steps and negatives as in Python), lists of indices and masks keep it; `...` and new
-    /// axes work as in NumPy. Each item applies to the result of the previous one.
+    /// Applies the first item to dim 0, the second to dim 1, and so on; each item applies to the
+    /// result of the previous one. An integer drops its dim; a slice (with steps and negatives as
+    /// in Python), a list of indices or a mask keeps it. `...` and new axes work as in NumPy.
     ///
     /// If lists differ in length:
-    /// * A slice takes its part of each list.
-    /// * An integer, also in a list of integers, leaves a hole where a list is too short (negatives
-    ///   count from the end of each list), and is an error if every list is too short.
-    /// * A mask has the length of the longest list; each list uses its first part.
+    /// * A slice is resolved for each list separately.
+    /// * An integer, also one in a list of indices, leaves a hole where a list is too short.
+    ///   Negatives count from the end of each list. If every list is too short, it is an error.
+    /// * A mask is as long as the longest list; a shorter list uses the first values of the mask.
     ///
     /// # Errors
-    /// If there are more items than dims, an index exceeds every list (`OutOfRange`, whose axis is
-    /// the dim), a mask has another length, or there are several lists of indices, which NumPy
-    /// would combine.
+    /// If there are more items than dims, an index exceeds every list (`OutOfRange`, whose axis is the
+    /// dim), the length of a mask is wrong, or more than one item is a list of indices or a mask.
     pub fn index(&self, index: &[Index]) -> Result<HetValue> {
         let dims = self.ndim();
         let items = Index::expand_axes(index, dims, &format!("a tensor with {dims} dims"))?;
         if items.iter().filter(|i| matches!(i, Index::Array(_) | Index::Mask(_))).count() > 1 {
             return Err(Error::invalid(
-                "the index has several index arrays or masks (NumPy would combine them element by element); apply them one after the other",
+                "the index has several index arrays or masks (NumPy would combine them element by element); apply them in separate calls",
             ));
         }
         let mut out = self.array.clone();
@@ -63,9 +62,8 @@ impl HetTensor {
         Self::from_boxed(out)?.into_value()
     }
 
-    /// Keeps the values where `mask` is true. The mask is a tensor of booleans with the same
-    /// structure, or with the structure of the outer dims only. The remaining values of each list
-    /// move up.
+    /// Keeps the values where `mask` is true, and moves the remaining values of each list together.
+    /// The mask has the structure of this tensor, or of its outer dims.
     ///
     /// # Errors
     /// If the mask is not boolean, or has another structure.
@@ -74,7 +72,7 @@ impl HetTensor {
     }
 }
 
-/// Returns an error if no list has this index.
+/// Returns an error if every list is too short for the index.
 fn check_index(array: &RaggedArray, axis: usize, dim: usize, index: i64) -> Result<()> {
     let size = array.axis(axis)?.layout().max_length();
     match resolve_position(index, size) {
@@ -131,7 +129,7 @@ fn apply_mask(array: &RaggedArray, axis: usize, keep: &[bool]) -> Result<RaggedA
     let layout = level.layout();
     if keep.len() != layout.max_length() {
         return Err(Error::invalid(format!(
-            "the mask has {} values, but dim {} has the size {}; they must be equal",
+            "the mask has {} values, but the longest list of dim {} has {}; give a mask of that length",
             keep.len(),
             axis - 1,
             layout.max_length()

@@ -1,9 +1,8 @@
-//! Tensors with axes whose size varies.
+//! Tensors with axes whose size varies, such as a batch of sequences of different lengths.
 //!
-//! A [`HetTensor`] is a nested list of tensors, of any nesting and any trailing shape, stored as a
-//! [`RaggedArray`]: one flat buffer of values and offsets per axis, without padding. It supports
-//! tensor indexing, reductions and arithmetic; if no axis of a result varies in size, the result is
-//! a [`DenseTensor`].
+//! A [`HetTensor`] is a nested list of tensors that may differ in shape. It is stored as a
+//! [`RaggedArray`]: one flat buffer of values and offsets per axis, without padding. A result in
+//! which no axis varies in size is a [`DenseTensor`].
 //!
 //! * Conversion: [`HetTensor::from_nested`], [`from_ragged`](HetTensor::from_ragged),
 //!   [`unbind`](HetTensor::unbind), [`to_dense`](HetTensor::to_dense), `Display`.
@@ -13,17 +12,16 @@
 //!   of the same structure; [`unsqueeze`](HetTensor::unsqueeze), [`squeeze`](HetTensor::squeeze),
 //!   [`cat`].
 //! * Reduction: [`reduce`](HetTensor::reduce) over any axis ([`sum`](HetTensor::sum), `mean`,
-//!   `prod`, `amax`, `amin`), over existing values only.
+//!   `prod`, `amax`, `amin`), skipping holes.
 //! * Arithmetic: [`binary`](HetTensor::binary) with another tensor, a dense tensor or a number,
-//!   where sizes of 1 and missing leading axes repeat; [`unary`](HetTensor::unary) functions;
-//!   [`apply`](HetTensor::apply) for other functions.
+//!   broadcast as in NumPy; [`unary`](HetTensor::unary) functions; [`apply`](HetTensor::apply) for
+//!   other functions.
 //!
-//! **Holes.** `x[:, :, 1]` has a slot for every list, but a value only if the list has a second
-//! element. The other slots are holes: reductions skip them, arithmetic with them yields holes, and
-//! they are 0 in a dense result. The [`RaggedArray`] stores them as nulls.
+//! **Holes.** A hole is a slot without a value: `x[:, :, 1]` has a slot for every list, and a hole
+//! for each list without a second element. Reductions skip holes, arithmetic with a hole gives a
+//! hole, and dense results hold 0 instead. The [`RaggedArray`] stores holes as nulls.
 //!
-//! Gradients and devices are not supported: values are in main memory, and operations are not
-//! recorded.
+//! Gradients and devices are not supported; all values are in main memory.
 
 mod cat;
 mod dims;
@@ -70,23 +68,22 @@ pub use ops::{HetOperand, Number};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct HetTensor {
-    /// The whole tensor as one row: axis `k + 1` is dim `k`.
+    /// The whole tensor is row 0, so dim `k` of the tensor is axis `k + 1` of the array.
     array: RaggedArray,
 }
 
-/// Result of an operation: a [`DenseTensor`] if no axis varies in size and no value is missing,
-/// else a [`HetTensor`].
+/// Result of an operation: dense if no axis varies in size and no value is missing.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HetValue {
-    /// An axis varies in size, or there are holes.
+    /// A tensor with an axis that varies in size, or with holes.
     Het(HetTensor),
-    /// No axis varies in size, and no value is missing.
+    /// A tensor whose axes have one size each, without holes.
     Dense(DenseTensor),
 }
 
 impl HetTensor {
-    /// Creates a tensor from lists: the rows are dim 0, and each level of lists is a dim. Null
-    /// leaves and null lists are holes. Copies nothing.
+    /// Creates a tensor from a ragged array: its rows become dim 0, and each level of lists becomes
+    /// a further dim. Null leaves and null lists become holes. Copies nothing.
     ///
     /// # Errors
     /// If the leaves are neither numbers nor booleans.
@@ -97,23 +94,26 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, all, leaves)?)
     }
 
-    /// Creates a tensor from a dense tensor, sharing its memory (bfloat16 becomes float32, booleans
-    /// are packed).
+    /// Creates a tensor that shares the memory of a dense tensor; copies only bfloat16 and booleans.
     pub fn from_dense(tensor: &DenseTensor) -> Result<Self> {
         let mut axes = Vec::with_capacity(tensor.ndim());
         let mut lists = 1usize;
         for size in tensor.shape() {
             axes.push(ListAxis::from(Layout::Uniform { size: *size, lists }));
-            // At most the number of elements; saturates only if that is 0.
+            // The product is at most the number of elements, and saturates only if there are none.
             lists = lists.saturating_mul(*size);
         }
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
     }
 
-    /// Creates a tensor from an array of one row, and converts axes of one size to uniform layouts.
+    /// Creates a tensor from an array of one row; axes whose lists have equal lengths become uniform.
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
-            return Err(Error::type_of("a tensor", "numbers or booleans", array.leaf_type()));
+            return Err(Error::type_of(
+                "a tensor",
+                "numbers or booleans as leaves",
+                array.leaf_type(),
+            ));
         }
         let (rows, mut axes, leaves) = array.into_parts();
         for axis in &mut axes {
@@ -130,10 +130,10 @@ impl HetTensor {
         Ok(Self { array: RaggedArray::try_new(rows, axes, leaves)? })
     }
 
-    /// Returns an array whose rows are dim 0; holes are nulls. Copies nothing.
+    /// Returns the array whose rows are dim 0 and whose nulls are the holes. Copies nothing.
     ///
     /// # Errors
-    /// If there are no dims.
+    /// If the tensor has no dims.
     pub fn to_ragged(&self) -> Result<RaggedArray> {
         self.array.inner(1)
     }
@@ -145,26 +145,25 @@ impl HetTensor {
 
     /// Returns the type of the values.
     pub fn dtype(&self) -> DType {
-        // The constructor checked that the type exists.
+        // The constructor checked that the leaf type has a `DType`.
         DType::from_arrow(self.array.leaf_type()).unwrap_or(DType::F64)
     }
 
-    /// Returns the number of existing values.
+    /// Returns the number of values, not counting holes.
     pub fn num_values(&self) -> usize {
         self.array.leaves().len() - self.array.leaves().null_count()
     }
 
-    /// Returns whether some slots have no value.
+    /// Returns whether there are holes (slots without a value).
     pub fn has_holes(&self) -> bool {
         self.array.leaves().null_count() > 0
             || self.array.axes().iter().any(|axis| axis.nulls().is_some())
     }
 
-    /// Returns the padded tensor of shape [`max_shape`](Self::max_shape), with 0 (or the fill of
-    /// `options`) where there is no value.
+    /// Returns the tensor padded to [`max_shape`](Self::max_shape), with 0 or the fill of `options`.
     ///
     /// # Errors
-    /// Same as [`densify`]: if the tensor exceeds the limit, or the type cannot represent the fill.
+    /// If the tensor exceeds the limit of `options`, or the type cannot represent the fill.
     pub fn to_dense(&self, options: &DenseOptions) -> Result<DenseTensor> {
         if self.is_dense() {
             return self.to_uniform()?.cast(options.dtype.unwrap_or(self.dtype()));
@@ -179,7 +178,7 @@ impl HetTensor {
         !self.has_holes() && self.array.axes().iter().all(|axis| !axis.layout().is_ragged())
     }
 
-    /// Converts to a dense tensor if possible.
+    /// Returns a [`DenseTensor`] if the tensor [is dense](Self::is_dense), else this tensor.
     pub fn into_value(self) -> Result<HetValue> {
         Ok(if self.is_dense() { HetValue::Dense(self.to_uniform()?) } else { HetValue::Het(self) })
     }
@@ -188,7 +187,7 @@ impl HetTensor {
         DenseTensor::from_flat(self.array.leaves(), "a tensor")?.reshape(self.max_shape())
     }
 
-    /// Resolves dim `dim`, which may count from the end, to an axis of the inner array.
+    /// Returns the axis of `self.array` for dim `dim`, which counts from the end if negative.
     fn resolve_dim(&self, dim: i64) -> Result<usize> {
         Ok(crate::array::resolve_axis(dim, self.ndim(), "the tensor")? + 1)
     }
@@ -203,7 +202,7 @@ impl HetValue {
         }
     }
 
-    /// Converts to a [`HetTensor`], even if dense.
+    /// Returns a [`HetTensor`]; converts a dense tensor to one.
     pub fn into_het(self) -> Result<HetTensor> {
         match self {
             Self::Het(het) => Ok(het),
@@ -231,7 +230,7 @@ impl HetValue {
     }
 }
 
-/// Writes nested lists, with uniform blocks as tensors:
+/// Writes nested lists, in which a sublist of uniform shape is one tensor:
 /// `[[tensor([1, 2]), tensor([3])], tensor([[4, 5, 6]])]`.
 impl fmt::Display for HetTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -239,7 +238,7 @@ impl fmt::Display for HetTensor {
     }
 }
 
-/// Writes a [`HetTensor`] as nested lists and a dense tensor as one tensor.
+/// Writes a [`HetTensor`] as nested lists, and a dense tensor as one tensor.
 impl fmt::Display for HetValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -37,7 +37,7 @@ impl From<Vec<Nested>> for Nested {
     }
 }
 
-/// Writes `[tensor([1, 2]), []]`; a hole is `-`.
+/// Writes lists in brackets and holes as `-`, such as `[tensor([1, 2]), []]`.
 impl fmt::Display for Nested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -62,21 +62,20 @@ impl fmt::Display for Nested {
 }
 
 impl HetTensor {
-    /// Creates a tensor from a nested list of tensors. Levels of lists and axes of tensors both
-    /// become dims; all tensors must have the same number of both in total.
+    /// Creates a tensor from a nested list of tensors. Every level of lists and every axis of the
+    /// tensors becomes a dim, so levels plus axes must be the same for all tensors.
     ///
     /// Empty lists are kept, even after the last value (the library HetTensor drops these). Types
-    /// are promoted as in PyTorch (int64 with float32 gives float32); bfloat16 is read as float32.
+    /// are promoted as in PyTorch (int64 with float32 gives float32); bfloat16 becomes float32.
     ///
     /// # Errors
-    /// If tensors have different depths (the message names the position), or if there is no tensor
-    /// to determine depth and type.
+    /// If there is no tensor, or tensors have different depths (the message names the position).
     pub fn from_nested(nested: &Nested) -> Result<Self> {
         let mut found = NestedSummary::default();
         found.visit_nested(nested, 0, &mut Vec::new())?;
         let Some((depth, dtype)) = found.tensors else {
             return Err(Error::invalid(
-                "the nested list has no tensor, so its depth and type are unknown; add an empty tensor",
+                "the nested list contains no tensor, so its depth and type are unknown; add at least an empty tensor",
             ));
         };
         if found.lists > depth {
@@ -103,7 +102,8 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, leaves)?)
     }
 
-    /// Returns the nested list of tensors; uniform parts become one tensor each, sharing memory.
+    /// Returns the nested list of tensors, in which a sublist of uniform shape is one tensor.
+    /// Shares memory.
     pub fn unbind(&self) -> Result<Nested> {
         let values = DenseTensor::from_flat(self.array.leaves(), "a tensor")?;
         Unbinder { het: self, values }.build_nested(0, 0)
@@ -113,7 +113,7 @@ impl HetTensor {
 #[derive(Default)]
 struct NestedSummary {
     lists: usize,
-    /// Depth of the tensors, and their common type.
+    /// Number of dims of the tensors (list levels plus axes), and their promoted type.
     tensors: Option<(usize, DType)>,
 }
 
@@ -149,7 +149,6 @@ impl NestedSummary {
     }
 }
 
-/// Lists level by level, in the order of the values.
 struct ListBuilder {
     lengths: Vec<Vec<usize>>,
     valid: Vec<Vec<bool>>,
@@ -178,7 +177,7 @@ impl ListBuilder {
                 let mut lists = 1usize;
                 for (axis, size) in tensor.shape().iter().enumerate() {
                     let lengths = &mut self.lengths[level + axis];
-                    // A tensor without elements may have any sizes.
+                    // A tensor without elements may have huge axes, so check the size first.
                     let total = lengths.len().saturating_add(lists);
                     check_size(&format!("axis {} of a nested list", level + axis), total, 64)?;
                     lengths.resize(lengths.len() + lists, *size);
@@ -201,7 +200,7 @@ struct Unbinder<'a> {
 }
 
 impl Unbinder<'_> {
-    /// Returns the element `at` of level `level`: a list of axis `level + 1`, or a value.
+    /// Returns element `at` of level `level`: a list, or a value below all levels.
     fn build_nested(&self, level: usize, at: usize) -> Result<Nested> {
         let array = &self.het.array;
         let Some(axis) = array.axes().get(level) else {
@@ -222,7 +221,8 @@ impl Unbinder<'_> {
         parts.collect::<Result<_>>().map(Nested::List)
     }
 
-    /// Returns shape and values of everything below a list, if it is uniform.
+    /// Returns the shape and the range of leaves below list `at` if the list is uniform, without
+    /// holes.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;

@@ -1,4 +1,4 @@
-//! Arithmetic, comparisons, functions of one value, and custom functions of the values.
+//! Arithmetic, comparisons, functions of one operand, and custom functions.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::kernels::elementwise::{Op, Operand, Pair, binary, pair_dims};
 use crate::kernels::normalize;
 use crate::kernels::unary::{Unary, unary};
 
-/// A number literal. It takes the type of the tensor it is combined with, unless its kind is higher
-/// (a float with integers gives float32).
+/// A number as an operand. The result has the type of the tensor, unless the number is of a higher
+/// category: a float with an integer tensor gives float32.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     /// A boolean.
@@ -30,9 +30,9 @@ pub enum Number {
 /// The second operand of an operation.
 #[derive(Clone, Debug)]
 pub enum HetOperand<'a> {
-    /// Another tensor with varying sizes.
+    /// Another [`HetTensor`].
     Het(&'a HetTensor),
-    /// A dense tensor; without axes it acts as a number of its type.
+    /// A dense tensor; one without axes promotes types like a number of its type.
     Dense(&'a DenseTensor),
     /// A number.
     Scalar(Number),
@@ -78,7 +78,7 @@ impl From<f64> for HetOperand<'_> {
 }
 
 impl HetOperand<'_> {
-    /// Returns the operand as a tensor, and its common type with a tensor of type `with`.
+    /// Returns the operand as a tensor, and its promoted type with a tensor of type `with`.
     fn to_common(&self, with: DType) -> Result<(HetTensor, DType)> {
         let number = |tensor: Result<DenseTensor>| {
             let tensor = tensor?;
@@ -105,14 +105,14 @@ impl HetOperand<'_> {
 impl HetTensor {
     /// Computes `self op other` for every value.
     ///
-    /// Dims are matched from the last, as in NumPy: missing leading dims, and dims of size 1
-    /// throughout, repeat along the dims of the other operand. On all other dims both must have the
-    /// same lists. A hole in either operand gives a hole.
+    /// Dims broadcast as in NumPy, aligned at the last: a missing leading dim, or a dim in which
+    /// all lists have length 1, repeats along the dim of the other operand. On all other dims, both
+    /// operands must have lists of the same lengths. A hole in either operand gives a hole.
     ///
-    /// Types follow PyTorch: int64 with float32 gives float32; a number takes the type of the
-    /// tensor, unless only the number is a float (float32); `/` of integers gives float32;
-    /// comparisons give booleans, and NaN equals nothing. Integer overflow is an error, and so is a
-    /// negative integer exponent. On booleans, `+` and maximum are OR, `*` and minimum AND.
+    /// Types follow PyTorch: int64 with float32 gives float32; a number takes the type of the tensor,
+    /// unless only the number is a float (float32); `/` of integers gives float32; comparisons give
+    /// booleans, and with NaN are false, except `!=`. Integer overflow and negative integer exponents are
+    /// errors. On booleans, `+` and maximum are OR, `*` and minimum are AND.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -130,8 +130,8 @@ impl HetTensor {
     /// ```
     ///
     /// # Errors
-    /// If lists differ in length and neither dim has size 1; on integer overflow; on division of
-    /// integers by zero in `%`; if the type cannot represent a number.
+    /// If lists differ in length and neither dim has size 1, an integer operation overflows or
+    /// divides by zero in `%`, or a value does not fit the common type.
     pub fn binary<'a>(&self, op: Op, other: impl Into<HetOperand<'a>>) -> Result<HetValue> {
         let (other, dtype) = other.into().to_common(self.dtype())?;
         compute_binary(op, self, &other, dtype)
@@ -146,8 +146,7 @@ impl HetTensor {
         compute_binary(op, &other, self, dtype)
     }
 
-    /// Applies a function to every value. Roots, exponentials and logarithms of integers give
-    /// float32, as in PyTorch.
+    /// Applies a function to every value. Roots, exponentials and logarithms of integers give float32.
     ///
     /// # Errors
     /// Same as [`unary`](fn@unary).
@@ -161,14 +160,14 @@ impl HetTensor {
         };
         if function == Unary::IsNull {
             return Err(Error::invalid(
-                "IsNull is not supported, because a tensor has holes instead of nulls, which functions skip; use a mask of the holes",
+                "a HetTensor does not support the function IsNull, because functions skip holes; convert it with to_ragged and apply IsNull to the result",
             ));
         }
         Self::from_boxed(unary(function, &array)?)?.into_value()
     }
 
-    /// Computes the softmax along a dim (negative dims count from the end) over existing values;
-    /// holes stay. Integers and booleans become float32.
+    /// Computes the softmax of the values along a dim (negative dims count from the end); holes
+    /// stay holes. Integers and booleans become float32.
     ///
     /// # Errors
     /// If the dim does not exist.
@@ -178,26 +177,24 @@ impl HetTensor {
         Self::from_boxed(normalize::softmax(&array, axis)?)?.into_value()
     }
 
-    /// Converts the values: floats to integers truncate towards zero; numbers to booleans are true
-    /// if not zero.
+    /// Converts the values: floats truncate towards zero to integers; nonzero numbers are true.
     ///
     /// # Errors
-    /// If a value does not fit, or for bfloat16, which is not supported here.
+    /// If a value does not fit the type, or the type is bfloat16.
     pub fn cast(&self, dtype: DType) -> Result<Self> {
         if dtype == DType::BF16 {
             return Err(Error::invalid(
-                "ragged tensors store bfloat16 as float32; cast a dense tensor instead",
+                "a HetTensor cannot have the type bfloat16; cast it to float32, or cast a DenseTensor",
             ));
         }
         Self::from_boxed(cast_leaves(&self.array, dtype)?)
     }
 
     /// Applies a function to the values. The function receives all values as one flat array, with
-    /// nulls at holes, and returns the same number of values. The structure stays.
+    /// nulls at holes, and must return an array of the same length.
     ///
     /// # Errors
-    /// Errors of the function; also if it returns another number of values, or values that are
-    /// neither numbers nor booleans.
+    /// If the function fails, or its result has another length or is neither numeric nor boolean.
     pub fn apply(&self, f: impl FnOnce(&ArrayRef) -> Result<ArrayRef>) -> Result<HetValue> {
         Self::from_boxed(self.array.with_leaves(f(self.array.leaves())?)?)?.into_value()
     }
@@ -212,10 +209,9 @@ fn cast_leaves(array: &RaggedArray, dtype: DType) -> Result<RaggedArray> {
     array.with_leaves(cast_with_options(array.leaves(), &to, &options)?)
 }
 
-/// Prepends dims of size 1 until the array has `dims` dims.
 fn prepend_dims(array: &RaggedArray, dims: usize) -> Result<RaggedArray> {
     let missing = dims.saturating_sub(array.axes().len());
-    // A tensor without dims combines with any shape without change.
+    // A tensor without dims broadcasts to any shape as it is.
     if missing == 0 || array.axes().is_empty() {
         return Ok(array.clone());
     }
@@ -244,7 +240,7 @@ fn compute_binary(op: Op, left: &HetTensor, right: &HetTensor, dtype: DType) -> 
         out = correct_nan(op, &a, &b, out)?;
     }
     if op.is_logical() {
-        // If a value is missing on one side, the result is unknown, even for OR with true.
+        // A hole in either operand gives a hole, unlike SQL's `NULL OR true`, which is true.
         let nulls = NullBuffer::union(a.leaves().nulls(), b.leaves().nulls());
         let leaves = make_array(out.leaves().to_data().into_builder().nulls(nulls).build()?);
         out = out.with_leaves(leaves)?;
@@ -252,7 +248,7 @@ fn compute_binary(op: Op, left: &HetTensor, right: &HetTensor, dtype: DType) -> 
     HetTensor::from_boxed(out)?.into_value()
 }
 
-/// Corrects a comparison for NaN, which is neither equal to, less than, nor greater than anything.
+/// Corrects comparisons with NaN to IEEE 754: all are false except `!=`.
 fn correct_nan(op: Op, a: &RaggedArray, b: &RaggedArray, out: RaggedArray) -> Result<RaggedArray> {
     let (x, y) = (unary(Unary::IsNan, a)?, unary(Unary::IsNan, b)?);
     let (x, y) =
@@ -288,13 +284,13 @@ operations! {
     sub => Sub;
     /// Computes `self * other`.
     mul => Mul;
-    /// Computes `self / other`, always a float.
+    /// Computes `self / other`; the result is always a float.
     div => Div;
     /// Computes `self ** other`.
     pow => Pow;
-    /// Returns the smaller value, NaN if either is NaN.
+    /// Returns the smaller of two values, or NaN if either is NaN.
     minimum => Minimum;
-    /// Returns the larger value, NaN if either is NaN.
+    /// Returns the larger of two values, or NaN if either is NaN.
     maximum => Maximum;
     /// Computes `self == other`.
     eq => Eq;

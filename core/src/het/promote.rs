@@ -5,7 +5,7 @@ use arrow::datatypes::DataType;
 use crate::dense::DType;
 use crate::table::promote_types;
 
-/// Categories of types, in ascending order.
+/// Categories of types in PyTorch's promotion, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Category {
     Bool,
@@ -21,11 +21,10 @@ pub(super) fn type_category(dtype: DType) -> Category {
     }
 }
 
-/// Returns the common type of two tensors: the type of the higher category, or the wider type
-/// within a category. Integers without a common integer type (uint64 with a signed type) give
-/// float64.
+/// Returns the promoted type of two tensors: the type of the higher category, or the wider type
+/// within a category. A uint64 and a signed type give float64.
 pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
-    // bfloat16 has no Arrow type and is read as float32.
+    // bfloat16 has no Arrow type, so treat it as float32.
     let plain = |d| if d == DType::BF16 { DType::F32 } else { d };
     let (a, b) = (plain(a), plain(b));
     match type_category(a).cmp(&type_category(b)) {
@@ -38,8 +37,8 @@ pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     }
 }
 
-/// Returns the common type of a tensor and a number (or a tensor without axes): the number's type
-/// only if its category is higher.
+/// Returns the promoted type of a tensor and a number (or a tensor without axes): the type of the
+/// tensor, unless the number has a higher category.
 pub(super) fn promote_number(tensor: DType, number: DType) -> DType {
     if type_category(number) > type_category(tensor) {
         promote_dtypes(number, number)

@@ -1,4 +1,4 @@
-//! Reductions along any axis.
+//! Reductions of a tensor along any dim.
 
 use arrow::array::{Array, AsArray, make_array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
@@ -12,20 +12,19 @@ use crate::error::{Error, Result};
 use crate::kernels::reduce::{Reduction, reduce};
 
 impl HetTensor {
-    /// Reduces along dim `dim` (negative dims count from the end); `None` reduces everything to one
-    /// value.
+    /// Reduces along dim `dim` (negatives count from the end); `None` reduces all values to one.
     ///
-    /// Only existing values count. Along an outer dim the slices are stacked: the result has a slot
-    /// wherever a slice has one, and a mean divides by the number of existing values. A slot
+    /// Holes are skipped: a mean divides by the number of values. A reduction along an outer dim
+    /// combines the slices slot by slot; the result has a slot wherever any slice has one. A slot
     /// without any value (an empty list, or only holes) is a hole.
     ///
     /// Types are as in [`kernels::reduce`](crate::kernels::reduce): sums and products of integers
-    /// have 64 bits and report overflow; the mean of integers is float64 (the library HetTensor
-    /// truncates it to an integer). Floats keep their type and are computed in 64 bits.
+    /// have 64 bits and report overflow; the mean of integers is float64 (the Python library
+    /// HetTensor truncates it to an integer). Floats keep their type and are computed in 64 bits.
     ///
     /// # Errors
-    /// If the dim does not exist, on integer overflow, and for the minimum or maximum of an empty
-    /// tensor (its mean is NaN, its sum 0).
+    /// If the dim does not exist, an integer overflows, or the minimum or maximum of an empty
+    /// tensor is requested (the mean of an empty tensor is NaN, its sum 0).
     pub fn reduce(&self, how: Reduction, dim: Option<i64>) -> Result<HetValue> {
         let Some(dim) = dim else { return self.reduce_all(how).map(HetValue::Dense) };
         let axis = self.resolve_dim(dim)?;
@@ -34,7 +33,7 @@ impl HetTensor {
         let counts = matches!(how, Reduction::Count | Reduction::Size | Reduction::Nunique);
         let innermost = axis == self.ndim();
         let empty = |list: usize| self.array.axes()[axis - 1].layout().length(list) == 0;
-        // Empty groups may have a value (such as 0 for a sum); it becomes a hole.
+        // The kernel gives groups without values a result such as 0; replace it with a hole.
         let may_have_empty = out.leaves().null_count() < out.leaves().len()
             && (self.array.leaves().null_count() > 0
                 || (innermost && (0..self.array.axes()[axis - 1].layout().lists()).any(empty)));
@@ -55,7 +54,7 @@ impl HetTensor {
 
     fn reduce_all(&self, how: Reduction) -> Result<DenseTensor> {
         let array = if self.ndim() == 0 {
-            // Reduce a scalar as a list of one element.
+            // The kernel reduces lists, so reduce a scalar as a list of one element.
             crate::kernels::index::new_axis(&self.array, 1)?
         } else {
             self.array.clone()
@@ -67,14 +66,14 @@ impl HetTensor {
                 return nan.cast(DType::from_arrow(out.leaf_type()).unwrap_or(DType::F64));
             }
             return Err(Error::invalid(format!(
-                "cannot compute the {} of a tensor without values; check for values first",
+                "cannot compute the {} of a tensor without values; check num_values() first",
                 how.name()
             )));
         }
         DenseTensor::from_flat(out.leaves(), how.name())?.reshape([])
     }
 
-    /// Casts the results to float16 if the values are float16.
+    /// Casts sums, products and means back to float16 if the tensor is float16.
     fn restore_half(&self, how: Reduction, out: RaggedArray) -> Result<RaggedArray> {
         let float = matches!(how, Reduction::Sum | Reduction::Prod | Reduction::Mean);
         if float && self.dtype() == DType::F16 {

@@ -1,18 +1,17 @@
-//! Broadcasting of shapes by NumPy's rules, and the strides it needs.
+//! Broadcasting of shapes by NumPy's rules, and row-major strides.
 
 use crate::error::Result;
 
 pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1usize; shape.len()];
     for i in (1..shape.len()).rev() {
-        // Saturates only if some axis has size 0, where strides have no meaning.
+        // The product saturates only if an axis has size 0; then there are no elements to address.
         strides[i - 1] = strides[i].saturating_mul(shape[i]);
     }
     strides
 }
 
-/// Returns the shape that both shapes broadcast to, aligned at the last axis; `None` if they do not
-/// broadcast.
+/// Returns the shape that both shapes broadcast to, aligned at their last axes, or `None`.
 pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
@@ -26,8 +25,7 @@ pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
         .collect()
 }
 
-/// Returns the strides with which an array of shape `from` broadcasts to the shape `to`: 0 along
-/// repeated axes.
+/// Returns the strides that read an array of shape `from` as shape `to`: 0 on axes that repeat.
 pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     let mut out = vec![0; to.len()];
     let missing = to.len().saturating_sub(from.len());
@@ -37,17 +35,17 @@ pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     out
 }
 
-/// Calls `each` for every element of the shape `to` in row-major order, with the index of the
+/// Calls `each` for every element of the shape `to` in row-major order, with the flat index of the
 /// element of `from` that broadcasts to it.
 pub(crate) fn for_each_broadcast(from: &[usize], to: &[usize], mut each: impl FnMut(usize)) {
-    // Infallible functions never stop the walk.
+    // The closure never fails, so the result carries no error.
     let _ = try_for_each_broadcast(from, to, |at| {
         each(at);
         Ok(())
     });
 }
 
-/// Calls `each` like [`for_each_broadcast`], up to the first error.
+/// Calls `each` like [`for_each_broadcast`], and returns the first error of `each`.
 pub(crate) fn try_for_each_broadcast(
     from: &[usize],
     to: &[usize],

@@ -1,4 +1,5 @@
-//! Index expressions with NumPy's semantics: what to take along each axis, and how to resolve it.
+//! Index expressions with NumPy's semantics: items that select elements along axes, and the
+//! resolution of indices and slices against the size of an axis.
 //!
 //! This module does not depend on arrays: [`kernels::index`](crate::kernels::index) and
 //! [`RaggedTable::index`](crate::table::RaggedTable::index) apply these expressions to their data.
@@ -35,12 +36,12 @@ pub enum Index {
         /// Step; `None` for 1, never 0.
         step: Option<i64>,
     },
-    /// Elements by index, in any order and with repeats. Several arrays, and any [`At`](Self::At)
-    /// next to them, are broadcast and combined element by element, as in NumPy.
+    /// Elements at these indices, in any order and with repeats. As in NumPy, all arrays of an
+    /// index, and every [`At`](Self::At) beside them, broadcast and select element by element.
     Array(IndexArray<i64>),
-    /// A boolean mask as long as the axis; takes the elements that are true.
+    /// A boolean mask as long as the axis; selects the elements where it is true.
     Mask(IndexArray<bool>),
-    /// `...`: as many whole axes as the other items leave.
+    /// `...`: a whole axis (`:`) for every axis that the other items do not use.
     Rest,
     /// `None`: inserts an axis of size 1.
     NewAxis,
@@ -55,8 +56,7 @@ impl Index {
         !matches!(self, Self::Rest | Self::NewAxis)
     }
 
-    /// Returns the number of existing axes that the item applies to; a mask applies to one per axis
-    /// of its shape.
+    /// Returns the number of axes that the item uses; a mask uses one for each of its own axes.
     pub(crate) fn count_axes(&self) -> usize {
         match self {
             Self::Mask(mask) => mask.shape().len(),
@@ -64,10 +64,10 @@ impl Index {
         }
     }
 
-    /// Replaces [`Rest`](Self::Rest) with whole axes and appends whole axes after the last item, so
-    /// that each of the `ndim` axes has an item. A `Rest` of zero axes stays, because it separates
-    /// its neighbours. Returns an error if there are more items than axes (`what`, such as `a table
-    /// with 2 axes`, names the array), a second `...`, or a step of 0.
+    /// Completes an index so that its items use all `ndim` axes: replaces [`Rest`](Self::Rest) with whole
+    /// axes, or appends whole axes. Keeps a `Rest` of zero axes, because NumPy orders result axes
+    /// differently if it separates two index arrays. Returns an error for more items than axes, a second
+    /// `...`, or a step of 0; `what` (such as `a table with 2 axes`) names the array in it.
     pub(crate) fn expand_axes(index: &[Self], ndim: usize, what: &str) -> Result<Vec<Self>> {
         let given: usize = index.iter().map(Self::count_axes).sum();
         let Some(left) = ndim.checked_sub(given) else {
@@ -76,7 +76,7 @@ impl Index {
             )));
         };
         if index.iter().filter(|i| **i == Self::Rest).count() > 1 {
-            return Err(Error::invalid("an index has a second ...; use at most one"));
+            return Err(Error::invalid("the index contains more than one `...`; use at most one"));
         }
         let mut out = Vec::with_capacity(ndim);
         for item in index {
@@ -139,7 +139,7 @@ impl From<Vec<bool>> for Index {
     }
 }
 
-/// An array of indices or booleans: values and a shape.
+/// An array of indices or booleans, of any number of axes.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -155,7 +155,7 @@ pub struct IndexArray<T> {
 }
 
 impl<T> IndexArray<T> {
-    /// Builds an index array from a shape and its values, row-major.
+    /// Builds an index array from a shape and its values in row-major order.
     ///
     /// # Errors
     /// When the number of values differs from the number of elements of the shape.
@@ -181,7 +181,7 @@ impl<T> IndexArray<T> {
         &self.values
     }
 
-    /// Returns the values of a one-dimensional array, the only kind that ragged axes accept.
+    /// Returns the values of a one-dimensional array; ragged axes accept no other index array.
     pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);
@@ -203,16 +203,16 @@ pub(crate) fn positions_of(mask: &[bool]) -> Vec<i64> {
     (0i64..).zip(mask).filter(|(_, m)| **m).map(|(i, _)| i).collect()
 }
 
-/// Resolves an index, negative from the end; `None` if it is out of range.
+/// Returns the position of an index, which counts from the end if negative; `None` if out of range.
 pub(crate) fn resolve_position(index: i64, size: usize) -> Option<usize> {
     if index < 0 {
-        // A size may exceed i64.
+        // Subtract as `usize`, because a size may exceed `i64::MAX`.
         return size.checked_sub(usize::try_from(index.unsigned_abs()).ok()?);
     }
     usize::try_from(index).ok().filter(|i| *i < size)
 }
 
-/// The elements that a slice takes of an axis of known size.
+/// A slice of an axis: `count` elements from index `first` on, at a distance of `step`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) first: usize,
@@ -221,7 +221,7 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Applies Python's rules; a step of 0 takes nothing.
+    /// Resolves a slice of an axis by Python's rules; a step of 0 selects nothing.
     pub(crate) fn new(start: Option<i64>, stop: Option<i64>, step: i64, size: usize) -> Self {
         let n = i64::try_from(size).unwrap_or(i64::MAX);
         // A forward slice starts and stops within 0..=n. A backward slice starts and stops within
@@ -240,24 +240,23 @@ impl Span {
         Self { first, count, step }
     }
 
-    /// Returns whether the slice takes all `size` elements in order.
+    /// Returns whether the slice selects all `size` elements in order.
     pub(crate) fn is_whole(self, size: usize) -> bool {
         self.count == size && (self.step == 1 || size < 2)
     }
 
-    /// Returns the elements as one range if they are adjacent and in order.
+    /// Returns the selected elements as one range if they are adjacent and ascending.
     pub(crate) fn range(self) -> Option<Range<usize>> {
         (self.step == 1 || self.count < 2).then(|| self.first..self.first + self.count)
     }
 
-    /// Returns the index on the axis of element `i` of the slice, for `i < count`.
+    /// Returns the index on the axis of the `i`-th selected element; `i` must be less than `count`.
     pub(crate) fn at(self, i: usize) -> usize {
-        // Every index is within the axis, so the product does not overflow.
+        // For `i < count` the element lies on the axis, so the product does not overflow.
         let by = usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX).wrapping_mul(i);
         if self.step < 0 { self.first.wrapping_sub(by) } else { self.first.wrapping_add(by) }
     }
 
-    /// Returns the indices that the slice takes, in order.
     pub(crate) fn positions(self) -> impl Iterator<Item = usize> {
         (0..self.count).map(move |i| self.at(i))
     }

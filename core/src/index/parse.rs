@@ -27,7 +27,7 @@ pub fn parse_index(text: &str) -> Result<Vec<Index>> {
     if text.trim().is_empty() {
         return Err(wrong(
             0,
-            "the expression is empty; write for instance 0, 2:5 or ::2, -1".into(),
+            "the expression is empty; write an index such as 0, 2:5 or ::2, -1".into(),
         ));
     }
     let mut items = Vec::new();
@@ -38,14 +38,20 @@ pub fn parse_index(text: &str) -> Result<Vec<Index>> {
         let at = position + piece.chars().take_while(|c| c.is_whitespace()).count();
         match piece.trim() {
             "..." if items.contains(&Index::Rest) => {
-                return Err(wrong(position, "the index has a second ...; use at most one".into()));
+                return Err(wrong(
+                    position,
+                    "the index contains more than one `...`; use at most one".into(),
+                ));
             }
             "..." => items.push(Index::Rest),
             "None" | "newaxis" | "np.newaxis" => items.push(Index::NewAxis),
             // NumPy allows a trailing comma.
             "" if last => {}
             "" => {
-                return Err(wrong(position, "expected an integer or a slice before the ,".into()));
+                return Err(wrong(
+                    position,
+                    "there is no item before this comma; write an integer or a slice".into(),
+                ));
             }
             list if list.starts_with('[') => items.push(parse_list(list, at, &wrong)?),
             _ => items.push(parse_item(piece, position, &wrong)?),
@@ -55,7 +61,7 @@ pub fn parse_index(text: &str) -> Result<Vec<Index>> {
     Ok(items)
 }
 
-/// Returns the start of each item of [`parse_index`], in characters from 0.
+/// Returns the position, in characters from 0, of each item that [`parse_index`] parses.
 #[cfg(feature = "sql")]
 pub fn item_positions(text: &str) -> Vec<usize> {
     let mut position = 0usize;
@@ -104,7 +110,9 @@ fn parse_list(
             other => {
                 return Err(wrong(
                     at,
-                    format!("expected True or False like the elements before it, found {other:?}"),
+                    format!(
+                        "the list starts with booleans, so expected True or False, found {other:?}"
+                    ),
                 ));
             }
         }
@@ -118,7 +126,10 @@ fn parse_number(number: &str, at: usize, wrong: &dyn Fn(usize, String) -> Error)
         std::num::IntErrorKind::PosOverflow | std::num::IntErrorKind::NegOverflow => {
             wrong(at, format!("{number} does not fit a 64-bit integer"))
         }
-        _ => wrong(at, format!("expected an integer, a slice or ..., found {number:?}")),
+        _ => wrong(
+            at,
+            format!("expected an integer, a slice, a list, None or `...`, found {number:?}"),
+        ),
     })
 }
 
@@ -135,7 +146,8 @@ fn parse_item(
         let Some(slot) = parts.get_mut(count) else {
             return Err(wrong(
                 at,
-                "a slice has more than three parts; write start:stop:step".into(),
+                "a slice has more than three parts; write start:stop:step with at most two colons"
+                    .into(),
             ));
         };
         if !number.is_empty() {

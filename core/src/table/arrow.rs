@@ -1,4 +1,4 @@
-//! Conversion between tables and record batches, as sibling lists or as lists of structs.
+//! Conversion between tables and record batches, as one list per column or as lists of structs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,22 +15,21 @@ use crate::array::arrow::to_fixed_size;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, leaf_type, list_depth};
 use crate::error::{Error, Result};
 
-/// Key of the schema metadata that holds the axis names as a JSON list, rows first, with null for
-/// an unnamed axis.
+/// Key of the schema metadata for the axis names: a JSON list, rows first, null for an unnamed axis.
 pub const AXES_METADATA: &str = "serrate.axes";
 
-/// A column to add to a table; its levels have not been compared with other columns.
+/// A column to add to a table; its lists are not yet compared with the lists of other columns.
 #[derive(Debug)]
 pub(crate) struct Incoming {
-    /// Path of the column, outermost name first.
+    /// Names of the column and of the structs around it, outermost first.
     pub(crate) path: Vec<String>,
     pub(crate) field: FieldRef,
     pub(crate) levels: Vec<ListAxis>,
     pub(crate) values: ArrayRef,
 }
 
-/// Builds a table: checks that the levels of all columns agree, keeps each axis once, and names a
-/// column by its path if its plain name is not unique.
+/// Builds a table: checks that all columns agree in their list lengths, stores each axis once, and
+/// names a column by its path if its plain name is not unique.
 pub(crate) fn assemble_table(
     rows: usize,
     names: &[Option<Arc<str>>],
@@ -54,8 +53,7 @@ pub(crate) fn assemble_table(
                             right_len: layout.length(list),
                         });
                     }
-                    // The axis stays uniform only if it is uniform in all its columns; offsets fit
-                    // any layout.
+                    // A uniform axis must be uniform in all columns; otherwise keep its offsets.
                     if layout.is_ragged() && !kept.is_ragged() {
                         axes[level] = (layout.clone(), i);
                     }
@@ -96,7 +94,7 @@ fn name_columns(incoming: &[Incoming]) -> Vec<String> {
         .collect()
 }
 
-/// Opens the lists of a column, and the structs within them, down to the leaves.
+/// Opens the lists of a column and the structs within them, and adds their leaf columns to `out`.
 fn open_column(
     path: Vec<String>,
     field: &FieldRef,
@@ -108,7 +106,7 @@ fn open_column(
     let refuse_views = |t: &DataType| match leaf_type(t) {
         found @ (DataType::ListView(_) | DataType::LargeListView(_)) => Err(Error::type_of(
             format!("column {:?}", path.join(".")),
-            "List, LargeList or FixedSizeList (cast it first)",
+            "a List, LargeList or FixedSizeList (cast the column first)",
             found,
         )),
         _ => Ok(()),
@@ -119,7 +117,7 @@ fn open_column(
     let outer = levels.len();
     levels.append(&mut axes);
     match leaves.as_struct_opt() {
-        // A struct outside any list is a leaf.
+        // A struct that is not in a list stays a leaf.
         Some(fields) if !levels.is_empty() => {
             if levels.len() > outer {
                 names.resize(names.len().max(levels.len() + 1), None);
@@ -154,7 +152,7 @@ fn add_struct_nulls(array: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef> {
     if matches!(array.data_type(), DataType::Union(..) | DataType::RunEndEncoded(..)) {
         return Err(Error::type_of(
             "a field of a struct column with nulls",
-            "a type with a validity bitmap",
+            "a type with a validity bitmap (cast the field first)",
             array.data_type(),
         ));
     }
@@ -169,7 +167,7 @@ fn leaf_field(field: &FieldRef, leaves: &ArrayRef) -> FieldRef {
     Arc::new(Field::new(field.name(), leaves.data_type().clone(), nullable).with_metadata(metadata))
 }
 
-/// Arrow offsets of one axis, converted once for all columns.
+/// Arrow offsets of one axis, which all columns share.
 enum AxisOffsets {
     List(OffsetBuffer<i32>),
     LargeList(OffsetBuffer<i64>),
@@ -230,17 +228,16 @@ impl RaggedTable {
     /// Every level of List, LargeList or FixedSizeList becomes an axis; a column without lists is
     /// on axis 0. Within a list, the fields of a struct become columns (nulls of the struct become
     /// nulls of its fields), and the axis is named after the list that holds the struct. A field
-    /// keeps its plain name if it is unique in the batch; otherwise all columns with that name are
-    /// named by their paths (`visits.time`). Axis names in the metadata (`serrate.axes`) take
-    /// precedence.
+    /// keeps its plain name if it is unique in the batch, else it is named by its path
+    /// (`visits.time`). Axis names in the metadata (`serrate.axes`) take precedence.
     ///
-    /// Offsets and values are used in place, and each axis keeps one set of offsets; lists with a
-    /// common offsets buffer are equal without a comparison. Values under null lists are dropped,
-    /// which copies the other values. A null list has length 0.
+    /// Shares offsets and values with the batch; each axis keeps one set of offsets. Columns that
+    /// share an offsets buffer are not compared. Values under null lists are dropped, which copies
+    /// the other values of the column. A null list has length 0.
     ///
     /// # Errors
     /// [`Error::Disagree`] at the first list whose length differs between two columns; an error for
-    /// a ListView, or for two columns of one name.
+    /// a ListView, or for two columns with the same name.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -336,10 +333,9 @@ impl RaggedTable {
     /// Offsets are copied if their width differs. Leaf types must be equal.
     ///
     /// # Errors
-    /// When the table lacks a column, a leaf type differs, or the length of a list differs from the
-    /// size of a FixedSizeList.
+    /// When a column is missing, a leaf type differs, or a list does not fit a FixedSizeList.
     pub fn to_batch_as(&self, schema: &SchemaRef) -> Result<RecordBatch> {
-        // Columns whose list types match keep sharing their buffers.
+        // Columns whose list types match share their buffers with the table.
         let plain = self.to_batch()?;
         let mut arrays = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
@@ -377,8 +373,9 @@ impl RaggedTable {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
-    /// When an axis has the name of a column on the axis above, or columns have different null
-    /// lists, because a null list of structs is null for all its fields
+    /// # Errors
+    /// When an axis has the name of a column on the axis above, or a list is null in only one of
+    /// several columns, because a null list of structs is null for all its fields
     /// ([`without_null_lists`](Self::without_null_lists) makes null lists empty).
     pub fn to_struct_batch(&self) -> Result<RecordBatch> {
         self.refuse_scalars("a record batch")?;
@@ -417,8 +414,8 @@ impl RaggedTable {
             let field = Field::new(self.list_name(axis), list.data_type().clone(), true);
             inner = Some((Arc::new(field), list));
         }
-        // Unreachable: the loop ends at axis 0.
-        Err(Error::invalid("a table without axis 0"))
+        // Unreachable, because the loop returns at axis 0.
+        Err(Error::invalid("internal error: the table has no axis 0"))
     }
 
     /// Replaces every null list with an empty one.
@@ -470,8 +467,7 @@ impl RaggedTable {
         self.axis_name(axis).map_or_else(|| format!("axis{axis}"), str::to_owned)
     }
 
-    /// Returns the validity of the lists of axis `axis`, which must be the same in all columns that
-    /// have them.
+    /// Returns the validity of the lists of an axis, or an error if the columns below disagree.
     fn common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis);
         let Some(first) = below.next() else { return Ok(None) };
@@ -486,7 +482,7 @@ impl RaggedTable {
             let lists = self.layout(axis)?.lists();
             let list = (0..lists).find(|i| valid(nulls, *i) != valid(theirs, *i)).unwrap_or(0);
             return Err(Error::invalid(format!(
-                "list {list} of axis {axis} is null in only one of the columns {:?} and {:?}, but a null list of structs is null for all its fields; make null lists empty first, or keep sibling lists",
+                "list {list} of axis {axis} is null in only one of the columns {:?} and {:?}, but a null list of structs is null for all its fields; use without_null_lists or to_batch",
                 first.name(),
                 other.name()
             )));
@@ -504,8 +500,8 @@ fn column_field(column: &Column, nested: bool) -> FieldRef {
     }
 }
 
-/// Converts sibling lists to lists of structs, by [`RaggedTable::try_from_batch`] and
-/// [`RaggedTable::to_struct_batch`].
+/// Converts sibling lists (one list column per field) to lists of structs, by
+/// [`RaggedTable::try_from_batch`] and [`RaggedTable::to_struct_batch`].
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -525,8 +521,7 @@ pub fn zip(batch: &RecordBatch) -> Result<RecordBatch> {
     RaggedTable::try_from_batch(batch)?.to_struct_batch()
 }
 
-/// Converts lists of structs to sibling lists, by [`RaggedTable::try_from_batch`] and
-/// [`RaggedTable::to_batch`].
+/// Converts lists of structs to sibling lists, the inverse of [`zip`].
 pub fn unzip(batch: &RecordBatch) -> Result<RecordBatch> {
     RaggedTable::try_from_batch(batch)?.to_batch()
 }

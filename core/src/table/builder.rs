@@ -8,8 +8,7 @@ use super::{Column, RaggedTable};
 use crate::array::{Layout, Offsets};
 use crate::error::Result;
 
-/// Builds a table from axes, outermost first, and columns; [`build`](Self::build) checks
-/// everything.
+/// Builds a table from axes, outermost first, and columns; [`build`](Self::build) checks all parts.
 ///
 /// The number of rows is the value of [`rows`](Self::rows) if set, else the number of lists of the
 /// first axis, else the length of the first column on axis 0.
@@ -46,8 +45,7 @@ impl RaggedTableBuilder {
         self
     }
 
-    /// Adds the next axis from cumulative ends without a leading zero, as an `.nrt` file stores
-    /// them.
+    /// Adds the next axis from the end of each list, as an `.nrt` file stores them.
     ///
     /// ```
     /// # use serrate_core as serrate;

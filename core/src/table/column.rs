@@ -1,5 +1,3 @@
-//! [`Column`]: flat values on one axis of a table.
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,8 +7,8 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 
 /// A named column: a flat Arrow array with one value per element of its axis.
 ///
-/// `list_nulls()[k]` is the validity of the column's lists on axis `k` (the lists whose elements
-/// are axis `k + 1`). A list that is null in one column is empty in the columns where it is valid.
+/// `list_nulls()[k]` is the validity of the column's lists on axis `k`; the elements of these lists
+/// are axis `k + 1`. If a list is null in one column, it is null or empty in all others.
 #[derive(Clone, Debug)]
 pub struct Column {
     field: FieldRef,
@@ -26,8 +24,7 @@ impl Column {
         Self::with_field(Arc::new(field), axis, values)
     }
 
-    /// Builds a column with the name, nullability and metadata of a field. The type of the values
-    /// replaces the type of the field.
+    /// Builds a column with the name, nullability and metadata of a field; `values` determine the type.
     pub fn with_field(field: FieldRef, axis: usize, values: ArrayRef) -> Self {
         let field = if field.data_type() == values.data_type() {
             field
@@ -37,8 +34,8 @@ impl Column {
         Self { field, axis, list_nulls: vec![None; axis], values }
     }
 
-    /// Sets the validity of the lists: one bitmap per axis above the column's, rows first. A
-    /// missing bitmap means that no list is null.
+    /// Sets the validity of the lists: one bitmap per axis above the axis of the column, rows
+    /// first. A missing bitmap means that no list is null.
     ///
     /// Lengths are checked when the column is added to a table.
     ///
@@ -72,7 +69,7 @@ impl Column {
         self.field.name()
     }
 
-    /// Returns the name, leaf type and metadata.
+    /// Returns the field: name, type of the values, nullability and metadata.
     pub fn field(&self) -> &FieldRef {
         &self.field
     }
@@ -82,12 +79,12 @@ impl Column {
         self.field.data_type()
     }
 
-    /// Returns the axis the column lives on; on axis 0 it has one value per row.
+    /// Returns the axis of the column; on axis 0, a column has one value per row.
     pub fn axis(&self) -> usize {
         self.axis
     }
 
-    /// Returns the validity of the lists, one entry per axis above the column's.
+    /// Returns the validity of the lists, one entry per axis above the axis of the column.
     pub fn list_nulls(&self) -> &[Option<NullBuffer>] {
         &self.list_nulls
     }
@@ -97,7 +94,7 @@ impl Column {
         &self.values
     }
 
-    /// Returns the elements of the column within the windows, one range per axis.
+    /// Returns the part of the column within `windows`, which has one range of elements per axis.
     pub(crate) fn slice(&self, windows: &[Range<usize>]) -> Self {
         let own = &windows[self.axis];
         Self {
@@ -117,8 +114,7 @@ impl Column {
     }
 }
 
-/// Columns are equal if their names, axes, validity and values are equal; other metadata is
-/// ignored.
+/// Columns are equal if names, axes, validity and values are equal; metadata is ignored.
 impl PartialEq for Column {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()

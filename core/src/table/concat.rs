@@ -1,5 +1,3 @@
-//! Concatenation of tables.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanBufferBuilder, OffsetSizeTrait};
@@ -15,15 +13,14 @@ use crate::with_offsets;
 impl RaggedTable {
     /// Concatenates the rows of all tables.
     ///
-    /// Columns are matched by name and keep the order and metadata of the first table; differing
-    /// types are promoted ([`promote_types`]). An axis stays uniform if it has the same size in all
-    /// tables. [`Scalars`](Self::scalars) are kept if they are equal in all tables. A single table
-    /// is returned unchanged.
+    /// Columns are matched by name and keep the order and metadata of the first table; differing types are
+    /// promoted ([`promote_types`]). An axis stays uniform if it has the same size in all tables.
+    /// [`Scalars`](Self::scalars) are kept if they are equal. A single table is returned unchanged.
     ///
     /// # Errors
-    /// When there are no tables; when they differ in their number of axes, or have none; when a
-    /// column is missing from a table or on another axis, or its types have no common type; when a
-    /// scalar differs ([`vstack`](Self::vstack) makes a column of it).
+    /// When there are no tables, they differ in their number of axes or have none, a column is
+    /// missing from a table or on another axis, its types have no common type, or a scalar differs
+    /// ([`vstack`](Self::vstack) makes it a column).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -48,10 +45,10 @@ impl RaggedTable {
         for (i, table) in rest.iter().enumerate() {
             check_compatible(first, table, i + 1)?;
         }
-        let rows = tables
-            .iter()
-            .try_fold(0usize, |sum, t| sum.checked_add(t.num_rows()))
-            .ok_or_else(|| Error::invalid("the total number of rows does not fit 64 bits"))?;
+        let rows =
+            tables.iter().try_fold(0usize, |sum, t| sum.checked_add(t.num_rows())).ok_or_else(
+                || Error::invalid("too many rows to count in 64 bits; join fewer tables"),
+            )?;
         let name =
             |axis: usize| tables.iter().find_map(|t| t.axis_name(axis)).map(Arc::<str>::from);
         let axes = (1..first.ndim())
@@ -135,7 +132,7 @@ pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
         .iter()
         .try_fold(0usize, |sum, l| sum.checked_add(l.children()))
         .filter(|t| i64::try_from(*t).is_ok())
-        .ok_or_else(|| Error::invalid("the total number of elements does not fit 63 bits"))?;
+        .ok_or_else(|| Error::invalid("more than 2^63 - 1 elements in total; join fewer tables"))?;
     let large = layouts.iter().any(|l| matches!(l, Layout::Ragged(Offsets::I64(_))));
     Ok(if large || i32::try_from(total).is_err() {
         Offsets::I64(chain_offsets(layouts, lists)?).into()
@@ -144,7 +141,7 @@ pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
     })
 }
 
-/// Concatenates the offsets of all layouts. The caller guarantees that the last offset fits `B`.
+/// Concatenates the offsets of all layouts; the caller ensures that the last one fits `B`.
 fn chain_offsets<B: OffsetSizeTrait>(layouts: &[&Layout], lists: usize) -> Result<OffsetBuffer<B>> {
     fn push<A: OffsetSizeTrait, B: OffsetSizeTrait>(out: &mut Vec<B>, end: usize, o: &[A]) {
         let base = o[0].as_usize();
@@ -205,7 +202,7 @@ fn cast_exactly(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
     Ok(cast_with_options(values, target, &options)?)
 }
 
-/// Returns the common type of two types by NumPy's rules for arrays; `None` if there is none.
+/// Returns the promoted type of two types by NumPy's rules for arrays; `None` if there is none.
 ///
 /// Integers are promoted to the narrowest type that holds both (`uint8` and `int8` to `int16`),
 /// `uint64` with a signed integer to `float64`. `float32` with integers of at most 16 bits stays
@@ -257,7 +254,6 @@ fn finer_unit(a: &TimeUnit, b: &TimeUnit) -> TimeUnit {
     (*a).max(*b)
 }
 
-/// A number type: its kind and width in bits.
 #[derive(Clone, Copy, PartialEq)]
 enum NumberKind {
     Unsigned(u8),
@@ -295,7 +291,7 @@ fn promote_numbers(a: NumberKind, b: NumberKind) -> DataType {
         (Unsigned(64), Signed(_)) | (Signed(_), Unsigned(64)) => DataType::Float64,
         (Unsigned(u), Signed(s)) | (Signed(s), Unsigned(u)) => signed_type(s.max(u * 2)),
         (Float(x), Float(y)) => float_type(x.max(y)),
-        // NumPy's rule: a float type takes integers of at most half its width.
+        // NumPy's rule: a float type represents integers of at most half its width.
         (Float(f), Unsigned(i) | Signed(i)) | (Unsigned(i) | Signed(i), Float(f)) => {
             float_type(f.max(if i >= 32 { 64 } else { i * 2 }))
         }

@@ -1,4 +1,4 @@
-//! Short display form of tables: axes, columns and the first rows.
+//! Display of tables: axes, columns and the first rows.
 
 use std::fmt;
 
@@ -8,13 +8,12 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use super::{Column, RaggedTable};
 use crate::array::Layout;
 
-/// Rows shown per column, and elements shown per list.
+/// Maximum number of rows per column, and of elements per list.
 const SHOWN: usize = 4;
 /// Maximum width of the display of one column's values, in characters.
 const WIDTH: usize = 100;
 
-/// Shows the axes with their sizes and the columns with their types and first values. Long data is
-/// truncated.
+/// Shows the axes with their sizes, and the columns with their types and first values.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -105,7 +104,6 @@ fn describe_lengths(layout: &Layout) -> String {
 }
 
 impl RaggedTable {
-    /// Formats the first rows of a column, up to `WIDTH` characters.
     fn format_first_values(&self, column: &Column) -> String {
         let mut out = String::new();
         for row in 0..self.num_rows() {
@@ -125,7 +123,7 @@ impl RaggedTable {
         out
     }
 
-    /// Formats element `index` of axis `axis`. A long list shows its first elements and its last.
+    /// Formats element `index` of axis `axis`; a long list shows its first elements and its last.
     fn format_element(&self, column: &Column, axis: usize, index: usize) -> String {
         if axis == column.axis() {
             return format_value(column.values(), index);
@@ -149,7 +147,6 @@ impl RaggedTable {
     }
 }
 
-/// Formats one value; strings are quoted.
 fn format_value(values: &ArrayRef, index: usize) -> String {
     const LONGEST: usize = 40;
     let one = values.slice(index, 1);

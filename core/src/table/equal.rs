@@ -1,5 +1,3 @@
-//! Equality of tables.
-
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
@@ -7,12 +5,11 @@ use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type};
 use super::{Column, RaggedTable, Scalar};
 use crate::error::Result;
 
-/// Values converted at a time when the types of the two columns differ.
+/// Number of values converted and compared at a time if the types of two columns differ.
 const CHUNK: usize = 1 << 16;
 
 impl RaggedTable {
-    /// Returns whether both tables have the same column names on the same axes, the same lists,
-    /// equal values and equal scalars.
+    /// Returns whether both tables have the same columns on the same axes, lists, values and scalars.
     ///
     /// Numbers are compared by value across types (`1` of int8 equals `1.0` of float32, true equals
     /// 1). The order of columns, axis names and offset widths are ignored. NaN equals NaN only with
@@ -94,8 +91,7 @@ fn equal_values(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool> {
     if !number(a.data_type()) || !number(b.data_type()) {
         return Ok(false);
     }
-    // Compare integers and booleans as the widest decimal, which is exact, and all others as
-    // float64.
+    // Decimals of 20 digits hold all 64-bit integers and booleans; compare other numbers as float64.
     let whole = |t: &DataType| !t.is_floating();
     let exact = whole(a.data_type()) && whole(b.data_type());
     for start in (0..a.len()).step_by(CHUNK) {

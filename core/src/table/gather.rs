@@ -1,5 +1,4 @@
-//! Gathering of elements of an axis with everything below them. Taking, slicing and indexing build
-//! on it.
+//! Selects elements of an axis with all elements below them, for takes, filters and indexing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use crate::error::Result;
 /// Elements selected from an axis, in order; elements may repeat.
 #[derive(Clone, Debug)]
 pub(super) enum Picks {
-    /// Ranges. None is empty, and adjacent ranges are merged.
+    /// Ranges of elements, which are neither empty nor adjacent.
     Ranges(Vec<Range<usize>>),
     /// Single elements; `None` yields a null.
     Holes(Vec<Option<usize>>),
@@ -41,7 +40,7 @@ impl Picks {
         }
     }
 
-    /// Returns the children of the selected lists, as a selection on the next axis.
+    /// Returns the children of the selected lists, as a selection on the axis below.
     fn select_children(&self, layout: &Layout) -> Self {
         match self {
             Self::Ranges(r) => Self::from_ranges(r.iter().map(|r| layout.ranges(r.clone()))),
@@ -49,7 +48,7 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists over `children`; a `None` becomes an empty list.
+    /// Returns the layout of the selected lists over `children`; `None` is an empty list.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
@@ -72,7 +71,7 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected lists; a `None` becomes null.
+    /// Returns the validity of the selected lists; `None` is null.
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {
@@ -86,12 +85,12 @@ impl Picks {
     }
 }
 
-/// Parents of the selected elements.
+/// Relation of the selected elements to the axis above them.
 #[derive(Clone, Debug)]
 pub(super) enum Parents {
     /// The elements become the rows.
     Rows,
-    /// One list for each element of the axis above.
+    /// The elements form the lists of this layout, one per element of the axis above.
     Lists(Layout),
     /// Each element replaces its parent on the axis above; the axis is dropped.
     Nothing,
@@ -100,10 +99,9 @@ pub(super) enum Parents {
 impl RaggedTable {
     /// Selects elements of axis `axis` with everything below them.
     ///
-    /// Each further entry of `picks` selects on the next axis, one element below each element of
-    /// the entry before. These further axes are dropped, and their columns move to axis `axis`.
-    ///
-    /// The caller guarantees that `over` and `picks` fit each other and the table.
+    /// `picks[0]` selects on `axis`. Each further entry selects on the next axis, one element below
+    /// each element of the previous entry; these axes are dropped, and their columns move to axis
+    /// `axis`. The caller ensures that `over` and `picks` fit each other and the table.
     pub(super) fn gather_axis(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
         let merged = picks.len().saturating_sub(1);
         let Some(last) = picks.last() else { return Ok(self.clone()) };
@@ -124,8 +122,7 @@ impl RaggedTable {
                 axis.saturating_sub(1)
             }
         };
-        // The selection on the deepest axis of `picks`, followed by the selection on every axis
-        // below it.
+        // Selections on the axis of the last entry of `picks`, and on every axis below it.
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];
@@ -144,7 +141,7 @@ impl RaggedTable {
                     None => &picks[depth],
                 };
                 let values = own.values(c.values())?;
-                // Keep the validity of the lists above the target; dropped axes lose theirs.
+                // Keep the validity of the lists above axis `target`; dropped axes have no lists.
                 let mut nulls = c.list_nulls()[..target].to_vec();
                 let lists = c.list_nulls().get(axis + merged..).unwrap_or_default();
                 nulls.extend(lists.iter().zip(&below).map(|(n, p)| p.nulls(n.as_ref())));
@@ -164,7 +161,7 @@ fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Result<ArrayRef>
         _ => {}
     }
     let total: usize = ranges.iter().map(Range::len).sum();
-    // Copying a range has a fixed cost; short ranges are cheaper element by element.
+    // Copying a range has a fixed cost, so short ranges are cheaper element by element.
     if total / ranges.len() < 8 {
         let indices: UInt64Array = ranges.iter().cloned().flatten().map(|i| i as u64).collect();
         return Ok(take(values, &indices, None)?);

@@ -1,4 +1,4 @@
-//! [`History`]: the events of a row up to a given time.
+//! [`History`]: the events of each row up to a given time.
 
 use arrow::buffer::ScalarBuffer;
 
@@ -6,9 +6,8 @@ use crate::array::Layout;
 
 /// Event times by row.
 ///
-/// Defines in one place where a history ends: after the last event at or before a given time. No
-/// caller can include a later event.
-/// that no caller sees past it.
+/// All callers find the end of a history here, after the last event at or before a given time, so
+/// that none can include a later event.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     rows: Layout,
@@ -16,11 +15,10 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Builds a history from the lists of `rows` over `times`.
+    /// Builds a history; `rows` divides `times` into one list per row.
     ///
     /// # Errors
-    /// Returns the first row whose times are not ascending; a binary search in it could include
-    /// events after the given time.
+    /// Returns the first row whose times do not ascend, in which a search could find later events.
     pub(crate) fn try_new(rows: Layout, times: ScalarBuffer<i64>) -> Result<Self, usize> {
         match (0..rows.lists()).find(|row| !times[rows.range(*row)].is_sorted()) {
             Some(row) => Err(row),

@@ -1,4 +1,4 @@
-//! Conversion between long and ragged tables. Runs of equal keys give the offsets.
+//! Conversion between ragged tables and long tables, which have one row per innermost element.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub enum Unsorted {
 /// Options of [`RaggedTable::nest`].
 #[derive(Clone, Debug, Default)]
 pub struct NestOptions {
-    /// Treatment of rows out of order.
+    /// Treatment of rows that are out of order.
     pub unsorted: Unsorted,
 }
 
@@ -42,17 +42,15 @@ pub struct LongOptions {
 }
 
 impl RaggedTable {
-    /// Nests a long table, which has one row per innermost element and is sorted by `keys`,
-    /// outermost first.
+    /// Nests a long table: one row per innermost element, sorted by `keys`, outermost first.
     ///
     /// Every key makes an axis with its name. With the keys `subject_id` and `time`, axis 0 is the
     /// subjects, axis 1 the times of each subject, and axis 2 the rows of the long table. The
     /// column of a key holds one value per element of its axis; all other columns stay on the
     /// innermost axis and keep their buffers. List columns of the long table add axes below it.
     ///
-    /// Each key must ascend within equal values of the keys before it. A null sorts before all
-    /// values and equals any other null. For floats, -0 equals 0, and all NaN are equal and sort
-    /// last; dictionaries sort by value.
+    /// Each key must ascend within equal values of the keys before it. A null sorts first and equals other
+    /// nulls. For floats, -0 equals 0, and all NaN are equal and sort last; dictionaries sort by value.
     ///
     /// # Errors
     /// When a key is not a column or is a list, or rows are out of order with [`Unsorted::Refuse`].
@@ -82,7 +80,9 @@ impl RaggedTable {
     /// Nests the rows of this table, a long table, like [`nest`](Self::nest).
     pub fn nest_rows(&self, keys: &[&str], options: &NestOptions) -> Result<Self> {
         if keys.is_empty() {
-            return Err(Error::invalid("nesting a long table needs at least one key"));
+            return Err(Error::invalid(
+                "no key is given to nest the long table by; give at least one key column",
+            ));
         }
         if let Some(twice) = keys.iter().enumerate().find(|(i, k)| keys[..*i].contains(k)) {
             return Err(Error::invalid(format!(
@@ -104,7 +104,11 @@ impl RaggedTable {
                 if column.axis() > 0 || column.data_type().is_nested() {
                     let list = self.arrow_field(column)?;
                     let what = format!("key {k:?}");
-                    return Err(Error::type_of(what, "one plain value per row", list.data_type()));
+                    return Err(Error::type_of(
+                        what,
+                        "one value per row, not a list or struct",
+                        list.data_type(),
+                    ));
                 }
                 Ok(column.values().clone())
             })
@@ -133,7 +137,6 @@ impl RaggedTable {
         }
     }
 
-    /// Adds the axes of the keys above the existing axes.
     fn add_key_axes<O: OffsetSizeTrait>(
         &self,
         keys: &[&str],
@@ -147,7 +150,7 @@ impl RaggedTable {
         let mut found = found.into_iter().peekable();
         let mut level = 0;
         while let Some(runs) = found.next() {
-            // The starts of the runs are both the rows of the key's values and the offsets.
+            // A run starts at the row of its key value; its first inner run (or row) is its offset.
             let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);
@@ -189,8 +192,7 @@ impl RaggedTable {
         Self::try_new(rows, name(0), axes, columns)
     }
 
-    /// Converts to a long table: one row per element of the innermost axis, with the values of
-    /// outer axes repeated.
+    /// Converts to a long table: one row per innermost element, which repeats the values of outer axes.
     ///
     /// The inverse of [`nest`](Self::nest). Columns keep their order; columns of the innermost axis
     /// are not copied. An element whose list is empty or null is lost, unless
@@ -243,8 +245,7 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// Returns, for every axis but the innermost, the element that each innermost element belongs
-    /// to.
+    /// Returns, for every axis but the innermost, the element that contains each innermost element.
     fn element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
@@ -257,7 +258,7 @@ impl RaggedTable {
                 }
                 Layout::Uniform { size, lists } => (1..=*lists).map(|i| i * size).collect(),
             };
-            // Ends of the lists of this axis, as a number of innermost elements.
+            // Ends of the lists of this axis, counted in innermost elements.
             let own = match &ends {
                 None => own,
                 Some(inner) => {
@@ -267,7 +268,7 @@ impl RaggedTable {
             let total = own.last().copied().unwrap_or(0);
             let mut at = Vec::new();
             at.try_reserve_exact(total).map_err(|e| {
-                Error::invalid(format!("cannot allocate a long table of {total} rows: {e}"))
+                Error::invalid(format!("cannot allocate a long table of {total} rows ({e}); convert fewer rows at a time"))
             })?;
             for (list, end) in (0u64..).zip(&own) {
                 at.resize(*end, list);
@@ -279,7 +280,7 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns, for every axis, the element in each row of the long table; null if a list is empty.
+    /// Returns, for every axis, the element in each long row; null below an empty list.
     fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

@@ -1,5 +1,4 @@
-//! [`RaggedTable`]: columns that share the axes of a nested table, each axis with one set of
-//! offsets.
+//! [`RaggedTable`]: nested columns that share axes; each axis stores its offsets once.
 
 mod arrow;
 mod builder;
@@ -55,14 +54,12 @@ impl Axis {
         self.name.as_deref()
     }
 
-    /// Returns the index of the axis whose elements hold the lists of this axis. In a chain it is
-    /// the previous axis.
+    /// Returns the index of the parent axis, whose elements hold the lists: the previous axis.
     pub fn parent(&self) -> usize {
         self.parent
     }
 
-    /// Returns the lists that divide the elements of this axis among the elements of the parent
-    /// axis.
+    /// Returns the lists of elements of this axis, one per element of the parent axis.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -70,9 +67,9 @@ impl Axis {
 
 /// A table of nested columns whose axes are stored once and shared by all columns.
 ///
-/// Axis 0 is the rows; axis `k` divides its elements into one list per element of axis `k - 1`. A
-/// column belongs to one axis and is a flat Arrow array with one value per element of it. Memory
-/// holds the leaves plus one offset per list of each axis. Access to a row takes constant time;
+/// Axis 0 is the rows; axis `k` has one list of elements per element of axis `k - 1`. A column
+/// belongs to one axis and is a flat Arrow array with one value per element of the axis. Memory
+/// holds these values plus one offset per list of each axis. Access to a row takes constant time;
 /// clones, slices and row views share all buffers.
 ///
 /// ```
@@ -101,8 +98,7 @@ pub struct RaggedTable {
     axes: Vec<Axis>,
     columns: Vec<Column>,
     scalars: Vec<Scalar>,
-    /// Whether axis 0 is dropped, too: an integer index removed the last axis, and only scalars are
-    /// left.
+    /// Whether an integer index removed the only axis, so that only scalars are left.
     point: bool,
 }
 
@@ -112,9 +108,7 @@ impl RaggedTable {
         RaggedTableBuilder::default()
     }
 
-    /// Builds a table from its parts.
-    ///
-    /// `axes[k - 1]`, a name and a layout, becomes axis `k` below axis `k - 1`.
+    /// Builds a table from its parts; `axes[k - 1]` is the name and the layout of axis `k`.
     ///
     /// # Errors
     /// When the number of lists of an axis differs from the number of elements of the axis above,
@@ -189,7 +183,7 @@ impl RaggedTable {
                 });
             }
             for (level, nulls) in column.list_nulls().iter().enumerate() {
-                // Checks the length of the validity, and that null lists are empty.
+                // Checks that the validity fits the lists, and that null lists are empty.
                 ListAxis::try_new(self.axes[level].layout.clone(), nulls.clone())?;
             }
         }
@@ -207,8 +201,8 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns the smallest number of axes of any column: 1 if a column is on axis 0, else 2,
-    /// because every other column has the lists of axis 1; `None` without columns.
+    /// Returns 1 if a column is on axis 0, else 2, because all other columns share the lists of
+    /// axis 1; `None` without columns.
     pub fn min_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }
@@ -295,7 +289,7 @@ impl RaggedTable {
             .ok_or_else(|| Error::NoSuchColumn { name: name.into(), available: self.known_names() })
     }
 
-    /// Returns one column with its axes. Shares all buffers.
+    /// Returns a column and the axes above it as one array. Shares all buffers.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -314,7 +308,7 @@ impl RaggedTable {
         self.column_array(self.column(name)?)
     }
 
-    /// Returns a column of this table with its axes, like [`array`](Self::array).
+    /// Returns a column of this table as an array, like [`array`](Self::array).
     pub fn column_array(&self, column: &Column) -> Result<RaggedArray> {
         let axes = self.axes[..column.axis()]
             .iter()
@@ -351,7 +345,7 @@ impl RaggedTable {
         Ok(Self { columns, scalars, ..self.clone() })
     }
 
-    /// Names the axes, starting with the rows; an axis without a given name becomes unnamed.
+    /// Names the axes, rows first; an axis without a given name becomes unnamed.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -379,13 +373,13 @@ impl RaggedTable {
         match names.next() {
             None => Ok(self),
             Some(_) => Err(Error::invalid(format!(
-                "more names than axes are given; the table has {} axes, rows included",
+                "more names than axes are given; give at most {}, one per axis, rows included",
                 self.ndim()
             ))),
         }
     }
 
-    /// Returns the elements of each axis that belong to the rows `rows`, as one range per axis.
+    /// Returns the range of elements of each axis that belong to the rows `rows`.
     pub fn windows(&self, rows: Range<usize>) -> Result<Vec<Range<usize>>> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(Error::OutOfRange {
@@ -458,8 +452,8 @@ impl RaggedTable {
         Row::new(self, index)
     }
 
-    /// Narrows a table of one row from the elements `whole` to the elements `windows`. Both count
-    /// in the original table.
+    /// Narrows a table of one row to the elements `windows`. `whole` has all elements of the row.
+    /// Both hold one range per axis of the original table.
     fn narrow_to(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
         let within: Vec<Range<usize>> = windows
             .iter()
@@ -469,7 +463,7 @@ impl RaggedTable {
         let mut axes = Vec::with_capacity(self.axes.len());
         for (i, axis) in self.axes.iter().enumerate() {
             let layout = if i == 0 {
-                // Narrowing the row's own list changes its length.
+                // The row has a single list on axis 1, which gets a new length.
                 crate::array::Offsets::from_lengths([within[1].len()])?.into()
             } else {
                 axis.layout.slice(within[i].start, within[i].len())
@@ -480,8 +474,7 @@ impl RaggedTable {
         Ok(Self { axes, columns, ..self.clone() })
     }
 
-    /// Returns the number of bytes of values, validity and offsets, counting only the part of each
-    /// buffer that this table uses.
+    /// Returns the number of bytes of values, validity and offsets that this table uses.
     pub fn nbytes(&self) -> usize {
         let offsets: usize = self
             .axes

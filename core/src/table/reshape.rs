@@ -1,4 +1,4 @@
-//! Adding, removing and merging axes; stacking tables as rows.
+//! Adds, removes and merges axes, and stacks tables as rows.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::{Axis, Column, RaggedTable};
 use crate::array::{Layout, Offsets, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Values of an outer column when [`flatten_with`](RaggedTable::flatten_with) replaces an element
-/// with several: the first of them keeps the element's value, and the others get this fill.
+/// Value of an outer column in the slots that [`flatten_with`](RaggedTable::flatten_with) adds: the
+/// first element of a list keeps the value of the outer element, and the others get this fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
     /// Zero or false; null for types that are neither numbers nor booleans.
@@ -30,7 +30,7 @@ impl RaggedTable {
     /// innermost). Columns on this axis and below move up by one; if axis 0 is removed, its columns
     /// become [`scalars`](Self::scalars). Copies nothing.
     ///
-    /// A list that is null in all columns that have it yields null.
+    /// A list that is null in all columns that have it becomes a null element.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -46,8 +46,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there is no such axis, or a list does not have exactly one element; the message names
-    /// row and list.
+    /// When there is no such axis, or a list (which the message names) does not have one element.
     pub fn squeeze(&self, axis: i64) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
@@ -138,9 +137,8 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Merges axis `axis` (1 or more; negatives count from the innermost) into the axis above: the
-    /// elements of a list replace the element of axis `axis - 1` that holds the list. Merging axis
-    /// 1 makes every element of axis 1 a row.
+    /// Merges axis `axis` (not 0; negatives count from the innermost) into the axis above: the elements of
+    /// each list replace the element that holds the list. Merging axis 1 makes its elements rows.
     ///
     /// Columns of `axis` and below move up by one. A column of axis `axis - 1` keeps its value at
     /// the first element of each list and is zero at the others
@@ -170,8 +168,7 @@ impl RaggedTable {
         self.flatten_with(axis, FlattenFill::Zero)
     }
 
-    /// Merges an axis like [`flatten`](Self::flatten), with another fill for columns of the axis
-    /// above.
+    /// Merges an axis like [`flatten`](Self::flatten), with another fill in outer columns.
     pub fn flatten_with(&self, axis: i64, fill: FlattenFill) -> Result<Self> {
         let axis = self.resolve_axis(axis)?;
         if axis == 0 {
@@ -217,9 +214,9 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Stacks tables: each becomes one row of a new table by [`unsqueeze`](Self::unsqueeze) at axis
-    /// 0, and [`concat`](Self::concat) joins the rows. Collates indexed rows into a batch; scalars
-    /// become columns of axis 0 again.
+    /// Stacks tables: makes each the only row of a table, by [`unsqueeze`](Self::unsqueeze) at axis
+    /// 0, and joins the rows by [`concat`](Self::concat). This collates indexed rows into a batch,
+    /// and turns scalars back into columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -244,7 +241,7 @@ impl RaggedTable {
     }
 }
 
-/// Expands one value per list to one slot per element.
+/// Expands one value per list to one value per element.
 fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
     let lists = 0..layout.lists();
     let fill = match fill {
@@ -261,7 +258,7 @@ fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Resul
     if fill != FlattenFill::Zero || indices.null_count() == 0 {
         return Ok(spread);
     }
-    // Nulls of the column itself stay; only slots without a source value become zero.
+    // Nulls of the column stay; only the filled slots become zero.
     let zeros = zero_array(values.data_type(), spread.len())?;
     let taken = arrow::compute::is_not_null(&indices)?;
     Ok(zip(&taken, &spread, &zeros)?)
@@ -272,7 +269,7 @@ fn has_zero(data_type: &DataType) -> bool {
 }
 
 fn zero_array(data_type: &DataType, length: usize) -> Result<ArrayRef> {
-    // A null array has zeros in its values buffer; dropping its validity exposes them.
+    // A null array holds zeros; without its validity, these become valid values.
     let data = new_null_array(data_type, length).to_data();
     Ok(arrow::array::make_array(data.into_builder().nulls(None).null_count(0).build()?))
 }

@@ -1,5 +1,3 @@
-//! [`Row`]: a view of a row of a table, or of a range of its events.
-
 use std::ops::Range;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
@@ -7,7 +5,7 @@ use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
 use super::RaggedTable;
 use crate::error::{Error, Result};
 
-/// A row of a table, as one range of elements per axis. Borrows the table.
+/// A view of one row of a table: one range of elements per axis. Borrows the table.
 #[derive(Clone, Debug)]
 pub struct Row<'a> {
     table: &'a RaggedTable,
@@ -31,7 +29,7 @@ impl<'a> Row<'a> {
         self.windows[0].start
     }
 
-    /// Returns the row's elements on axis `axis`, as indices into the flat columns.
+    /// Returns the range of the row's elements on axis `axis`, which indexes the flat columns.
     ///
     /// # Errors
     /// When the table has no such axis.
@@ -60,8 +58,7 @@ impl<'a> Row<'a> {
         Ok(column.values().slice(window.start, window.len()))
     }
 
-    /// Returns the row's values of a primitive column as a Rust slice; values at nulls are
-    /// unspecified.
+    /// Returns the row's values of a primitive column as a slice; values at nulls are unspecified.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -90,7 +87,7 @@ impl<'a> Row<'a> {
         Ok(&values.values()[self.windows[column.axis()].clone()])
     }
 
-    /// Returns a view of the elements `events` of axis 1, counted from the row's first element.
+    /// Returns a view of the events `events`, the elements of axis 1, counted from 0 in this row.
     ///
     /// ```
     /// # use serrate_core as serrate;

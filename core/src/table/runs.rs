@@ -14,18 +14,18 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
-/// Rows compared per task; the cost of a task exceeds the gain for fewer rows.
+/// Rows compared per parallel task; for fewer rows, a task costs more than it saves.
 const ROWS_PER_TASK: usize = 1 << 18;
 
 /// Order of key values: ascending, nulls first.
 pub(super) const ORDER: SortOptions = SortOptions { descending: false, nulls_first: true };
 
-/// The runs of one key within the runs of the keys before it.
+/// Runs of one key, each within a run of the previous key.
 #[derive(Debug)]
 pub(super) struct KeyRuns<O> {
     /// First row of every run.
     pub(super) starts: Vec<O>,
-    /// For every run of the previous key, the index of its first run here.
+    /// For every run of the previous key, the index of the first of these runs within it.
     pub(super) first: Vec<O>,
 }
 
@@ -37,7 +37,6 @@ pub(super) struct Descent {
 }
 
 /// Returns the runs of every key, outermost first, or the first row that is out of order.
-///
 /// Reads every column once. `O` must be able to hold the number of rows.
 pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
     keys: &[ArrayRef],
@@ -47,7 +46,7 @@ pub(super) fn find_runs<O: OffsetSizeTrait + Send>(
     for (k, key) in keys.iter().enumerate() {
         let outer = out.last().map(|r| r.starts.as_slice());
         let (runs, row) = find_key_runs(key, outer)?;
-        // Report the first row that is out of order in any key.
+        // Report the earliest row that is out of order in any key.
         if let Some(row) = row
             && descent.is_none_or(|d| row < d.row)
         {
@@ -102,7 +101,7 @@ fn find_primitive_runs<T: ArrowPrimitiveType, O: OffsetSizeTrait + Send>(
     split_runs(n, &changes, outer, |i| values[i].is_lt(values[i - 1]))
 }
 
-/// Appends to `out` the rows of `rows` whose value differs from the previous row.
+/// Appends the rows whose value differs from the previous row.
 fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
     values: &[V],
     rows: Range<usize>,
@@ -133,7 +132,7 @@ fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
     out.extend((row..rows.end).filter(|i| values[*i].is_ne(values[i - 1])).map(O::usize_as));
 }
 
-/// Finds the runs with Arrow's comparisons, for keys with nulls and types without a fast path.
+/// Finds runs with Arrow's comparisons, for keys with nulls and types that are not primitive.
 fn find_other_runs<O: OffsetSizeTrait>(
     key: &ArrayRef,
     outer: Option<&[O]>,
@@ -149,8 +148,8 @@ fn find_other_runs<O: OffsetSizeTrait>(
     Ok(split_runs(n, &changes, outer, |i| compare(i, i - 1) == Ordering::Less))
 }
 
-/// Starts a run where the key changes or a run of the outer key starts. Also returns the first row
-/// that descends within a run of the outer key.
+/// Returns the runs, which start where the key changes and where a run of the previous key starts,
+/// and the first row that descends within a run of the previous key.
 fn split_runs<O: OffsetSizeTrait>(
     n: usize,
     changes: &[O],
@@ -185,7 +184,6 @@ fn split_runs<O: OffsetSizeTrait>(
     (KeyRuns { starts, first }, descent)
 }
 
-/// Describes the first row at which the keys descend.
 pub(super) fn describe_descent(keys: &[ArrayRef], names: &[&str], at: Descent) -> Error {
     let text = |row| {
         arrow::util::display::array_value_to_string(&keys[at.key], row)
@@ -198,7 +196,7 @@ pub(super) fn describe_descent(keys: &[ArrayRef], names: &[&str], at: Descent) -
         k => format!(" within one {}", names[k - 1]),
     };
     Error::invalid(format!(
-        "the rows are not sorted by {}: row {} has {:?} = {} after {}{scope}; sort the rows first, or set the option that sorts them",
+        "the rows are not sorted by {}: row {} has {:?} = {} after {}{scope}; sort the rows first, or set the option to sort unsorted rows",
         names.join(", "),
         at.row,
         names[at.key],

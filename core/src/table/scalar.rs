@@ -1,4 +1,4 @@
-//! [`Scalar`]: the value left of a column when an integer index drops its only axis.
+//! [`Scalar`]: the value of a column whose only axis an integer index dropped.
 
 use std::sync::Arc;
 
@@ -10,10 +10,9 @@ use crate::error::{Error, Result};
 
 /// A named value that a table carries in addition to its columns.
 ///
-/// Indexing axis 0 with an integer, or squeezing it, turns every column of that axis into a scalar.
+/// An integer index on axis 0, or squeezing axis 0, turns every column of axis 0 into a scalar.
 /// Selecting rows or elements keeps scalars. [`unsqueeze`](RaggedTable::unsqueeze) at axis 0, and
 /// so [`vstack`](RaggedTable::vstack), turns them back into columns.
-/// them back into columns.
 #[derive(Clone, Debug)]
 pub struct Scalar {
     field: FieldRef,
@@ -61,7 +60,6 @@ impl Scalar {
     }
 }
 
-/// Scalars are equal if their names, types and values are equal.
 impl PartialEq for Scalar {
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name() && *self.value == *other.value
@@ -93,7 +91,7 @@ impl RaggedTable {
     /// Returns the scalar with this name.
     ///
     /// # Errors
-    /// When there is no scalar of that name.
+    /// When there is no scalar with this name.
     pub fn scalar(&self, name: &str) -> Result<&Scalar> {
         self.scalars
             .iter()
@@ -106,8 +104,7 @@ impl RaggedTable {
         self.names().map(str::to_owned).chain(scalars).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns an error if the table has scalars; `what` names the target form, which cannot hold
-    /// them.
+    /// Returns an error if the table has scalars; `what` names the target that cannot hold them.
     pub(crate) fn refuse_scalars(&self, what: &str) -> Result<()> {
         if self.scalars.is_empty() {
             return Ok(());
@@ -119,8 +116,8 @@ impl RaggedTable {
         )))
     }
 
-    /// Drops axis 0 of a table of one row: the elements of axis 1 become the rows, and columns of
-    /// axis 0 become scalars. Shares all buffers. A null list gives no rows.
+    /// Drops axis 0 of a table with one row: the elements of axis 1 become the rows, and columns of
+    /// axis 0 become scalars. A null list gives no rows.
     pub(super) fn into_row(mut self) -> Result<Self> {
         self.scalars.extend(
             self.columns

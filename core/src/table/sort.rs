@@ -1,5 +1,3 @@
-//! Sorting of rows by columns.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -30,7 +28,7 @@ pub struct SortKey {
     pub nulls_first: bool,
 }
 
-/// Ascending, nulls last.
+/// Sorts ascending, with nulls last.
 impl From<&str> for SortKey {
     fn from(column: &str) -> Self {
         Self { column: column.into(), descending: false, nulls_first: false }
@@ -62,7 +60,7 @@ impl RaggedTable {
         self.take(&self.sort_indices(keys)?)
     }
 
-    /// Returns the row numbers in the order of [`sort`](Self::sort).
+    /// Returns the row indices in the order of [`sort`](Self::sort).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -79,11 +77,12 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When there are no keys, or a key is not a column, is not on axis 0, or has a type without an
-    /// order.
+    /// When there are no keys, or a key is not a column of axis 0 or has a type without an order.
     pub fn sort_indices(&self, keys: &[SortKey]) -> Result<Vec<usize>> {
         if keys.is_empty() {
-            return Err(Error::invalid("sorting rows needs at least one column to sort by"));
+            return Err(Error::invalid(
+                "no column to sort by is given; give at least one column of axis 0",
+            ));
         }
         let (mut columns, mut options) = (Vec::new(), Vec::new());
         for key in keys {
@@ -114,7 +113,6 @@ pub(super) fn sort_rows(keys: &[ArrayRef], options: &[SortOptions]) -> Result<Ve
     Ok(rows)
 }
 
-/// Returns the keys with floats made canonical, so that equal values compare equal.
 pub(super) fn canonicalize_keys(keys: &[ArrayRef]) -> Vec<ArrayRef> {
     keys.iter().map(canonicalize_floats).collect()
 }

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lengths {
-    /// Number of lists of each length below [`SMALL`].
+    /// Number of lists for each length below [`SMALL`].
     small: Vec<u64>,
     large: BTreeMap<usize, u64>,
     lists: u64,
@@ -77,8 +77,8 @@ impl Lengths {
         self.counts().last().map(|(n, _)| n)
     }
 
-    /// Returns quantile `q` (0 to 1) of the lengths: the smallest length that at least this share
-    /// of the lists does not exceed, so 0.5 gives the lower median. `None` without lists.
+    /// Returns quantile `q` (0 to 1) of the lengths: the smallest length such that at least this
+    /// share of the lists is not longer. `None` without lists; 0.5 gives the lower median.
     pub fn quantile(&self, q: f64) -> Option<usize> {
         #[expect(
             clippy::cast_precision_loss,
@@ -116,7 +116,7 @@ pub struct ColumnStats {
     pub name: String,
     /// Axis of the column.
     pub axis: usize,
-    /// Common type of the values in all tables.
+    /// Promoted type of the values in all tables.
     pub data_type: DataType,
     /// Number of values, nulls and NaN included.
     pub values: u64,
@@ -128,8 +128,8 @@ pub struct ColumnStats {
     pub null_lists: u64,
 }
 
-/// Statistics of any number of tables with the same columns, such as the shards of a folder or the
-/// chunks of a file: lengths per axis and missing values per column.
+/// Statistics of tables with the same columns, such as the shards of a folder or the chunks of a
+/// file: lengths per axis and missing values per column.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -169,7 +169,7 @@ impl TableStats {
     /// Adds a table.
     ///
     /// # Errors
-    /// When its columns or axes differ from the earlier tables, or two types have no common type.
+    /// When its columns or axes differ from the earlier tables, or types cannot be promoted.
     pub fn push(&mut self, table: &RaggedTable) -> Result<()> {
         if self.tables == 0 {
             self.names = (0..table.ndim()).map(|a| table.axis_name(a).map(str::to_owned)).collect();
@@ -245,7 +245,7 @@ impl TableStats {
         self.names.get(axis)?.as_deref()
     }
 
-    /// Returns the histogram of the lengths of the lists that form axis `axis` (1 or more).
+    /// Returns the histogram of the list lengths of axis `axis` (1 or more).
     ///
     /// # Errors
     /// When there is no such axis.
@@ -262,15 +262,15 @@ impl TableStats {
         &self.columns
     }
 
-    /// Returns the number of cells of a dense tensor of axis `axis`: the number of rows times the
+    /// Returns the number of elements of axis `axis` after padding: the number of rows times the
     /// length of the longest list of each axis up to `axis`.
     pub fn dense_cells(&self, axis: usize) -> u128 {
         let longest = self.axes.iter().take(axis).map(|a| a.max().unwrap_or(0) as u128);
         longest.fold(u128::from(self.rows), u128::saturating_mul)
     }
 
-    /// Returns the share of the cells of a dense tensor of axis `axis` that hold a value, from 0 to
-    /// 1; `None` if the tensor has no cells.
+    /// Returns the share of the elements counted by [`dense_cells`](Self::dense_cells) that are not
+    /// padding, from 0 to 1; `None` if there are none.
     pub fn occupied(&self, axis: usize) -> Option<f64> {
         let elements = match axis.checked_sub(1) {
             None => self.rows,
@@ -281,9 +281,8 @@ impl TableStats {
         (cells > 0).then(|| elements as f64 / cells as f64)
     }
 
-    /// Returns the number of bytes of dense storage: every fixed-width column, padded to the
-    /// longest lists, in its own type, plus a mask of one byte per cell for every axis with such a
-    /// column.
+    /// Returns the number of bytes of all fixed-width columns after padding to the longest lists,
+    /// plus a mask of one byte per element for every axis with such a column.
     pub fn dense_bytes(&self) -> u128 {
         let fixed: Vec<_> =
             self.columns.iter().filter_map(|c| Some((c, dense_width(c)?))).collect();
@@ -295,7 +294,7 @@ impl TableStats {
     }
 }
 
-/// Returns the bytes per value in a dense tensor; `None` for strings, which have no dense form.
+/// Returns the bytes per value in a dense tensor; `None` for strings, which cannot be dense.
 fn dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),
@@ -303,7 +302,6 @@ fn dense_width(column: &ColumnStats) -> Option<u128> {
     }
 }
 
-/// Counts the valid NaN values.
 fn count_nans(values: &dyn Array) -> u64 {
     fn count<T: arrow::datatypes::ArrowPrimitiveType>(
         values: &PrimitiveArray<T>,

@@ -76,9 +76,8 @@ impl RaggedTable {
     }
 
     /// Keeps the elements of axis `axis` (negatives count from the innermost) whose bit is true,
-    /// with everything below them. The mask has one bit per element of the axis, in the order of
-    /// the flat columns; null counts as false. Lists stay: a list without kept elements becomes
-    /// empty, a null list stays null.
+    /// with everything below them. The mask has one bit per element of the axis; null counts as
+    /// false. Lists stay: a list without kept elements becomes empty, and a null list stays null.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -123,7 +122,7 @@ impl RaggedTable {
         self.gather_axis(axis, Parents::Lists(over), &[picks])
     }
 
-    /// Concatenates the rows of these ranges, which must be in bounds.
+    /// Returns the rows of these ranges, which must be in bounds, as one table.
     pub(super) fn gather_rows(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<Self> {
         self.gather_axis(0, Parents::Rows, &[Picks::from_ranges(ranges)])
     }

@@ -1,4 +1,4 @@
-//! One column of a dictionary: its Arrow form and its stored form.
+//! One column of a [`Dictionary`](super::Dictionary): its Arrow type and its stored values.
 
 use std::collections::HashMap as StdMap;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, FieldRef, UInt32Type};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// The distinct strings of a column, numbered in order of insertion.
+/// The distinct strings of a column, numbered in order of insertion. Rows store the numbers.
 #[derive(Clone, Debug, Default)]
 struct StringVocabulary {
     numbers: StdMap<Arc<str>, u32>,
@@ -61,12 +61,12 @@ pub(crate) struct DictionaryColumn {
     kind: ColumnKind,
 }
 
-/// A column in its saved form.
+/// A column as it is saved: the field and the stored values.
 #[derive(Debug)]
 pub(crate) struct ColumnParts {
     pub(crate) field: FieldRef,
     pub(crate) values: DenseTensor,
-    /// The strings that `values` index.
+    /// The distinct strings of a string column, which `values` index.
     pub(crate) texts: Option<StringArray>,
 }
 
@@ -105,13 +105,13 @@ impl DictionaryColumn {
     pub(crate) fn memory(&self) -> usize {
         match &self.kind {
             ColumnKind::Fixed(_) => 0,
-            // Bytes per string: characters and reference counts, a pointer in the list, a pointer
-            // and an index in the table.
+            // Bytes per string: the characters and two reference counts, an `Arc<str>` in `texts`,
+            // and an `Arc<str>` with a number in `numbers`.
             ColumnKind::Strings(v) => v.texts.iter().map(|t| t.len() + 16 + 16 + 28).sum(),
         }
     }
 
-    /// Checks the type of an array; a string column accepts any encoding of strings.
+    /// Returns an error if the type of an array differs; a string column accepts all string types.
     fn check_array(&self, array: &ArrayRef) -> Result<()> {
         let wanted = self.field.data_type();
         let strings = matches!(self.kind, ColumnKind::Strings(_)) && is_string(array.data_type());
@@ -122,7 +122,7 @@ impl DictionaryColumn {
         Err(Error::type_of(what, wanted.to_string(), array.data_type()))
     }
 
-    /// Converts a column without nulls to its stored values; adds new strings to the vocabulary.
+    /// Converts an array without nulls to stored values; adds new strings to the vocabulary.
     pub(super) fn encode_values(&mut self, array: &ArrayRef) -> Result<DenseTensor> {
         self.check_array(array)?;
         match &mut self.kind {
@@ -134,8 +134,8 @@ impl DictionaryColumn {
         }
     }
 
-    /// Converts a column to its stored values. The returned mask is false for values that cannot be in
-    /// the dictionary: nulls, and strings outside the vocabulary.
+    /// Converts an array to stored values. The mask is false for values that the dictionary cannot
+    /// contain: nulls, and strings outside the vocabulary.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,
@@ -155,7 +155,6 @@ impl DictionaryColumn {
         }
     }
 
-    /// Converts stored values back to the type of the column, with the validity `valid`.
     pub(super) fn decode_values(
         &self,
         values: &DenseTensor,
@@ -191,7 +190,7 @@ impl DictionaryColumn {
         let wrong = |message: String| Error::invalid(format!("column {name:?}: {message}"));
         if parts.values.dtype() != column.dtype() {
             return Err(wrong(format!(
-                "the stored values have the type {}, which does not match the column type {}",
+                "the stored values have the type {}, which is not valid for a column of type {}; save the dictionary again",
                 parts.values.dtype(),
                 column.field.data_type()
             )));
@@ -201,11 +200,11 @@ impl DictionaryColumn {
             (ColumnKind::Strings(vocabulary), Some(texts)) => {
                 for (i, text) in texts.iter().enumerate() {
                     let text =
-                        text.ok_or_else(|| wrong(format!("string {i} of the vocabulary is NULL")))?;
+                        text.ok_or_else(|| wrong(format!("string {i} of the vocabulary is NULL; a vocabulary must not contain NULL")))?;
                     let number = vocabulary.insert_string(text)?;
                     if usize::try_from(number).ok() != Some(i) {
                         return Err(wrong(format!(
-                            "string {i} of the vocabulary repeats an earlier one"
+                            "string {i} of the vocabulary repeats an earlier one; strings must be distinct"
                         )));
                     }
                 }
@@ -213,7 +212,7 @@ impl DictionaryColumn {
                 let outside = |n: &u32| usize::try_from(*n).map_or(true, |n| n >= texts.len());
                 if let Some(row) = numbers.iter().position(outside) {
                     return Err(wrong(format!(
-                        "row {row} refers to string {}, but the vocabulary has {} strings",
+                        "row {row} refers to string {}, but the vocabulary has only {} strings, numbered from 0",
                         numbers[row],
                         texts.len()
                     )));
@@ -221,7 +220,8 @@ impl DictionaryColumn {
             }
             _ => {
                 return Err(wrong(
-                    "a string column lacks its vocabulary, or another column has one".into(),
+                    "a string column must have a vocabulary, and other columns must not have one"
+                        .into(),
                 ));
             }
         }
@@ -229,14 +229,14 @@ impl DictionaryColumn {
     }
 }
 
-/// Maps strings to their indices, once per value for dictionary arrays. The result is null for a
-/// null string and for a string without an index.
+/// Maps each string to the number that `number` returns for it, once per value of a dictionary
+/// array. The result is null for a null string and for `None`.
 fn map_strings(
     array: &ArrayRef,
     mut number: impl FnMut(&str) -> Result<Option<u32>>,
 ) -> Result<UInt32Array> {
     if let Some(dictionary) = array.as_any_dictionary_opt() {
-        // Values that no row refers to must not get an index.
+        // Values that no row refers to must not enter the vocabulary.
         let mut used = vec![false; dictionary.values().len()];
         let rows = dictionary.normalized_keys();
         for (i, row) in rows.iter().enumerate() {

@@ -1,5 +1,3 @@
-//! [`Dictionary`]: a map from key columns to a value column.
-
 mod column;
 mod rows;
 
@@ -16,13 +14,11 @@ use crate::error::{Error, Result};
 pub(crate) use column::{ColumnParts, DictionaryColumn};
 use rows::PackedRows;
 
-/// A dictionary whose keys are rows of Arrow columns, such as a subject and a code, and whose
-/// values are one column.
+/// A dictionary from rows of key columns, such as a subject and a code, to one value column.
 ///
-/// Columns hold numbers, booleans, dates, times, timestamps, durations, or strings (each stored
-/// once, in a vocabulary per column). Keys compare as in [`HashMap`]: exactly, except that -0.0
-/// equals 0.0 and all NaN are equal. A key with NULL is never found. NULL cannot be set, neither in
-/// a key nor as a value.
+/// Columns hold numbers, booleans, dates, times, timestamps, durations, or strings (each stored once, in a
+/// vocabulary per column). Keys compare as in [`HashMap`]: exactly, except that -0.0 equals 0.0 and all NaN
+/// are equal. A key with NULL is never found; neither keys nor values can be set to NULL.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -66,7 +62,7 @@ impl Dictionary {
         Self::with_columns(keys, DictionaryColumn::new(value)?, options)
     }
 
-    /// Creates an empty dictionary of columns, which may have vocabularies.
+    /// Creates an empty dictionary from columns, whose vocabularies may have strings.
     pub(crate) fn with_columns(
         keys: Vec<DictionaryColumn>,
         value: DictionaryColumn,
@@ -135,8 +131,7 @@ impl Dictionary {
     /// Sets the values of keys, and returns which rows added a key; see [`HashMap::set`].
     ///
     /// # Errors
-    /// If the types of the columns differ from the dictionary, their lengths differ, or they
-    /// contain NULL.
+    /// If the types differ from the dictionary, the lengths differ, or there is a NULL.
     pub fn set(&mut self, keys: &[ArrayRef], values: &ArrayRef) -> Result<Vec<bool>> {
         let rows = self.check_keys(keys)?;
         if values.len() != rows {
@@ -198,8 +193,7 @@ impl Dictionary {
     pub fn remove(&mut self, keys: &[ArrayRef]) -> Result<Vec<bool>> {
         let (packed, known) = self.pack_keys(keys)?;
         let Some(known) = known else { return self.map.remove(&packed) };
-        // Parts of keys that are null or unknown are packed as zeros, which may be an existing key:
-        // drop these rows.
+        // Null and unknown values are packed as zeros, which may form an existing key: drop these rows.
         let rows: Vec<u64> = known.valid_indices().map(|i| i as u64).collect();
         let packed = rows::take_rows(&packed, &rows)?;
         let mut out = vec![false; known.len()];
@@ -235,7 +229,6 @@ impl Dictionary {
         self.value.decode_values(&self.map.values()?, None)
     }
 
-    /// Returns the columns in their saved form: keys, then the value.
     pub(crate) fn parts(&self) -> Result<Vec<ColumnParts>> {
         let packed = self.map.keys()?;
         let mut first = 0;
@@ -249,7 +242,7 @@ impl Dictionary {
         Ok(parts)
     }
 
-    /// Creates a dictionary from saved columns; keys must be distinct.
+    /// Creates a dictionary from saved columns; returns an error if a key repeats.
     pub(crate) fn from_parts(parts: Vec<ColumnParts>, options: MapOptions) -> Result<Self> {
         let mut columns = Vec::with_capacity(parts.len());
         let mut stored = Vec::with_capacity(parts.len());
@@ -259,7 +252,9 @@ impl Dictionary {
             stored.push(values);
         }
         let (Some(value), Some(values)) = (columns.pop(), stored.pop()) else {
-            return Err(Error::invalid("a dictionary needs at least a key and a value column"));
+            return Err(Error::invalid(
+                "the dictionary has no columns; it needs at least a key and a value column",
+            ));
         };
         let mut made = Self::with_columns(columns, value, options)?;
         let mut packed = PackedRows::new(values.num_elements(), made.width)?;
@@ -271,12 +266,12 @@ impl Dictionary {
         match new.iter().position(|new| !new) {
             None => Ok(made),
             Some(row) => {
-                Err(Error::invalid(format!("row {row} repeats the key of an earlier row")))
+                Err(Error::invalid(format!("row {row} repeats an earlier key; make keys distinct")))
             }
         }
     }
 
-    /// Packs keys for a lookup, and returns which of them can be present (`None` for all).
+    /// Packs keys for a lookup, with a mask of the keys that can be present (`None` if all can).
     fn pack_keys(
         &self,
         keys: &[ArrayRef],

@@ -1,10 +1,9 @@
-//! Keys of several columns, packed into rows of bytes.
+//! Packs the key columns of a row into bytes, which are the key of the hash map.
 
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Returns the width of a row with `bytes` bytes of columns, padded to a width that the map
-/// specializes.
+/// Returns the width of a packed key, padded to a width for which the map has specialized code.
 pub(super) fn padded_width(bytes: usize) -> usize {
     const WIDTHS: [usize; 5] = [4, 8, 12, 16, 24];
     WIDTHS.into_iter().find(|w| *w >= bytes).unwrap_or(bytes.next_multiple_of(8))
@@ -22,18 +21,18 @@ impl PackedRows {
         let bytes = rows.checked_mul(width).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| {
             Error::invalid(format!(
-                "a batch of {rows} keys is too large to address; use smaller batches"
+                "a batch of {rows} keys exceeds the address space; use smaller batches"
             ))
         })?;
         Ok(Self { bytes: vec![0; bytes], rows, width, filled: 0 })
     }
 
-    /// Adds a column; floats become canonical.
+    /// Appends a column to all rows; -0.0 becomes 0.0, and every NaN the canonical NaN.
     pub(super) fn push(&mut self, values: &DenseTensor) -> Result<()> {
         let size = values.dtype().size();
         if values.num_elements() != self.rows || self.filled + size > self.width {
             return Err(Error::invalid(
-                "a key column differs from the others in its number of rows, or is wider than declared",
+                "the key columns differ in their number of rows, or a key column is wider than its declared type; give columns of equal length and of the declared types",
             ));
         }
         let bytes = crate::dok::canonicalize_keys(values)?;
@@ -79,7 +78,7 @@ pub(super) fn take_rows(rows: &DenseTensor, which: &[u64]) -> Result<DenseTensor
     let mut out = Vec::with_capacity(which.len() * width);
     for row in which {
         let row = usize::try_from(*row)
-            .map_err(|_| Error::invalid("a selected row is outside the batch"))?;
+            .map_err(|_| Error::invalid("a row index exceeds the address space; use fewer keys"))?;
         out.extend_from_slice(&rows.as_bytes()[row * width..][..width]);
     }
     DenseTensor::from_vec([which.len(), width], out)

@@ -1,7 +1,7 @@
 //! Lookups of batches of keys.
 //!
-//! A lookup is a pipeline over blocks of [`BLOCK`] keys. Each stage prefetches what the next stage
-//! reads:
+//! A lookup is a pipeline over blocks of [`BLOCK`] keys, in which each stage prefetches what the
+//! next stage reads. The home line of a key is the cache line of buckets where its search starts.
 //!
 //! ```text
 //! block b + 1    hash keys, prefetch home lines
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The queues `open` and `placed` are filled without branches and drained by whole blocks, so that
-//! no branch depends on which keys are present, or on how many.
+//! no branch depends on which keys are present.
 
 use std::ops::Range;
 
@@ -32,14 +32,13 @@ use crate::error::{Error, Result};
 use crate::kernels::bits::Avx2;
 use crate::kernels::bits::for_avx2;
 
-/// Keys per pipeline stage: enough to hide the memory latency and to amortize a loop.
+/// Keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue: it keeps fewer than two blocks, and receives one block of new keys and one
-/// of keys whose search continues.
+/// Capacity of a queue: fewer than two blocks remain after a step, and a step adds at most two.
 const QUEUE: usize = 4 * BLOCK;
 
-/// Minimum number of keys per task.
+/// Minimum number of keys per parallel task.
 const PART: usize = 1 << 14;
 
 pub(crate) const MISSING: u64 = u64::MAX;
@@ -53,7 +52,7 @@ pub struct Fetched {
     pub found: Vec<bool>,
 }
 
-/// The value of missing keys.
+/// Value that a lookup returns for missing keys.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Fallback {
     /// Zeros.
@@ -88,7 +87,7 @@ impl Fallback {
             Self::Value(value) => {
                 if value.shape() != of.shape() {
                     return Err(Error::invalid(format!(
-                        "the fallback has the shape {:?}, but the values of the map have the shape {:?}",
+                        "the fallback has the shape {:?}, but the values of the map have the shape {:?}; they must be equal",
                         value.shape(),
                         of.shape()
                     )));
@@ -110,20 +109,20 @@ struct KeyReader<'a, K> {
 trait LookupVisitor {
     /// Prefetches the value of a row that may match.
     fn prefetch_value(&mut self, row: usize);
-    /// Initializes the results of a range of keys. Called exactly once per key, in order, and
-    /// before a found row of the key is reported.
+    /// Initializes the results of a range of keys as missing. Called exactly once per key, in
+    /// order, before [`record_hit`](Self::record_hit).
     fn write_missing(&mut self, keys: Range<usize>);
     fn record_hit(&mut self, i: usize, place: Candidate);
 }
 
-/// A key with a candidate row, to be compared.
+/// A key whose candidate row must be compared with it.
 #[derive(Clone, Copy)]
 struct PlacedKey {
     key: usize,
     place: Candidate,
 }
 
-/// A key whose search continues in the line that starts at this bucket.
+/// A key whose search continues in the cache line that starts at bucket `line`.
 #[derive(Clone, Copy)]
 struct OpenKey {
     key: usize,
@@ -147,15 +146,14 @@ impl<T: Copy> Queue<T> {
         self.tail - self.head
     }
 
-    /// Appends `item` if `one` is set, without a branch, because the presence of keys is
-    /// unpredictable.
+    /// Appends `item` if `one` is set, without a branch, which would be unpredictable.
     #[inline(always)]
     fn push_if(&mut self, item: T, one: bool) {
         self.waiting[self.tail % QUEUE] = item;
         self.tail += usize::from(one);
     }
 
-    /// Returns the items from item `from` on, counted since the queue was created.
+    /// Returns the items from the `from`-th on, counted over all items ever appended.
     #[inline(always)]
     fn iter_since(&self, from: usize) -> impl Iterator<Item = T> {
         (from..self.tail).map(|i| self.waiting[i % QUEUE])
@@ -205,7 +203,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.prefetch_rows(placed, open);
     }
 
-    /// Probes the next lines of the `keys` oldest entries of `open`.
+    /// Continues the search of the `keys` oldest items of `open` in their next cache line.
     #[inline(always)]
     fn probe_next_lines(&mut self, keys: usize) {
         let (placed, open) = (self.placed.tail, self.open.tail);
@@ -226,7 +224,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.open.push_if(OpenKey { key, tag, line }, goes_on);
     }
 
-    /// Prefetches the memory for the entries that were added since the queues had these tails.
+    /// Prefetches the memory for the items of `placed` and `open` appended since these tails.
     #[inline(always)]
     fn prefetch_rows(&mut self, placed: usize, open: usize) {
         let KeyReader { width, buckets, keys, .. } = self.reader;
@@ -239,7 +237,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         }
     }
 
-    /// Compares the `keys` oldest entries of `placed` with the stored keys.
+    /// Compares the `keys` oldest items of `placed` with the stored keys.
     #[inline(always)]
     fn compare_keys(&mut self, keys: usize) {
         let KeyReader { width, keys: stored, .. } = self.reader;
@@ -256,7 +254,7 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
 }
 
 impl<K: Width> KeyReader<'_, K> {
-    /// Looks up all of `queries`; the module documentation describes the pipeline.
+    /// Runs the pipeline of the module documentation for all of `queries`.
     fn visit_keys(&self, queries: &[u8], count: usize, visit: &mut impl LookupVisitor) {
         let reader = self;
         for_avx2!(
@@ -292,8 +290,8 @@ impl<K: Width> KeyReader<'_, K> {
             if let Some(block) = step.checked_sub(1) {
                 search.probe_homes(block_range(block, count), &ring[block % 2]);
             }
-            // Keep the newest block, which was just prefetched. (One loop for both queues takes 7 %
-            // longer.)
+            // Leave the newest block in the queue, because its prefetch has just started. A
+            // single loop over both queues takes 7 % longer.
             while search.open.len() >= 2 * BLOCK {
                 search.probe_next_lines(BLOCK);
                 while search.placed.len() >= 2 * BLOCK {
@@ -313,7 +311,7 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Searches for one key sequentially, after a candidate had the same tag but another key.
+    /// Searches sequentially for a key whose candidate had the same tag, but another key.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
@@ -424,14 +422,16 @@ impl HashMap {
     /// ```
     ///
     /// # Errors
-    /// If the map has no types yet, the keys have another type or shape, or the fallback does not
-    /// fit the type of values.
+    /// If the map has no types yet, the keys have another type, or the fallback does not fit.
     pub fn get(&self, keys: &DenseTensor, fallback: &Fallback) -> Result<Fetched> {
         let (queries, count) = self.canonicalize_batch(keys)?;
         let of = &self.types()?.value;
         let bytes = of.bytes().checked_mul(count).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| {
-            Error::invalid(format!("{count} values of {} bytes cannot be addressed", of.bytes()))
+            Error::invalid(format!(
+                "{count} values of {} bytes exceed the address space; look up fewer keys at a time",
+                of.bytes()
+            ))
         })?;
         let mut memory = Memory::new_zeroed(bytes)?;
         let mut found = vec![false; count];
@@ -442,8 +442,7 @@ impl HashMap {
         Ok(Fetched { values, found })
     }
 
-    /// Looks up like [`get`](Self::get), but writes the bytes of the values and the flags into
-    /// `values` and `found`.
+    /// Looks up like [`get`](Self::get), but writes the bytes of the values and the flags to slices.
     ///
     /// # Errors
     /// Same as [`get`](Self::get); also if the length of a slice differs from the result.
@@ -458,7 +457,7 @@ impl HashMap {
         let of = &self.types()?.value;
         if found.len() != count || Some(values.len()) != of.bytes().checked_mul(count) {
             return Err(Error::invalid(format!(
-                "the outputs have {} bytes and {} flags, but the result has {count} values of {} bytes",
+                "the outputs have room for {} bytes and {} flags, but the result has {count} values of {} bytes, each with a flag",
                 values.len(),
                 found.len(),
                 of.bytes()
@@ -467,7 +466,7 @@ impl HashMap {
         self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
     }
 
-    /// Looks up canonical keys, given as bytes. The caller has checked all lengths.
+    /// Looks up `count` canonical keys. The caller has checked the lengths of all slices.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],
@@ -530,7 +529,7 @@ impl HashMap {
         Ok(rows.into_iter().map(|r| usize::try_from(r).ok().filter(|_| r != MISSING)).collect())
     }
 
-    /// Returns the row of every canonical key; [`MISSING`] if it is not present.
+    /// Returns the row of each of the `count` canonical keys; [`MISSING`] for a missing key.
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {
@@ -542,7 +541,7 @@ impl HashMap {
         Ok(rows)
     }
 
-    /// Returns the bucket of every canonical key; [`MISSING`] if it is not present.
+    /// Returns the bucket of each of the `count` canonical keys; [`MISSING`] for a missing key.
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {
@@ -563,12 +562,12 @@ impl HashMap {
         self.options.parallel && count >= 2 * PART && rayon::current_num_threads() > 1
     }
 
-    /// Returns the number of keys per task; several tasks per thread balance the load.
+    /// Returns the number of keys per parallel task; several tasks per thread balance the load.
     fn part_size(&self, count: usize) -> usize {
         (count / (4 * rayon::current_num_threads())).max(PART)
     }
 
-    /// Calls `part` for parts of the keys and their results, in parallel if there are many keys.
+    /// Calls `part` with ranges of the keys and of their results, in parallel for many keys.
     fn for_each_part<T: Send>(
         &self,
         queries: &[u8],

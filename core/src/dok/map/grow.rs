@@ -1,12 +1,9 @@
-//! Capacity of the index table: growing, shrinking, rehashing.
-
 use super::rows::with_key_width;
 use super::table::{IndexTable, buckets_for};
 use super::{HashMap, insert_parallel};
 use crate::error::{Error, Result};
 
 impl HashMap {
-    /// Returns the number of keys that the table can hold before it grows.
     pub(super) fn max_rows(&self) -> usize {
         #[expect(
             clippy::cast_possible_truncation,
@@ -22,7 +19,7 @@ impl HashMap {
         taken.checked_add(more).is_some_and(|n| n <= self.max_rows())
     }
 
-    /// Ensures capacity for `more` keys; grows at least by the growth factor.
+    /// Ensures capacity for `more` keys; if the table grows, then at least by the growth factor.
     pub(super) fn ensure_capacity(&mut self, more: usize) -> Result<()> {
         if self.has_capacity(more) {
             return Ok(());
@@ -30,8 +27,8 @@ impl HashMap {
         let rows = self.len.saturating_add(more);
         let needed = buckets_for(rows, self.options.load_factor)?;
         let buckets = if rows <= self.max_rows() {
-            // Only buckets of removed keys take up space, so a rebuild suffices. A table that is
-            // nearly full grows, because it would soon need the next rebuild.
+            // A rebuild frees the buckets of removed keys, which suffices here. Grow a table that
+            // stays more than half full, too, because it would soon need another rebuild.
             if rows > self.max_rows() / 2 {
                 needed.max(self.grown_buckets())
             } else {
@@ -69,7 +66,7 @@ impl HashMap {
         Ok(())
     }
 
-    /// Reserves capacity for `more` keys, so that setting them moves no memory.
+    /// Reserves capacity for `more` keys, so that inserting them does not reallocate.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -81,7 +78,9 @@ impl HashMap {
         if let Some(types) = &self.types {
             let bytes = |row: usize| {
                 rows.checked_mul(row).filter(|b| isize::try_from(*b).is_ok()).ok_or_else(|| {
-                    Error::invalid(format!("{rows} rows of {row} bytes cannot be addressed"))
+                    Error::invalid(format!(
+                        "{rows} rows of {row} bytes exceed the address space; reserve fewer rows"
+                    ))
                 })
             };
             let (keys, values) = (bytes(types.key.bytes())?, bytes(types.value.bytes())?);
@@ -91,8 +90,8 @@ impl HashMap {
         Ok(())
     }
 
-    /// Rebuilds the table with `n_buckets` buckets, or with as many as its keys need at the load
-    /// factor if that is more. Buckets of removed keys become free.
+    /// Rebuilds the index table with `n_buckets` buckets, or with the number that its keys need at
+    /// the load factor if that is greater. Frees the buckets of removed keys.
     ///
     /// ```
     /// # use serrate_core as serrate;

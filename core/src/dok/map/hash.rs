@@ -1,12 +1,10 @@
-//! The keyed hash of a row; both its high and its low bits are well distributed.
+//! The keyed hash of a row, of which both the high and the low bits are well distributed.
 
 use super::rows::{Width, copy_row};
 pub(super) use crate::array::memory::prefetch_value;
 use crate::kernels::seeded::{fold_product, mix_bits};
 
-/// Hash state of one map.
-///
-/// The multipliers are secret: without the seed, colliding keys cannot be constructed.
+/// Secret factors of the hash, derived from a seed; without it, nobody can construct colliding keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hashing {
     start: u64,
@@ -19,8 +17,8 @@ impl Hashing {
         let a = mix_bits(seed);
         let b = mix_bits(a);
         let c = mix_bits(b);
-        // Multiplying by an odd number is reversible; the top bit makes every input affect the
-        // upper half of the product.
+        // Multiplying by an odd number is reversible; the top bit lets every input affect the upper
+        // half.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
 
@@ -28,8 +26,7 @@ impl Hashing {
     pub(super) fn hash_row<W: Width>(&self, width: W, row: &[u8]) -> u64 {
         let mut state = self.start;
         let (words, rest) = row[..width.bytes()].as_chunks::<8>();
-        // Take two words per product, because products take most of the time. The remainder joins
-        // the last word.
+        // Products take most of the time, so hash two words at once; leftover bytes join the last word.
         let (pairs, odd) = words.as_chunks::<2>();
         for [a, b] in pairs {
             state = self.fold_pair(state, u64::from_ne_bytes(*a), u64::from_ne_bytes(*b));
@@ -56,7 +53,7 @@ impl Hashing {
     }
 }
 
-/// Prefetches a whole row, which may span two cache lines.
+/// Prefetches row `i`, which may span two cache lines.
 #[inline(always)]
 pub(super) fn prefetch_row<W: Width>(width: W, rows: &[u8], i: usize) {
     let w = width.bytes();
@@ -65,7 +62,7 @@ pub(super) fn prefetch_row<W: Width>(width: W, rows: &[u8], i: usize) {
     }
     let first = i * w;
     prefetch_value(rows, first);
-    // Buffers are aligned, so rows of a power of two up to 64 bytes never cross a line.
+    // Buffers are aligned to cache lines, so a row of 1, 2, 4, .. 64 bytes lies in one line.
     if !(w.is_power_of_two() && w <= 64) {
         prefetch_value(rows, first + w - 1);
     }
@@ -76,7 +73,7 @@ mod tests {
     use super::super::rows::{DynamicWidth, FixedWidth};
     use super::*;
 
-    /// Returns the chi-square statistic per bin, which is about 1 for random numbers.
+    /// Returns the chi-square statistic per bin, which is about 1 for random hashes.
     fn unevenness(numbers: impl Iterator<Item = u64>, bins: usize) -> f64 {
         let mut counts = vec![0u32; bins];
         numbers.for_each(|n| counts[usize::try_from(n).unwrap()] += 1);
@@ -87,8 +84,8 @@ mod tests {
     #[test]
     fn keys_of_a_kind_spread() {
         const N: u64 = 1 << 16;
-        // Coordinates of a grid, of a diagonal, along one axis, far apart, and multiples of powers
-        // of two.
+        // Keys that are hard to distribute: coordinates of a grid, of a diagonal, along one axis,
+        // far apart, and multiples of powers of two.
         let kinds: [fn(u64) -> [u64; 6]; 6] = [
             |i| [i >> 11, i >> 5 & 63, i & 31, i & 1, i & 3, i >> 15],
             |i| [i; 6],
@@ -100,7 +97,7 @@ mod tests {
         for (kind, make) in kinds.into_iter().enumerate() {
             let hashing = Hashing::new(7);
             for bytes in [4, 6, 8, 12, 16, 20, 24, 48] {
-                // Narrow keys use the low half of each word.
+                // Keys whose width is not a multiple of 8 consist of the low half of each word.
                 let wide = bytes % 8 == 0;
                 let mut rows: Vec<Vec<u8>> = (0..N)
                     .map(|i| {

@@ -1,4 +1,4 @@
-//! Insertion of keys by several threads, with the same result as by one thread.
+//! Insertion of keys by several threads, with the same result as in one thread.
 //!
 //! ```text
 //! table     | part of thread 0 | part of thread 1 | part of thread 2 |
@@ -7,8 +7,8 @@
 //! rows        new keys --> numbered in the order of the batch --> rows copied in parallel
 //! ```
 //!
-//! Homes ascend with hashes, so equal keys are in the same part. The division into parts does not
-//! affect which rows are new and which row provides the value.
+//! Home buckets ascend with hashes, so one thread handles all repeats of a key. The number of parts
+//! does not affect which rows are new, and which row provides the value.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -22,16 +22,16 @@ use super::table::{
 };
 use crate::error::Result;
 
-/// Minimum number of keys for several threads.
+/// Minimum number of keys for an insertion by several threads.
 pub(super) const PARALLEL: usize = 1 << 15;
 /// Maximum number of keys per step; the bookkeeping takes about 16 bytes per key.
 pub(super) const STEP: usize = 1 << 21;
-/// Keys per task in loops without dependencies between keys.
+/// Keys per parallel task in loops whose iterations are independent.
 const PART: usize = 1 << 14;
 
 struct BatchEntry {
     given: u32,
-    /// The bucket if the key is new, else the row in the map.
+    /// Bucket of a new key, or row of a key that the map already has.
     place: usize,
 }
 
@@ -39,16 +39,16 @@ struct BatchEntry {
 struct PartResult {
     new: Vec<BatchEntry>,
     old: Vec<BatchEntry>,
-    /// Rows of the batch whose search left the part.
+    /// Rows of the batch whose search reached the end of the part of the table.
     waiting: Vec<u32>,
 }
 
-/// The stored keys, followed by the keys of the batch.
+/// Keys of the map, followed by the keys of the batch.
 #[derive(Clone, Copy)]
 struct KeyRows<'a, W> {
     width: W,
     stored: &'a [u8],
-    /// Number of stored rows; rows of the batch continue the numbering.
+    /// Number of keys of the map; row `rows` is the first key of the batch.
     rows: usize,
     given: &'a [u8],
 }
@@ -73,15 +73,15 @@ fn hash_rows<W: Width>(hashing: Hashing, width: W, keys: &[u8], count: usize) ->
     out
 }
 
-/// Divides the table into parts; returns each with the index of its first bucket.
+/// Divides the table into one part per thread; returns each with the index of its first bucket.
 fn split_table(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
-    // Parts consist of whole lines, because searches start at lines.
+    // A part consists of whole cache lines, because searches start at the first bucket of a line.
     let size =
         buckets.len().div_ceil(rayon::current_num_threads()).next_multiple_of(LINE).max(LINE);
     buckets.chunks_mut(size).enumerate().map(|(i, part)| (i * size, part)).collect()
 }
 
-/// Calls `each` for every hash with its home in `part`, in order, with the home prefetched.
+/// Prefetches the home buckets of the hashes in `part`, and calls `each` for them in order.
 #[inline(always)]
 fn for_each_home(
     hashes: &[u64],
@@ -89,7 +89,7 @@ fn for_each_home(
     (first, part): (usize, &mut [u64]),
     mut each: impl FnMut(usize, u64, usize, &mut [u64]),
 ) {
-    // Collect the matching hashes without a branch, which would be unpredictable.
+    // Collect the hashes in `part` without a branch, which would be unpredictable.
     let mut own = [0usize; BLOCK];
     for (block, these) in hashes.chunks(BLOCK).enumerate() {
         let mut count = 0;
@@ -113,7 +113,7 @@ fn for_each_home(
 
 const BLOCK: usize = 1024;
 
-/// Inserts the rows `0..rows`, which must be distinct, like [`IndexTable::insert_distinct`].
+/// Inserts distinct rows like [`IndexTable::insert_distinct`], with several threads.
 pub(super) fn fill_parallel<W: Width>(
     table: &mut IndexTable,
     hashing: Hashing,
@@ -150,7 +150,7 @@ pub(super) fn fill_parallel<W: Width>(
 }
 
 impl HashMap {
-    /// Inserts at most [`STEP`] keys for which the table has capacity.
+    /// Inserts at most [`STEP`] keys; the caller has ensured that the table has capacity for them.
     pub(super) fn put_parallel<W: Width>(
         &mut self,
         width: W,
@@ -160,14 +160,14 @@ impl HashMap {
         replace: bool,
     ) -> Result<()> {
         if self.table.removed_buckets() > 0 {
-            // The threads do not handle buckets of removed keys; a rebuilt table has none.
+            // The threads cannot handle buckets of removed keys; a rebuilt table has none.
             self.rehash(self.table.len())?;
         }
         let (key, value) = (width.bytes(), self.types()?.value.bytes());
         let (before, count) = (self.len, new.len());
         let hashes = hash_rows(self.hashing, width, keys, count);
         let known = KeyRows { width, stored: self.keys.as_slice(), rows: before, given: keys };
-        // For each row that added a key, the row of the batch that provides its value.
+        // For each row that added a key: the row of the batch that provides its value.
         let winners: Vec<AtomicU32> = (0..count).map(|_| AtomicU32::new(0)).collect();
         let len = self.table.len();
         let all = self.table.buckets_mut();
@@ -261,7 +261,7 @@ impl HashMap {
         let after = before + added;
         let keys_room = self.keys.reserve_unshared(after * key);
         if let Err(e) = keys_room.and_then(|()| self.values.reserve_unshared(after * value)) {
-            // No bucket may refer to a row that does not exist.
+            // The rows were not added, so no bucket may refer to them.
             for entry in done.iter().flat_map(|d| &d.new) {
                 all[entry.place] = EMPTY;
             }

@@ -1,13 +1,10 @@
-//! Access to all keys and values.
-
 use super::{HashMap, RowType};
 use crate::dense::{DenseTensor, Element};
 use crate::error::{Error, Result};
 
 impl HashMap {
     /// Returns the keys, one row each, in the order of [`values`](Self::values), without a copy.
-    /// Later changes of the map do not change the tensor. [`DenseTensor::to_arrow`] converts it to
-    /// an Arrow array.
+    /// Later changes of the map do not affect the tensor; see also [`DenseTensor::to_arrow`].
     ///
     /// # Errors
     /// If the map has no types yet.
@@ -62,8 +59,11 @@ impl HashMap {
 
 fn view_elements<'a, T: Element + 'a>(bytes: &'a [u8], of: &RowType) -> Result<&'a [T]> {
     if !T::reads(of.dtype()) {
-        return Err(Error::invalid(format!("rows of {of} cannot be read as {}", T::DTYPE)));
+        return Err(Error::invalid(format!(
+            "the rows have the type {of} and cannot be read as {}; use their element type",
+            T::DTYPE
+        )));
     }
-    // Row buffers are aligned for all element types, so the prefix that is cut off is empty.
+    // Row buffers are aligned for all element types, so `view_bytes` returns all elements.
     Ok(T::view_bytes(bytes))
 }

@@ -1,4 +1,4 @@
-//! Memory of a map: the words of the index table, and growable, shareable buffers of rows.
+//! Memory of a map: words of the index table, and growable buffers of rows that tensors can share.
 
 use std::sync::Arc;
 
@@ -19,14 +19,16 @@ impl TableWords {
     pub(super) fn new_zeroed(len: usize) -> Result<Self> {
         let bytes = len.checked_mul(size_of::<u64>()).filter(|b| isize::try_from(*b).is_ok());
         let bytes = bytes.ok_or_else(|| {
-            Error::invalid(format!("an index table of {len} buckets cannot be addressed"))
+            Error::invalid(format!(
+                "an index table of {len} buckets exceeds the address space; use fewer buckets"
+            ))
         })?;
         Ok(Self { block: MemoryBlock::new_zeroed(bytes)?, len })
     }
 
     #[inline(always)]
     pub(super) fn as_slice(&self) -> &[u64] {
-        // Blocks are aligned for u64, so the prefix that is cut off is empty.
+        // Blocks are aligned for u64, so there are no bytes before the first word.
         let (_, words, _) = bytemuck::pod_align_to::<u8, u64>(self.block.as_slice());
         &words[..self.len]
     }
@@ -42,8 +44,8 @@ impl TableWords {
     }
 }
 
-/// Rows stored one after the other. A buffer returned by [`share_buffer`](Self::share_buffer) never
-/// changes: the next write copies the rows first.
+/// Contiguous rows. Buffers returned by [`share_buffer`](Self::share_buffer) never change, because
+/// the next write copies the rows first.
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
     block: Arc<MemoryBlock>,
@@ -84,38 +86,36 @@ impl RowBuffer {
         Ok(())
     }
 
-    /// Reserves capacity for `bytes` in total, exactly that many if it has to allocate.
+    /// Ensures a capacity of `bytes`, and allocates exactly that much if needed.
     pub(super) fn reserve(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes { self.move_to(bytes) } else { Ok(()) }
     }
 
-    /// Returns the rows for writing; copies them first if they are shared.
+    /// Returns the rows for writing; copies them first if a shared buffer refers to them.
     pub(super) fn as_mut_slice(&mut self) -> Result<&mut [u8]> {
         if Arc::get_mut(&mut self.block).is_none() {
             self.move_to(self.capacity())?;
         }
         match Arc::get_mut(&mut self.block) {
             Some(block) => Ok(&mut block.as_mut_slice()[..self.len]),
-            // `move_to` has just allocated an unshared block.
+            // `move_to` has just allocated a block that is not shared.
             None => Err(Error::invalid(
                 "internal error: the rows of a map are shared right after they were copied",
             )),
         }
     }
 
-    /// Sets the length to `bytes`, with spare capacity, and returns all rows; new rows have
-    /// unspecified contents.
+    /// Sets the length to `bytes` and returns all rows; the contents of new rows are unspecified.
     pub(super) fn resize(&mut self, bytes: usize) -> Result<&mut [u8]> {
         self.reserve_unshared(bytes)?;
         self.len = bytes;
         self.as_mut_slice()
     }
 
-    /// Reserves unshared capacity for `bytes` in total, so that a later [`resize`](Self::resize) to
-    /// this length does not allocate.
+    /// Ensures an unshared capacity, so that a [`resize`](Self::resize) to `bytes` does not allocate.
     pub(super) fn reserve_unshared(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes {
-            // Doubling moves every row once or twice in total.
+            // Double the capacity, so that each row moves only once or twice on average.
             self.move_to(bytes.max(self.capacity().saturating_mul(2)))?;
         }
         self.as_mut_slice().map(|_| ())
@@ -127,7 +127,7 @@ impl RowBuffer {
 
     pub(super) fn shrink_to_len(&mut self) -> Result<()> {
         let spare = self.capacity() - self.len;
-        // Large blocks consist of whole huge pages, so some spare capacity always remains.
+        // Large blocks consist of whole huge pages, so ignore a small spare capacity.
         if spare > self.capacity() / 16 { self.move_to(self.len) } else { Ok(()) }
     }
 }

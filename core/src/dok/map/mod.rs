@@ -1,5 +1,3 @@
-//! [`HashMap`]: a hash map that works in batches.
-
 mod get;
 mod grow;
 mod hash;
@@ -26,12 +24,11 @@ use memory::RowBuffer;
 pub(crate) use rows::canonicalize_keys;
 use table::IndexTable;
 
-/// A hash map over rows of fixed width that works in batches.
+/// A hash map for batches of keys, whose keys and values are rows of fixed width.
 ///
-/// A key is a row of a tensor, of any element type and shape, and so is a value: for example three
-/// float32 as the key and five int64 as the value. The types are given to the constructor or
-/// determined by the first [`set`](Self::set). A batch of keys is a [`DenseTensor`] whose first
-/// axis is the rows.
+/// Keys and values are rows of tensors, of any element type and shape: for example three float32 as
+/// the key and five int64 as the value. The constructor or the first [`set`](Self::set) determines
+/// the types. A batch of keys is a [`DenseTensor`] whose first axis is the rows.
 ///
 /// * Keys are compared byte by byte. For floats, -0.0 equals 0.0 and all NaN are equal; they are
 ///   stored as 0.0 and as the canonical NaN.
@@ -61,8 +58,7 @@ use table::IndexTable;
 /// ```
 ///
 /// A lookup takes three memory accesses per key (bucket, key, value), which it prefetches for many
-/// keys at a time. Large batches use the threads of rayon's pool, unless [`MapOptions::parallel`]
-/// is off.
+/// keys at a time. Large batches use rayon's threads, unless [`MapOptions::parallel`] is off.
 #[derive(Debug)]
 pub struct HashMap {
     options: MapOptions,
@@ -111,8 +107,7 @@ impl HashMap {
         Ok(map)
     }
 
-    /// Creates a map of the given keys and values with the fewest buckets that they need. If a key
-    /// repeats, its last row wins.
+    /// Creates a map with as few buckets as possible; if a key repeats, its last row wins.
     ///
     /// # Errors
     /// If the numbers of keys and values differ.
@@ -152,9 +147,8 @@ impl HashMap {
         self.table.bytes() + self.keys.capacity() + self.values.capacity()
     }
 
-    /// Returns the maximum number of buckets that a successful lookup inspects.
-    ///
-    /// Reads the whole map; a measure of how evenly the keys are distributed.
+    /// Returns the maximum number of buckets that a lookup of a present key inspects, a measure of
+    /// how evenly the keys are distributed. Reads the whole map.
     pub fn longest_probe(&self) -> usize {
         let width = rows::DynamicWidth(self.types.as_ref().map_or(0, |t| t.key.bytes()));
         let keys = self.keys.as_slice();
@@ -195,7 +189,7 @@ impl HashMap {
     fn types(&self) -> Result<&RowTypes> {
         self.types.as_ref().ok_or_else(|| {
             Error::invalid(
-                "the map has no types of keys and values yet; set a first batch, or create the map with `with_types`",
+                "the map does not know its types of keys and values yet; set a first batch, or create the map with `with_types`",
             )
         })
     }
@@ -219,7 +213,7 @@ impl HashMap {
         })
     }
 
-    /// Returns the canonical bytes of a batch of keys, and the number of keys.
+    /// Returns the canonical bytes of a batch of keys, and their number.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
         self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
         Ok((canonicalize_keys(keys)?, keys.shape()[0]))

@@ -1,5 +1,3 @@
-//! Options of the hash map.
-
 use crate::error::{Error, Result};
 
 /// Options of a [`HashMap`](super::HashMap).
@@ -17,17 +15,14 @@ pub struct MapOptions {
     /// Maximum number of keys per bucket, above 0.001 and at most 0.95; default 0.75. A lower
     /// factor is faster and takes more memory.
     pub load_factor: f64,
-    /// Factor by which the number of buckets grows when the load factor is reached, above 1;
-    /// default 2.
+    /// Factor by which the number of buckets grows at the load factor, above 1; default 2.
     pub growth: f64,
     /// Initial number of buckets.
     pub n_buckets: usize,
-    /// Seed of the hashes; `None` draws a random one, so that no input can be constructed to
-    /// collide. Results do not depend on the seed; a fixed seed also makes the layout of the table
-    /// reproducible.
+    /// Seed of the hashes; `None` draws a random one, so that nobody can construct colliding keys.
+    /// Results do not depend on it. A fixed seed makes the layout of the index table reproducible.
     pub seed: Option<u64>,
-    /// Whether large batches may use the threads of rayon's pool. Turn it off if the caller runs in
-    /// parallel.
+    /// Whether large batches may use rayon's threads. Turn it off if the caller runs in parallel.
     pub parallel: bool,
 }
 

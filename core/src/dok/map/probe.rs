@@ -1,4 +1,4 @@
-//! Search for the first bucket that may hold a key, with and without SIMD.
+//! Search for the first bucket whose tag matches a key, with and without SIMD.
 
 use super::table::{EMPTY, match_row, next_bucket};
 #[cfg(target_arch = "x86_64")]
@@ -7,12 +7,12 @@ use super::table::{LINE, unpack_row};
 use crate::kernels::bits::Avx2;
 
 pub(super) trait Probe: Copy {
-    /// Returns the first bucket starting at `at` with this tag, and its row. Returns [`NO_ROW`] if
-    /// an empty bucket comes first.
+    /// Returns the first bucket from `at` on that has this tag, and its row; the row is [`NO_ROW`]
+    /// if an empty bucket comes first.
     fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
 
-    /// Searches like [`find_candidate`](Self::find_candidate), but only in the line that starts at
-    /// `home`. The boolean reports whether the search must continue in the next line.
+    /// Searches like [`find_candidate`](Self::find_candidate), but may stop at the end of the cache
+    /// line that starts at `home`; the boolean is true if the next line must be searched.
     fn probe_line(self, buckets: &[u64], tag: u64, home: usize) -> (Candidate, bool);
 }
 
@@ -54,13 +54,13 @@ impl Probe for ScalarProbe {
     }
 }
 
-/// Compares a cache line of buckets at once. The distance of a key from its home is random, so a
-/// loop over buckets mispredicts its branch, which costs as much as the rest of a lookup.
+/// Compares all buckets of a cache line at once. A loop over single buckets would mispredict its
+/// end, which would double the time of a lookup.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Avx2Probe(pub(super) Avx2);
 
-/// Returns the line of a bucket; `None` for the last line, which may be short.
+/// Returns the cache line of buckets around bucket `at`; `None` if the table ends within the line.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn line_containing(buckets: &[u64], at: usize) -> Option<&[u64; LINE]> {
@@ -100,16 +100,14 @@ impl Probe for Avx2Probe {
         // Keep only the matches before the first empty bucket.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
-        // The row plus 1; 0 if no tag matches. Computed without a branch, which is often
-        // mispredicted if half of the keys are present.
+        // The row of the match plus 1, or 0. A branch would mispredict if half of the keys are present.
         let entry = unpack_row(line[lane]) & usize::from(same != 0).wrapping_neg();
         let place = Candidate { bucket: home + lane, row: entry.wrapping_sub(1) };
         (place, (entry == 0) & (empty == 0))
     }
 }
 
-/// Compares a line with a tag: returns bit masks of the buckets with the tag and of the empty
-/// buckets.
+/// Returns bit masks of the buckets with this tag, and of the empty buckets, in a cache line.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn compare_lanes(token: Avx2, line: &[u64; LINE], tag: u64) -> (u32, u32) {

@@ -7,9 +7,8 @@ use crate::dense::DenseTensor;
 use crate::error::Result;
 
 impl HashMap {
-    /// Removes keys. Returns, for each row of the batch, whether its key was present; repeats of a
-    /// key return the same. The last rows move into the gaps, in order, so that rows stay
-    /// contiguous.
+    /// Removes keys. Returns, for each row of the batch, whether its key was present before; repeats of a
+    /// key return the same. The last rows move into the gaps, in order, so that rows stay contiguous.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -47,7 +46,7 @@ impl HashMap {
         let mut rows: Vec<usize> =
             buckets.iter().filter_map(|b| occupied_row(self.table.buckets()[*b])).collect();
         rows.sort_unstable();
-        // In descending order, the next bucket is already empty if it can be.
+        // In descending order, a bucket becomes empty if the next one has just become empty.
         for at in buckets.into_iter().rev() {
             self.table.remove(at);
         }
@@ -55,7 +54,7 @@ impl HashMap {
         Ok(found)
     }
 
-    /// Moves the last rows into the gaps of the removed rows, which are in ascending order.
+    /// Moves the last rows into the gaps at the rows `gone`, which are ascending.
     fn fill_gaps(&mut self, gone: &[usize]) -> Result<()> {
         let types = self.types()?.clone();
         let left = self.len - gone.len();

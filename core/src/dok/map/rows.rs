@@ -1,4 +1,4 @@
-//! Rows of fixed width: their type, and access specialized for widths known at compile time.
+//! Types of rows, and access to rows that is specialized for common widths.
 
 use std::fmt;
 
@@ -8,10 +8,9 @@ use half::{bf16, f16};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Type of a key or a value: elements of one type in a shape.
+/// Type of a key or a value: an element type and a shape.
 ///
-/// A shape without axes is a single element. A shape with an axis of size 0 has rows of no bytes,
-/// which are all equal.
+/// A shape without axes has one element. Rows of a shape with an axis of size 0 are all equal.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -39,13 +38,13 @@ impl RowType {
         let bytes = elements.and_then(|n| n.checked_mul(dtype.size()));
         let bytes = bytes.filter(|b| isize::try_from(*b).is_ok()).ok_or_else(|| {
             Error::invalid(format!(
-                "a row of shape {shape:?} has more bytes than memory can address"
+                "a row of shape {shape:?} exceeds the address space; use a smaller shape"
             ))
         })?;
         Ok(Self { dtype, shape, bytes })
     }
 
-    /// Returns the type of rows of one element.
+    /// Returns the type of rows with one element.
     pub fn scalar(dtype: DType) -> Self {
         Self { dtype, shape: Vec::new(), bytes: dtype.size() }
     }
@@ -86,12 +85,11 @@ impl RowType {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "the {what} have the type {found}, but the {what} of this map have the type {self}"
+            "the {what} have the type {found}, but the {what} of this map have the type {self}; cast or reshape them"
         )))
     }
 }
 
-/// Writes `float32[3]`, or `int64` for single elements.
 impl fmt::Display for RowType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.dtype.fmt(f)?;
@@ -99,7 +97,7 @@ impl fmt::Display for RowType {
     }
 }
 
-/// Width of a row in bytes; a constant in loops compiled for it.
+/// Width of a row in bytes; a constant in code that is compiled for a common width.
 pub(super) trait Width: Copy + Send + Sync {
     fn bytes(self) -> usize;
 
@@ -180,7 +178,7 @@ macro_rules! with_key_width {
     };
 }
 
-/// Evaluates `$body` like [`with_key_width`], for the width of values.
+/// Evaluates `$body` like [`with_key_width`], specialized for common widths of values.
 macro_rules! with_value_width {
     ($bytes:expr, $w:ident => $body:expr) => {
         match $bytes {
@@ -202,8 +200,8 @@ macro_rules! with_value_width {
 
 pub(super) use {with_key_width, with_value_width};
 
-/// Returns the canonical bytes of keys: -0.0 becomes 0.0, and every NaN the canonical NaN. Shares
-/// the buffer if nothing changes, as for all integers.
+/// Returns the bytes of keys with 0.0 instead of -0.0 and the canonical NaN instead of any NaN.
+/// Shares the buffer if no key changes.
 pub(crate) fn canonicalize_keys(keys: &DenseTensor) -> Result<Buffer> {
     macro_rules! floats {
         ($t:ty, $nan:expr, $zero:expr) => {{

@@ -1,4 +1,4 @@
-//! Insertion and update of keys by one thread.
+//! Insertion and update of keys in one thread.
 
 use super::hash::{prefetch_row, prefetch_value};
 use super::insert_parallel;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::kernels::bits::Avx2;
 use crate::kernels::bits::for_avx2;
 
-/// Keys inserted between checks of the remaining capacity.
+/// Maximum number of keys between two checks of the capacity of the table.
 const STEP: usize = 4096;
 
 impl HashMap {
@@ -93,8 +93,7 @@ impl HashMap {
         self.put_rows(&keys, values.as_bytes(), count, replace)
     }
 
-    /// Inserts canonical keys and their values, given as bytes. The caller has set the types and
-    /// checked the lengths.
+    /// Inserts `count` canonical keys and their values. The caller checks the lengths of the slices.
     pub(crate) fn put_rows(
         &mut self,
         keys: &[u8],
@@ -111,8 +110,7 @@ impl HashMap {
                 let left = count - first;
                 let parallel = self.uses_threads(left) && key > 0;
                 let mut step = if parallel { insert_parallel::STEP } else { STEP }.min(left);
-                // The batch may repeat a few keys, so one step must not grow the table more than
-                // about twofold.
+                // Many keys may be repeats, so let one step grow the table only to about twice its size.
                 while parallel && step > STEP && !self.has_capacity(step) && step > self.len {
                     step = (step / 2).max(STEP);
                 }
@@ -131,7 +129,7 @@ impl HashMap {
         Ok(new)
     }
 
-    /// Inserts keys for which the table has capacity.
+    /// Inserts keys; the caller has ensured that the table has capacity for them.
     fn put_step<W: Width>(
         &mut self,
         width: W,
@@ -164,8 +162,7 @@ impl HashMap {
         let (key, count, before) = (width.bytes(), new.len(), self.len);
         let hashing = self.hashing;
         let most = before + count;
-        // Reserve memory for both before either grows: otherwise an error could leave keys without
-        // values.
+        // Reserve memory for keys and values first, so that no error leaves keys without values.
         self.keys.reserve_unshared(most * key)?;
         self.values.reserve_unshared(most * value)?;
         let stored = self.keys.resize(most * key)?;

@@ -1,8 +1,8 @@
 //! The index table: maps the hash of a key to its row, by open addressing with linear probing.
 //!
-//! A bucket is one word. Its tag distinguishes nearly all keys without reading them. The row is
-//! stored plus 1, so that the word 0 is an empty bucket. The tag of a key is odd; the tag of a
-//! removed key is 2.
+//! A bucket is a 64-bit word: a tag, and the row of the key plus 1, so that the word 0 is an empty
+//! bucket. The tag consists of bits of the hash and distinguishes nearly all keys without reading
+//! them. It is odd for a key, and 2 for a removed key.
 //!
 //! ```text
 //! bucket    | 23 bits of the hash, 1 |      row + 1       |
@@ -12,17 +12,16 @@
 //!             ^ home of all hashes that scale to line 0
 //! ```
 //!
-//! The home of a key is the first bucket of a line: its hash scaled to the number of lines (the
-//! number of buckets need not be a power of two). Most searches, successful or not, therefore end
-//! in the line in which they start. Homes ascend with hashes, so a range of hashes is a range of
-//! the table.
+//! The home bucket of a key is the first bucket of a line: the hash scaled to the number of lines
+//! (the number of buckets need not be a power of two). Most searches therefore end in the line in
+//! which they start. Home buckets ascend with hashes, so a range of hashes is a range of the table.
 
 use super::hash::{Hashing, prefetch_value};
 use super::memory::TableWords;
 use super::rows::Width;
 use crate::error::{Error, Result};
 
-/// Bits of a bucket that hold the row.
+/// Number of low bits of a bucket that hold the row plus 1.
 pub(super) const ROW_BITS: u32 = 40;
 const ROW: u64 = (1 << ROW_BITS) - 1;
 
@@ -36,11 +35,10 @@ pub(super) const MAX_ROWS: usize = ROW as usize - 1;
 
 /// Distance in keys between the prefetch of a bucket and its use.
 pub(super) const AHEAD: usize = 16;
-/// Slots for keys with a prefetch in flight; a power of two.
+/// Size of the ring of hashes whose buckets are being prefetched; a power of two.
 pub(super) const RING: usize = 64;
 
-/// Returns the tag of a hash, shifted to its position in a bucket. It differs from the tags of
-/// empty buckets and removed keys.
+/// Returns the tag of a hash, in the high bits; it is odd, unlike 0 (empty) and 2 (removed key).
 #[inline(always)]
 pub(super) fn hash_tag(hash: u64) -> u64 {
     (hash | 1) << ROW_BITS
@@ -51,17 +49,16 @@ pub(super) fn pack_bucket(hash: u64, row: usize) -> u64 {
     hash_tag(hash) | (row as u64 + 1)
 }
 
-/// Returns the row of a bucket with this tag; `None` if the tag differs or the bucket has no row.
+/// Returns the row of a bucket; `None` if it has another tag or no row.
 #[inline(always)]
 pub(super) fn match_row(bucket: u64, tag: u64) -> Option<usize> {
     let row = (bucket ^ tag).wrapping_sub(1);
-    // One comparison covers both cases: another tag leaves high bits set, and row 0 - 1 wraps
-    // around.
+    // One comparison covers both: another tag leaves high bits set, and 0 - 1 wraps around.
     #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
     (row < ROW).then_some(row as usize)
 }
 
-/// Returns the row of a bucket plus 1; 0 if it has none.
+/// Returns the row of a bucket plus 1; 0 for an empty bucket or a removed key.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn unpack_row(bucket: u64) -> usize {
@@ -72,7 +69,7 @@ pub(super) fn bucket_tag(bucket: u64) -> u64 {
     bucket & !ROW
 }
 
-/// Returns whether a key can be inserted here.
+/// Returns whether the bucket is empty or its key was removed.
 #[inline(always)]
 pub(super) fn is_free(bucket: u64) -> bool {
     bucket & ROW == 0
@@ -113,7 +110,7 @@ impl IndexTable {
         self.words.as_mut_slice()
     }
 
-    /// Subtracts reused buckets from the number of buckets of removed keys.
+    /// Subtracts buckets that new keys reuse from the number of buckets of removed keys.
     pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }
@@ -128,8 +125,8 @@ impl IndexTable {
         self.gone = 0;
     }
 
-    /// Marks a bucket as removed. If the next bucket is empty, marks it as empty, because no probe
-    /// needs to pass it.
+    /// Frees a bucket: marks it as removed, or as empty if the next bucket is empty, because then
+    /// no probe needs to pass it. Removed buckets directly before an empty one become empty, too.
     pub(super) fn remove(&mut self, at: usize) {
         let len = self.len;
         let words = self.words.as_mut_slice();
@@ -147,7 +144,7 @@ impl IndexTable {
         }
     }
 
-    /// Returns the bucket of the row `row`, whose hash is known; `None` if there is none.
+    /// Returns the bucket of row `row`, whose key has the hash `hash`; `None` if there is none.
     pub(super) fn bucket_of(&self, hash: u64, row: usize) -> Option<usize> {
         let words = self.buckets();
         let wanted = pack_bucket(hash, row);
@@ -161,7 +158,7 @@ impl IndexTable {
         Some(at)
     }
 
-    /// Inserts the rows `0..rows`, which must be distinct and fit the capacity of the table.
+    /// Inserts the keys of rows `0..rows`, which must be distinct and within the capacity.
     pub(super) fn insert_distinct<W: Width>(
         &mut self,
         hashing: Hashing,
@@ -209,7 +206,6 @@ fn previous_bucket(at: usize, buckets: usize) -> usize {
     if at == 0 { buckets - 1 } else { at - 1 }
 }
 
-/// Returns the number of buckets for `rows` keys at a load factor.
 pub(super) fn buckets_for(rows: usize, load: f64) -> Result<usize> {
     if rows > MAX_ROWS {
         return Err(Error::invalid(format!(
@@ -222,6 +218,6 @@ pub(super) fn buckets_for(rows: usize, load: f64) -> Result<usize> {
         reason = "there are fewer than 2^40 rows, and the load factor is above 0.001"
     )]
     let buckets = (rows as f64 / load).ceil() as usize;
-    // At least one bucket stays empty, so that probes end.
+    // Keep at least one bucket empty, so that probes end.
     Ok(buckets.max(rows + 1))
 }

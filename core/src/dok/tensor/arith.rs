@@ -10,7 +10,7 @@ use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
 use crate::index::broadcast::{broadcast_shapes, broadcast_strides, try_for_each_broadcast};
 
-/// Number of elements that a dense sum computes at a time.
+/// Number of elements that [`DokTensor::add_dense`] computes at a time.
 const BLOCK: usize = 1 << 16;
 
 #[derive(Clone, Copy)]
@@ -62,7 +62,7 @@ impl BinaryOp {
     }
 }
 
-/// Returns the common type of two types. Two booleans compute as int64.
+/// Returns the promoted type of two types, with int64 for two booleans.
 pub(super) fn common_type(a: DType, b: DType) -> DType {
     match promote_types(a, b) {
         DType::Bool => DType::I64,
@@ -88,7 +88,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the shapes differ, or an integer does not fit.
+    /// If the shapes differ, or an integer result does not fit its type.
     pub fn add(&self, other: &Self) -> Result<Self> {
         self.merge_entries(other, BinaryOp::Add)
     }
@@ -98,9 +98,8 @@ impl DokTensor {
         self.merge_entries(other, BinaryOp::Sub)
     }
 
-    /// Returns the elementwise product, stored where both elements are stored; see
-    /// [`add`](Self::add). The product of an infinity or NaN and an element that is not stored is
-    /// zero and not stored.
+    /// Returns the elementwise product; see [`add`](Self::add). It has entries only where both
+    /// tensors have one, so infinity or NaN times an element without an entry is zero.
     pub fn multiply(&self, other: &Self) -> Result<Self> {
         self.merge_entries(other, BinaryOp::Mul)
     }
@@ -154,11 +153,10 @@ impl DokTensor {
         self.with_values(Entries::new(a.shape, places, values)?)
     }
 
-    /// Multiplies every element by a number. Integers times a floating-point number give float64;
-    /// otherwise the type stays.
+    /// Multiplies every element by a number. The type stays, but integers times a float give float64.
     ///
     /// # Errors
-    /// If an integer does not fit.
+    /// If an integer result does not fit its type.
     pub fn scale(&self, by: impl Into<Fill>) -> Result<Self> {
         let entries = self.collect_entries()?;
         let by = super::set::scalar_tensor(by.into())?;
@@ -185,26 +183,25 @@ impl DokTensor {
         self.with_values(Entries { values, ..entries })
     }
 
-    /// Returns the elementwise sum with a dense tensor that broadcasts to this shape, as a dense
-    /// tensor.
+    /// Returns the dense elementwise sum with a dense tensor that broadcasts to the shape of this one.
     ///
     /// # Errors
-    /// If it does not broadcast, the result exceeds [`dense_limit`](Self::dense_limit), or an
-    /// integer does not fit.
+    /// If the shapes do not broadcast, the result exceeds [`dense_limit`](Self::dense_limit), or an
+    /// integer result does not fit its type.
     pub fn add_dense(&self, other: &DenseTensor) -> Result<DenseTensor> {
         let shape = self.shape();
         check_broadcast(other, &shape, BinaryOp::Add)?;
         let own = other.shape().to_vec();
         let dtype = common_type(self.dtype(), other.dtype());
         let elements = count_elements(&shape)?;
-        // Bytes per element of the dense form of this tensor, and of the sum.
+        // Bytes per element: one value of this tensor in dense form, and one of the sum.
         let each = self.dtype().size() + dtype.size();
         let bytes = self.check_bytes(elements, each, &format!("a dense sum of shape {shape:?}"))?;
         let dense = self.to_dense()?.reshape([to_coordinate(elements)])?;
         let other = other.reshape([other.num_elements()])?;
         let mut sum = MutableBuffer::with_capacity(bytes / each * dtype.size());
         let mut first = 0;
-        // The operands are widened block by block to save memory.
+        // Convert the operands to the common type block by block to save memory.
         let mut add_block = |at: &mut Vec<u64>| -> Result<()> {
             let part = dense.slice(first, at.len())?.cast(dtype)?;
             let by = super::entries::take_rows(&other, at)?.cast(dtype)?;
@@ -222,11 +219,11 @@ impl DokTensor {
         DenseTensor::try_new_trusted(dtype, shape, sum.into())
     }
 
-    /// Returns the elementwise product with a dense tensor that broadcasts to this shape, as a
-    /// sparse tensor: only stored elements are multiplied.
+    /// Returns the elementwise product with a dense tensor that broadcasts to the shape of this
+    /// tensor, as a sparse tensor with an entry for every entry of this tensor.
     ///
     /// # Errors
-    /// If it does not broadcast, or an integer does not fit.
+    /// If the shapes do not broadcast, or an integer result does not fit its type.
     pub fn multiply_dense(&self, other: &DenseTensor) -> Result<Self> {
         let entries = self.collect_entries()?;
         check_broadcast(other, &entries.shape, BinaryOp::Mul)?;

@@ -61,7 +61,7 @@ fn flatten_indices(shape: &[usize], indices: &DenseTensor) -> Result<Vec<i64>> {
     }
     if !indices.dtype().is_integer() {
         return Err(Error::invalid(format!(
-            "the indices must be integers, not {}",
+            "the indices must be integers, but have the type {}; cast them to int64",
             indices.dtype()
         )));
     }
@@ -136,7 +136,7 @@ impl DokTensor {
         Self::from_places(shape, places, values, duplicates)
     }
 
-    /// Creates a tensor from coordinates, which must be distinct.
+    /// Creates a tensor from coordinates; returns an error if coordinates repeat.
     pub(crate) fn from_unique(
         shape: Vec<usize>,
         indices: &DenseTensor,
@@ -163,7 +163,7 @@ impl DokTensor {
         Ok(Self::with_storage(storage))
     }
 
-    /// Creates a tensor from the row-major index (place) of each value. All places are within the shape.
+    /// Creates a tensor from values and their row-major indices, which must be within the shape.
     pub(super) fn from_places(
         shape: Vec<usize>,
         places: Vec<i64>,
@@ -190,7 +190,7 @@ impl DokTensor {
         Ok(Self::with_storage(Storage { shape: entries.shape, strides, map }))
     }
 
-    /// Creates a tensor from the nonzero elements of a dense tensor; NaN is stored, -0.0 is not.
+    /// Creates a tensor from the nonzero elements of a dense tensor. NaN is stored, -0.0 is not.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -203,9 +203,9 @@ impl DokTensor {
         Self::from_entries(Entries::new(dense.shape().to_vec(), places, values)?)
     }
 
-    /// Creates a matrix from compressed sparse rows: the start of each row and the end of the last
-    /// (`[rows + 1]`), the columns and the values (`[nnz]`). If coordinates repeat, the last value
-    /// wins.
+    /// Creates a matrix from compressed sparse rows: `crow_indices` (`[rows + 1]`) holds the start
+    /// of each row and the end of the last, `col_indices` and `values` (`[nnz]`) hold the columns
+    /// and the values. If coordinates repeat, the last value wins.
     ///
     /// # Errors
     /// If the row starts or columns are not integers, the row starts do not ascend from 0 to the
@@ -219,7 +219,7 @@ impl DokTensor {
         for (what, indices) in [("crow_indices", crow_indices), ("col_indices", col_indices)] {
             if !indices.dtype().is_integer() {
                 return Err(Error::invalid(format!(
-                    "{what} must be integers, not {}",
+                    "{what} must be integers, but have the type {}; cast them to int64",
                     indices.dtype()
                 )));
             }
@@ -229,7 +229,7 @@ impl DokTensor {
         let count = to_place(values.num_elements() as u64);
         if crow_indices.shape().len() != 1 || Some(crow.len()) != shape[0].checked_add(1) {
             return Err(Error::invalid(format!(
-                "crow_indices have the shape {:?}; a matrix of {} rows needs one entry more than rows",
+                "crow_indices have the shape {:?}; a matrix of {} rows needs one axis with one entry more than rows",
                 crow_indices.shape(),
                 shape[0]
             )));
@@ -243,7 +243,7 @@ impl DokTensor {
             return Err(wrong(
                 i,
                 format!(
-                    "the row start {} follows {}; row starts must not decrease",
+                    "the row start {} is less than the previous row start {}; row starts must not decrease",
                     crow[i],
                     crow[i - 1]
                 ),
@@ -296,14 +296,13 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the leaves are not numbers, booleans, dates or times, or the shape has more than 2^63
-    /// elements.
+    /// If the leaves are not numbers, booleans, dates or times, or there are more than 2^63 elements.
     pub fn from_ragged(array: &RaggedArray) -> Result<Self> {
         let shape = array.max_shape();
         count_elements(&shape)?;
         let values = DenseTensor::from_flat(array.leaves(), "a sparse tensor")?;
         let strides = compute_strides(&shape);
-        // Place of the first child of each list, level by level.
+        // Row-major index of the first child of each list, level by level.
         let rows = array.len() as u64;
         let mut places: Vec<u64> = (0..rows).map(|r| r * strides[0]).collect();
         for (axis, stride) in array.axes().iter().zip(&strides[1..]) {
@@ -325,7 +324,7 @@ impl DokTensor {
         Self::from_entries(Entries::new(shape, places, values)?)
     }
 
-    /// Returns a copy with its own entries; a view becomes an independent tensor.
+    /// Returns a copy with its own entries; a copy of a view no longer shares them.
     ///
     /// # Errors
     /// If memory cannot be allocated.

@@ -1,5 +1,3 @@
-//! Conversion of tensors to other forms.
-
 use arrow::array::{ArrayRef, BooleanBufferBuilder, UInt64Array};
 use arrow::buffer::NullBuffer;
 use arrow::compute::take as take_array;
@@ -15,8 +13,7 @@ impl DokTensor {
     /// Converts the whole tensor to a dense tensor.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if it exceeds [`dense_limit`](Self::dense_limit), before memory is
-    /// allocated.
+    /// [`Error::TooLarge`], before allocation, if it exceeds [`dense_limit`](Self::dense_limit).
     pub fn to_dense(&self) -> Result<DenseTensor> {
         self.get(&[Index::Rest])
     }
@@ -49,7 +46,7 @@ impl DokTensor {
     pub fn to_csr(&self) -> Result<Csr> {
         let &[rows, cols] = self.shape().as_slice() else {
             return Err(Error::invalid(format!(
-                "compressed sparse rows need a tensor of two axes, but this one has {}",
+                "compressed sparse rows need a tensor of two axes, but this one has {}; reshape it first",
                 self.ndim()
             )));
         };
@@ -59,7 +56,7 @@ impl DokTensor {
         let mut crow = vec![0i64; rows + 1];
         let indices = coo.indices.as_slice::<i64>()?;
         for row in &indices[..count] {
-            // Counted one row further, so that the running sum yields the row starts.
+            // Count an entry one row further, so that the running sum yields the row starts.
             if let Some(n) = usize::try_from(*row).ok().and_then(|r| crow.get_mut(r + 1)) {
                 *n += 1;
             }
@@ -77,9 +74,8 @@ impl DokTensor {
         })
     }
 
-    /// Converts to a ragged array whose lists end at their last entry. Elements before it without
-    /// an entry are null. All rows are kept; at inner levels, trailing lists without entries are
-    /// dropped.
+    /// Converts to a ragged array in which each list ends at its last entry. Elements before it
+    /// without an entry are null. Keeps all rows, but drops trailing inner lists without entries.
     ///
     /// # Errors
     /// For a tensor without axes; [`Error::TooLarge`] if the elements up to the last entries of all
@@ -87,7 +83,9 @@ impl DokTensor {
     pub fn to_ragged(&self) -> Result<RaggedArray> {
         let entries = self.collect_entries()?.into_sorted()?;
         let Some(rows) = entries.shape.first().copied() else {
-            return Err(Error::invalid("a tensor without axes has no rows; reshape it first"));
+            return Err(Error::invalid(
+                "a tensor without axes has no rows; reshape it to [1] first",
+            ));
         };
         let steps = compute_strides(&entries.shape);
         let mut rest: Vec<u64> =
@@ -100,9 +98,9 @@ impl DokTensor {
             });
             each.collect()
         };
-        // Two numbers of 8 bytes per list: its length and its offset.
+        // A list takes 16 bytes: its length and its offset.
         self.check_bytes(rows as u64, 16, "the rows")?;
-        // For each entry, its element at the level above.
+        // For each entry, the index of its list on the axis above.
         let mut parents = coordinates(steps[0]);
         let mut elements = rows as u64;
         let mut axes = Vec::new();
@@ -122,7 +120,7 @@ impl DokTensor {
             }
             axes.push(ListAxis::from(offsets));
         }
-        // Per element: the row of its entry, a flag for its presence, and the value.
+        // Bytes per element: the index of its entry, a flag for its presence, and the value.
         let size = 8 + 1 + entries.values.dtype().size();
         self.check_bytes(elements, size, "the elements up to the last entries")?;
         let mut source = vec![0u64; to_coordinate(elements)];

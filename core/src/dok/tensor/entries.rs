@@ -1,4 +1,4 @@
-//! The entries that a view shows, with their places and values.
+//! The entries of a tensor or a view, with their row-major indices and values.
 
 use rayon::prelude::*;
 
@@ -10,11 +10,10 @@ use super::storage::{
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// Entries with their places in row-major order of `shape`.
 #[derive(Clone, Debug)]
 pub(super) struct Entries {
     pub(super) shape: Vec<usize>,
-    /// int64, one per entry, all distinct.
+    /// Row-major index of each entry in `shape`; int64, all distinct.
     pub(super) places: DenseTensor,
     pub(super) values: DenseTensor,
 }
@@ -53,7 +52,9 @@ impl Entries {
     pub(super) fn to_indices(&self) -> Result<DenseTensor> {
         let (ndim, count) = (self.shape.len(), self.len());
         let size = ndim.checked_mul(count).ok_or_else(|| {
-            Error::invalid("the tensor has too many entries to list their coordinates in memory")
+            Error::invalid(
+                "the tensor has too many entries to list their coordinates; select a part",
+            )
         })?;
         let mut out = vec![0i64; size];
         let mut rest: Vec<u64> = self.places()?.iter().map(|p| from_place(*p)).collect();
@@ -92,7 +93,7 @@ pub(super) fn take_rows(values: &DenseTensor, rows: &[u64]) -> Result<DenseTenso
 }
 
 impl DokTensor {
-    /// Returns the entries that the view shows, in the order of the storage.
+    /// Returns the entries of this view, in the order of the storage.
     pub(super) fn collect_entries(&self) -> Result<Entries> {
         let storage = self.storage.read();
         let shape = self.view.shape(&storage);
@@ -106,7 +107,7 @@ impl DokTensor {
         drop(storage);
         let places = places.as_slice::<i64>()?;
         if self.view.is_permutation() {
-            // Per axis of the storage: its stride there, and its stride in the view.
+            // For each axis of the storage: its stride in the storage, and its stride in the view.
             let mut steps: Vec<(u64, u64)> = vec![(1, 0); base.len()];
             for (axis, own) in self.view.axes.iter().zip(&own) {
                 steps[axis.of] = (base[axis.of], *own);
@@ -128,7 +129,7 @@ impl DokTensor {
             };
             return Entries::new(shape, moved, values);
         }
-        // Per axis with picks: sorted pairs of storage coordinate and view coordinate.
+        // For each view axis with `picks`: sorted pairs of storage coordinate and view coordinate.
         let shown: Vec<Option<Vec<(u64, u64)>>> = self
             .view
             .axes

@@ -1,4 +1,4 @@
-//! Reads: single elements, dense parts, sparse parts.
+//! Reads of single elements, dense parts and sparse parts.
 
 use arrow::datatypes::ToByteSlice;
 
@@ -11,16 +11,14 @@ use crate::dok::{Fallback, Fetched};
 use crate::error::{Error, Result};
 use crate::index::{Index, resolve_position};
 
-/// Number of elements that are looked up at a time.
+/// Number of elements per lookup in the hash map.
 const BLOCK: usize = 1 << 18;
 
-/// If a part has more elements per entry than this, scanning the entries is faster than looking up
-/// every element.
+/// Selected elements per entry above which scanning all entries is faster than looking up elements.
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
-    /// Returns the part that an index selects by NumPy's rules, as a dense tensor. Elements without
-    /// an entry are zero.
+    /// Returns the dense part that an index selects by NumPy's rules; elements without an entry are zero.
     ///
     /// The index may mix integers, slices with any step, negative indices, arrays of any number of
     /// axes (which broadcast against each other), masks of one or more axes, `...` and new axes;
@@ -69,8 +67,7 @@ impl DokTensor {
         self.get_selected(&storage, &selection)
     }
 
-    /// Returns the part that [`get`](Self::get) selects as an independent sparse tensor, of any
-    /// size.
+    /// Returns the part that [`get`](Self::get) selects, of any size, as an independent sparse tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -85,16 +82,15 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`get`](Self::get), except for the limit; also if the result has more than 2^63
-    /// elements.
+    /// Same as [`get`](Self::get) without the limit; also if the result has more than 2^63 elements.
     pub fn get_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
         let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
         self.get_selected_sparse(&storage, &selection)
     }
 
-    /// Returns the part that [`get_orthogonal`](Self::get_orthogonal) selects as an independent
-    /// sparse tensor.
+    /// Returns the part that [`get_orthogonal`](Self::get_orthogonal) selects as a sparse tensor,
+    /// like [`get_sparse`](Self::get_sparse).
     ///
     /// # Errors
     /// Same as [`get_sparse`](Self::get_sparse).
@@ -104,7 +100,7 @@ impl DokTensor {
         self.get_selected_sparse(&storage, &selection)
     }
 
-    /// Returns one element as a tensor without axes; zero if it has no entry.
+    /// Returns one element as a tensor without axes; an element without an entry is zero.
     ///
     /// # Errors
     /// If there is not exactly one coordinate per axis, or one is out of range.
@@ -114,10 +110,8 @@ impl DokTensor {
         self.get(&index).map(DokScalar)
     }
 
-    /// Looks up elements by their coordinates, int64 of shape `[n, ndim]` with one row per element.
-    /// Coordinates outside the tensor, including negative ones, count as not found.
-    ///
-    /// This is the batched lookup, made for millions of coordinates.
+    /// Looks up elements, even millions, by their coordinates, int64 of shape `[n, ndim]` with one row per
+    /// element. Coordinates outside the tensor, including negative ones, count as not found.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -143,7 +137,7 @@ impl DokTensor {
         };
         if ndim != self.ndim() || coordinates.dtype() != DType::I64 {
             return Err(Error::invalid(format!(
-                "the coordinates have the type {} and {ndim} columns; expected int64 and {} columns, one per axis",
+                "the coordinates have the type {} and {ndim} column(s); expected int64 and {} column(s), one per axis",
                 coordinates.dtype(),
                 self.ndim()
             )));
@@ -171,8 +165,8 @@ impl DokTensor {
         self.lookup_with(count, |axis, row| columns[axis][row], fallback)
     }
 
-    /// Looks up elements by their coordinates. Elements outside the tensor get the place -1, which
-    /// no entry has.
+    /// Looks up `count` elements; `at(axis, row)` returns their coordinates. An element outside the
+    /// tensor has the key -1, which no entry has.
     fn lookup_with(
         &self,
         count: usize,
@@ -194,7 +188,7 @@ impl DokTensor {
             let mut sum = fixed;
             for (axis, (size, stride, picks)) in axes.iter().enumerate() {
                 let at = from_place(at(axis, row));
-                // Negative coordinates are large as unsigned numbers.
+                // A negative coordinate is a large unsigned number.
                 if at >= *size {
                     return -1;
                 }
@@ -246,7 +240,7 @@ impl DokTensor {
         if elements / PER_ENTRY > storage.map.len() as u64 {
             let (places, values) = (storage.map.keys()?, storage.map.values()?);
             let (values, size) = (values.as_bytes(), dtype.size());
-            // The result holds every position, and its size was checked.
+            // The size of the result was checked, so the positions need no limit.
             selection.for_each_stored(places.as_slice::<i64>()?, None, |at, row| {
                 out[to_coordinate(at) * size..][..size]
                     .copy_from_slice(&values[row * size..][..size]);

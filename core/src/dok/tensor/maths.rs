@@ -1,4 +1,4 @@
-//! Functions of one number that map zero to zero, so that sparse tensors stay sparse.
+//! Functions that map zero to zero, so that sparse tensors stay sparse.
 
 use super::DokTensor;
 use super::entries::Entries;
@@ -56,7 +56,7 @@ pub enum DokUnary {
 }
 
 impl DokUnary {
-    /// Applies the functions that are exact on integers; `None` for the others and on overflow.
+    /// Applies a function that is exact on integers; `None` for other functions and on overflow.
     fn apply_int(self, v: i128) -> Option<i128> {
         match self {
             Self::Abs => Some(v.abs()),
@@ -68,8 +68,7 @@ impl DokUnary {
         }
     }
 
-    /// Applies the function to a float. Rounding to decimals scales in the precision of the values,
-    /// as in NumPy.
+    /// Applies the function to a float; `single` rounds to decimals in float32, as NumPy does.
     fn apply_float(self, v: f64, single: bool) -> f64 {
         match self {
             Self::Abs => v.abs(),
@@ -104,14 +103,14 @@ impl DokUnary {
     }
 }
 
-/// Rounds to decimals, ties to even. If the scaling overflows, the result is the number itself (it
-/// has no such decimals) or zero (the number is less than half a unit).
+/// Rounds to decimals, ties to even. If the scaling overflows, returns the number itself, which has
+/// no such decimals, or zero, because the number is less than half a unit.
 fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
     if decimals == 0 || !v.is_finite() {
         return v.round_ties_even();
     }
-    // `i32::MIN` has no absolute value; saturation suffices because the power of ten is infinite
-    // for much smaller magnitudes.
+    // `i32::MIN` has no absolute value, but the power of ten is infinite for much smaller
+    // magnitudes, so saturation suffices.
     let digits = decimals.saturating_abs();
     #[expect(clippy::cast_possible_truncation, reason = "the number is a float32")]
     let rounded = if single {
@@ -176,8 +175,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the function is not defined for the integers or booleans of the tensor, or an integer
-    /// result does not fit the type.
+    /// If the function is not defined for the type of the values, or an integer result does not fit it.
     pub fn map(&self, of: DokUnary) -> Result<Self> {
         let entries = self.collect_entries()?;
         let values = apply_unary(&entries.values, of)?;

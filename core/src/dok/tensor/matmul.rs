@@ -1,5 +1,3 @@
-//! Matrix products.
-
 use rayon::prelude::*;
 
 use super::DokTensor;
@@ -10,7 +8,7 @@ use super::storage::{count_elements, to_place};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// Returns each row of a matrix that has entries, with the range of its entries.
+/// Returns the index of each matrix row with entries, and the range of its entries.
 fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut out: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     for (i, at) in places.iter().enumerate() {
@@ -23,8 +21,8 @@ fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usi
     out
 }
 
-/// Adds a product to a sum. An overflow saturates at `i128::MAX`, which no result type can hold, so
-/// that it is reported as an error later.
+/// Adds a product to a sum. An overflow gives `i128::MAX`, which no result type can hold, so that
+/// the conversion to the result type reports it.
 fn add_int_product(sum: i128, a: i128, b: i128) -> i128 {
     let next = a.checked_mul(b).and_then(|p| sum.checked_add(p));
     if sum == i128::MAX { sum } else { next.unwrap_or(i128::MAX) }
@@ -85,8 +83,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the shapes do not match, the result exceeds [`dense_limit`](Self::dense_limit), or an
-    /// integer does not fit its type.
+    /// If the shapes do not match, the result exceeds the limit, or an integer result overflows.
     pub fn matmul_dense(&self, other: &DenseTensor) -> Result<DenseTensor> {
         let MatmulSizes { rows: count, inner, columns, shape } =
             match_sizes(&self.shape(), other.shape())?;
@@ -139,12 +136,11 @@ impl DokTensor {
         out.into_dense(dtype, "a matrix product")?.reshape(shape)
     }
 
-    /// Returns the sparse matrix product with a sparse matrix or vector. It has an entry for every
-    /// pair of matching entries.
+    /// Returns the sparse matrix product with a sparse matrix or vector. The result has an
+    /// entry for every element to which a product of two entries contributes.
     ///
     /// # Errors
-    /// Same as [`matmul_dense`](Self::matmul_dense), except for the limit; also if the result has
-    /// more than 2^63 elements.
+    /// Same as [`matmul_dense`](Self::matmul_dense), but with a limit of 2^63 elements.
     pub fn matmul(&self, other: &Self) -> Result<Self> {
         let MatmulSizes { rows: count, inner, columns, shape } =
             match_sizes(&self.shape(), &other.shape())?;
@@ -160,7 +156,7 @@ impl DokTensor {
             ($a:expr, $b:expr, $zero:expr, $step:expr) => {{
                 let (av, bv) = ($a, $b);
                 let multiply_row = |(row, range): &(usize, std::ops::Range<usize>)| {
-                    // All products of a row with their columns, in the order of the inner axis.
+                    // Column and factors of all products of a row, in the order of the inner axis.
                     let mut cells = Vec::new();
                     for i in range.clone() {
                         let k = split_place(ap[i], inner).1;
@@ -171,8 +167,8 @@ impl DokTensor {
                             b_rows[at].1.clone().map(|j| (split_place(bp[j], columns).1, i, j)),
                         );
                     }
-                    // A stable sort keeps that order, so sums do not depend on the division of rows
-                    // among threads.
+                    // The stable sort keeps the inner order within a column, so sums do not depend
+                    // on how rows are divided among threads.
                     cells.sort_by_key(|(column, _, _)| *column);
                     let mut sums = Vec::new();
                     for (column, i, j) in cells {

@@ -1,5 +1,3 @@
-//! [`DokTensor`]: a sparse tensor.
-
 mod arith;
 mod construct;
 mod convert;
@@ -49,8 +47,7 @@ use view::AxisView;
 ///   computations return independent tensors.
 /// * Writing zero removes the entry. Zeros given to a constructor, and zeros that a computation
 ///   yields, remain entries until [`prune`](Self::prune).
-/// * Dense results larger than [`dense_limit`](Self::dense_limit) (4 GiB) are an error before
-///   memory is allocated.
+/// * A dense result above [`dense_limit`](Self::dense_limit) (4 GiB) is an error before allocation.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -132,8 +129,7 @@ impl DokTensor {
     }
 
     /// Returns the coordinates of all entries, int64 of shape `[ndim, nnz]`, in the order of
-    /// [`values`](Self::values), which is the order of insertion. [`to_coo`](Self::to_coo) sorts
-    /// them.
+    /// [`values`](Self::values) and of insertion. [`to_coo`](Self::to_coo) sorts them.
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -150,7 +146,7 @@ impl DokTensor {
         Ok(self.collect_entries()?.values)
     }
 
-    /// Returns the memory in bytes of the entries, which all views share.
+    /// Returns the memory in bytes of the entries, which the tensor and its views share.
     pub fn memory(&self) -> usize {
         self.storage.read().map.memory()
     }
@@ -191,8 +187,7 @@ impl DokTensor {
         self.check_bytes(elements, dtype.size(), what)
     }
 
-    /// Returns the same as [`check_dense_bytes`](Self::check_dense_bytes), for elements of `size`
-    /// bytes.
+    /// Checks like [`check_dense_bytes`](Self::check_dense_bytes), for elements of `size` bytes.
     fn check_bytes(&self, elements: u64, size: usize, what: &str) -> Result<usize> {
         let options = DenseOptions { limit: self.limit, ..DenseOptions::default() };
         let bytes = u128::from(elements).saturating_mul(size as u128);

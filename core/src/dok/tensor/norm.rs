@@ -1,4 +1,4 @@
-//! Norms over axes, and normalization.
+//! Norms over axes, and division by norms.
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
@@ -7,13 +7,13 @@ use super::reduce::EntryGroups;
 use crate::dense::DType;
 use crate::error::{Error, Result};
 
-/// Returns the p-norm of `values`; `missing` also counts elements that are zero.
+/// Returns the p-norm of `values`, and of additional zeros if `missing` is set.
 fn compute_norm(values: &[f64], missing: bool, p: f64) -> f64 {
     let magnitudes = values.iter().map(|v| v.abs());
     if values.iter().any(|v| v.is_nan()) {
         return f64::NAN;
     }
-    // Scaled by the largest magnitude, so that squares neither overflow nor underflow.
+    // Scale by the largest magnitude, so that squares neither overflow nor underflow.
     let largest = magnitudes.clone().fold(0.0, f64::max);
     if p == f64::INFINITY {
         return largest;
@@ -53,8 +53,7 @@ impl DokTensor {
     /// or not. `p` = 0 counts the nonzero elements, infinity gives the largest magnitude, -infinity
     /// the smallest; any other number is valid (like NumPy's `linalg.norm` of vectors).
     ///
-    /// Floats keep their type, integers give float64. Computed in float64, scaled so that no
-    /// intermediate result overflows.
+    /// Floats keep their type, integers give float64. No intermediate result overflows float64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -97,8 +96,7 @@ impl DokTensor {
         self.with_values(entries)
     }
 
-    /// Normalizes like [`normalize`](Self::normalize), in place: the change is visible in all
-    /// views.
+    /// Normalizes like [`normalize`](Self::normalize), in place; all views show the change.
     ///
     /// # Errors
     /// Same as [`normalize`](Self::normalize); also for a view that shows entries several times.
@@ -123,7 +121,7 @@ impl DokTensor {
         }
         let (groups, norms, mut values) = compute_norms(&entries, &gone, p, false)?;
         for (range, norm) in groups.ranges().zip(norms) {
-            // `f64::max` would drop a NaN.
+            // `f64::max` would ignore a NaN norm.
             let by = if norm < eps { eps } else { norm };
             values[range].iter_mut().for_each(|v| *v /= by);
         }

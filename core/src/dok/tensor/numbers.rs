@@ -1,11 +1,11 @@
-//! Values in the widest type of their kind, and conversion back.
+//! Conversion of values to i128 or f64 for computation, and back.
 
 use half::{bf16, f16};
 
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Integers as i128, floats as f64.
+/// Values for computation: integers as i128, floats as f64.
 #[derive(Clone, Debug)]
 pub(super) enum WideNumbers {
     Int(Vec<i128>),
@@ -47,7 +47,7 @@ impl WideNumbers {
         }
     }
 
-    /// Converts to a tensor of one axis. Integers must fit; `what` names the result in errors.
+    /// Converts to a tensor of one axis and type `dtype`; `what` names the result in errors.
     pub(super) fn into_dense(self, dtype: DType, what: &str) -> Result<DenseTensor> {
         let shape = [self.len()];
         macro_rules! ints {
@@ -140,7 +140,7 @@ pub(super) fn promote_types(a: DType, b: DType) -> DType {
                 }
             }
         },
-        // An integer and a float: the float type if it can hold the integers, else a wider one.
+        // The float type if it represents all values of the integer type, else a wider one.
         _ => match low.size() {
             1 => high,
             2 => {

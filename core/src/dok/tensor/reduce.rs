@@ -1,4 +1,4 @@
-//! Sums over axes, and the groups of entries for reductions.
+//! Sums and means over axes, and the groups of entries that a reduction combines.
 
 use rayon::prelude::*;
 
@@ -9,19 +9,18 @@ use super::storage::{compute_strides, from_place, to_place};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Entries grouped by their coordinates on the remaining axes, in row-major order. Entries within a
-/// group are in row-major order of the tensor, so that sums do not depend on the order of
-/// insertion.
+/// Entries grouped by their coordinates on the axes that are not reduced, in row-major order.
+/// Entries of a group are in row-major order, so that sums do not depend on the order of insertion.
 pub(super) struct EntryGroups {
-    /// Shape without the reduced axes, or with size 1 for them.
+    /// Shape of the result: without the reduced axes, or with size 1 for them.
     pub(super) shape: Vec<usize>,
-    /// Place of each group in `shape`.
+    /// Row-major index of each group in `shape`.
     pub(super) places: Vec<i64>,
-    /// End of each group in `rows`.
+    /// End of each group in `rows`; a group starts at the end of the previous one.
     pub(super) ends: Vec<usize>,
-    /// Rows of the entries, group by group.
+    /// Indices of the entries, group by group.
     pub(super) rows: Vec<u64>,
-    /// Number of elements per group, stored or not; at most 2^63.
+    /// Number of elements per group, including elements without an entry; at most 2^63.
     pub(super) size: u64,
 }
 
@@ -86,7 +85,7 @@ impl EntryGroups {
     }
 }
 
-/// Returns the type of sums: 64 bits for integers, the same type for floating-point numbers.
+/// Returns the type of sums: 64 bits for integers and booleans, the same type for floats.
 fn sum_type(dtype: DType) -> DType {
     match dtype {
         DType::U8 | DType::U16 | DType::U32 | DType::U64 => DType::U64,
@@ -95,7 +94,6 @@ fn sum_type(dtype: DType) -> DType {
     }
 }
 
-/// Sums each group: integers exactly, floats in float64.
 fn sum_groups(groups: &EntryGroups, values: &DenseTensor, dtype: DType) -> Result<DenseTensor> {
     let sorted = WideNumbers::from_dense(&take_rows(values, &groups.rows)?)?;
     let sums = match &sorted {
@@ -144,8 +142,8 @@ impl DokTensor {
         self.with_values(groups.into_entries(values)?)
     }
 
-    /// Returns means over axes, of all elements, stored or not; float64 for integers. Otherwise
-    /// like [`sum`](Self::sum).
+    /// Returns means over axes, like [`sum`](Self::sum); elements without an entry count as zero.
+    /// Integers give float64.
     ///
     /// # Errors
     /// Same as [`sum`](Self::sum); also if there are no elements to average.
@@ -154,7 +152,9 @@ impl DokTensor {
         let entries = self.collect_entries()?;
         let groups = EntryGroups::new(&entries, &gone, keep)?;
         if groups.size == 0 {
-            return Err(Error::invalid("cannot compute the mean over axes without elements"));
+            return Err(Error::invalid(
+                "cannot compute the mean over axes without elements; reduce axes of size 1 or more",
+            ));
         }
         let dtype = entries.values.dtype();
         let dtype = if dtype.is_float() { dtype } else { DType::F64 };

@@ -59,7 +59,7 @@ impl DokTensor {
         if !self.view.is_whole() {
             return self.with_values(Entries { shape, ..self.collect_entries()? });
         }
-        // The same elements in row-major order have the same places.
+        // A reshape keeps the row-major index of every element, so copy the map as it is.
         let storage = self.storage.read();
         count_elements(&shape)?;
         let map = storage.map.try_clone()?;
@@ -94,8 +94,7 @@ impl DokTensor {
     ///
     /// # Errors
     /// If there are more sizes than axes, the shape has more than 2^63 elements, or other views
-    /// share the entries, whose places would be wrong for them (also an error in NumPy; clone
-    /// first).
+    /// share the entries (clone first). NumPy returns an error for views, too.
     pub fn resize(&mut self, sizes: &[i64]) -> Result<()> {
         let mut shape = self.shape();
         if sizes.len() > shape.len() {
@@ -111,7 +110,7 @@ impl DokTensor {
                 Err(_) if *new == -1 => {}
                 Err(_) => {
                     return Err(Error::invalid(format!(
-                        "the size {new} is invalid; use -1 or more"
+                        "the size {new} is invalid; use 0 or more, or -1 to keep the size"
                     )));
                 }
             }

@@ -1,14 +1,15 @@
-//! The elements of a view that an index selects, as offsets per axis of the result.
+//! Resolves an index to the elements that it selects.
 //!
-//! The place of an element is a sum over axes. Each axis of the result (index arrays that broadcast
-//! together count as one) therefore has a list of summands, or an arithmetic series for a slice:
+//! The row-major index of an element (its place) is a sum of summands, one per axis. Each axis of
+//! the result (index arrays that broadcast together count as one axis) therefore has a list of
+//! summands, or an arithmetic series for a slice:
 //!
 //! ```text
 //! index `1:, [4, 0]` on strides [10, 1]     series 10, 20      list 4, 0
 //! places of the result                      14 10 / 24 20      (sums, row-major)
 //! ```
 //!
-//! A search of the same lists for the summands of an entry yields its positions in the result.
+//! To find the positions of an entry in the result, its summands are searched in these lists.
 
 use super::storage::{
     Storage, compute_strides, from_place, to_coordinate, to_place, unravel_place,
@@ -20,12 +21,12 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 use crate::index::{Index, IndexArray, Span, resolve_position};
 use crate::limit::{check_bytes, check_size};
 
-/// One or more axes of the result that are selected together.
+/// One or more axes of the result whose elements are selected together.
 #[derive(Debug)]
 struct ResultDim {
     shape: Vec<usize>,
     size: usize,
-    /// The axes of the storage that they select from.
+    /// Axes of the storage that the elements are selected from.
     of: Vec<usize>,
     offsets: DimOffsets,
 }
@@ -44,31 +45,31 @@ enum DimOffsets {
 pub(super) struct PlaceSelection {
     shape: Vec<usize>,
     dims: Vec<ResultDim>,
-    /// Axes of the storage with a single coordinate.
+    /// Axes of the storage of which only one coordinate is selected.
     fixed: Vec<(usize, u64)>,
     strides: Vec<u64>,
-    /// Whether a place may be selected more than once.
+    /// Whether an element may be selected more than once.
     repeats: bool,
 }
 
-/// An index item with the first axis of the view that it applies to.
+/// An index item, and the first axis of the view that it applies to.
 struct PlacedItem<'a> {
     item: &'a Index,
     first: usize,
 }
 
-/// Index arrays of a common shape, one per axis.
+/// Index arrays of a common shape, each with the axis that it indexes.
 struct IndexArrays {
     shape: Vec<usize>,
     of: Vec<(usize, Vec<i64>)>,
 }
 
-/// Converts a mask to index arrays of its true elements, one per axis.
+/// Converts a mask to index arrays of its true elements, one for each axis of the mask.
 fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Result<IndexArrays> {
     let sizes = shape.get(first..first + mask.shape().len()).unwrap_or_default();
     if sizes != mask.shape() {
         return Err(Error::invalid(format!(
-            "the mask has the shape {:?}, but the axes it applies to have the sizes {sizes:?}",
+            "the mask has the shape {:?}, but the axes it applies to have the sizes {sizes:?}; they must be equal",
             mask.shape()
         )));
     }
@@ -90,7 +91,7 @@ struct SelectionBuilder<'a> {
 }
 
 impl SelectionBuilder<'_> {
-    /// Converts coordinate `at` of an axis of the view to a coordinate of the storage.
+    /// Converts coordinate `at` on an axis of the view to a coordinate of the storage.
     fn storage_coordinate(&self, axis: usize, at: u64) -> u64 {
         match &self.view.axes[axis].picks {
             None => at,
@@ -147,7 +148,7 @@ impl SelectionBuilder<'_> {
         Ok(ResultDim { size, shape, of, offsets: DimOffsets::List(offsets) })
     }
 
-    /// Returns the index arrays of an index array or a mask; `None` for other items.
+    /// Converts an index array or a mask to index arrays; `None` for other items.
     fn read_arrays(&self, item: &PlacedItem<'_>) -> Result<Option<IndexArrays>> {
         Ok(Some(match item.item {
             Index::Array(a) => IndexArrays {
@@ -178,9 +179,8 @@ impl SelectionBuilder<'_> {
     }
 }
 
-/// Returns an error if repeated coordinates expand entries to more positions than `most` bytes
-/// hold, at 16 bytes per position. There are `known` positions, plus `count` entries with `repeats`
-/// positions each.
+/// Returns an error if repeated coordinates select entries so often that their positions exceed
+/// `most` bytes, at 16 bytes per position. There are `known + count * repeats` positions.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
@@ -191,7 +191,7 @@ pub(super) fn check_positions(
     check_bytes(
         most,
         positions.saturating_mul(16),
-        || format!("{positions} positions of entries"),
+        || format!("a selection of {positions} entries, with repeats,"),
         || "select fewer repeated coordinates, or raise the limit".into(),
     )
     .map(drop)
@@ -201,8 +201,7 @@ const NEW_AXIS: fn() -> ResultDim =
     || ResultDim { shape: vec![1], size: 1, of: Vec::new(), offsets: DimOffsets::List(vec![0]) };
 
 impl PlaceSelection {
-    /// Selects by NumPy's rules: index arrays are combined, and their axes come first if other
-    /// items separate them.
+    /// Selects by NumPy's rules, which combine all index arrays into one group of result axes.
     pub(super) fn for_numpy_index(
         view: &AxisView,
         storage: &Storage,
@@ -235,8 +234,7 @@ impl PlaceSelection {
         let together = !apart && items.iter().any(is_array);
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
-        // Axis of the combined arrays in the result: the axis of the first index array, or 0 if
-        // other items separate them.
+        // Result axis of the combined index arrays: the axis of the first, or 0 if items separate them.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);
@@ -286,8 +284,7 @@ impl PlaceSelection {
         self.repeats
     }
 
-    /// Appends the places of `count` elements of the result, starting at `first`, in row-major
-    /// order.
+    /// Appends the row-major indices of `count` elements of the selection, from element `first` on.
     pub(super) fn extend_places(&self, first: u64, count: usize, out: &mut Vec<i64>) {
         let sizes: Vec<usize> = self.dims.iter().map(|d| d.size).collect();
         let own = compute_strides(&sizes);
@@ -305,7 +302,7 @@ impl PlaceSelection {
                 out.push(to_place(base));
                 return;
             };
-            // Append the elements up to the end of the innermost axis at once.
+            // Append all elements up to the end of the innermost axis at once.
             let from = counter[outer];
             let run = left.min(last.size - to_coordinate(from));
             let all = from..from + run as u64;
@@ -331,10 +328,9 @@ impl PlaceSelection {
         }
     }
 
-    /// Calls `each` with (position in the result, row) for every stored entry in the result, once
-    /// per position. Returns an error if index arrays repeat coordinates so often that the
-    /// positions of the entries exceed `most` bytes; otherwise a few long arrays of zeros could
-    /// exhaust the memory.
+    /// Calls `each` with the position in the result and the storage row of every selected entry,
+    /// once per position. Returns an error if repeated coordinates give more positions than fit in
+    /// `most` bytes; without this limit, a few long index arrays could exhaust the memory.
     pub(super) fn for_each_stored(
         &self,
         stored: &[i64],
@@ -342,7 +338,7 @@ impl PlaceSelection {
         mut each: impl FnMut(u64, usize),
     ) -> Result<()> {
         let own = compute_strides(&self.dims.iter().map(|d| d.size).collect::<Vec<_>>());
-        // Lists sorted by summand, each summand with its index.
+        // For each list of summands: sorted pairs of a summand and its index.
         let sorted: Vec<Vec<(u64, u64)>> = self
             .dims
             .iter()

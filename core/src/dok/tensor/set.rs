@@ -1,4 +1,4 @@
-//! Writes: scalars, dense tensors that broadcast, sparse tensors.
+//! Writes of scalars, dense tensors that broadcast, and sparse tensors.
 
 use arrow::datatypes::ToByteSlice;
 
@@ -62,15 +62,13 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`get`](Self::get) for the index (the limit applies to scalars and dense values,
-    /// which take an entry per element); also if the value has another shape or does not fit the
-    /// type.
+    /// Same as [`get`](Self::get), where the limit applies only to scalars and dense values, which
+    /// take an entry per element; also if the value has another shape or does not fit the type.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<DokValue<'a>>) -> Result<()> {
         self.write_part(index, value.into(), PlaceSelection::for_numpy_index)
     }
 
-    /// Writes like [`set`](Self::set) to the part that [`get_orthogonal`](Self::get_orthogonal)
-    /// selects.
+    /// Writes like [`set`](Self::set), but selects like [`get_orthogonal`](Self::get_orthogonal).
     pub fn set_orthogonal<'a>(
         &mut self,
         index: &[Index],
@@ -82,15 +80,14 @@ impl DokTensor {
     /// Writes one element; zero removes its entry.
     ///
     /// # Errors
-    /// If there is not exactly one coordinate per axis, one is out of range, or the value does not
-    /// fit the type.
+    /// If the number of coordinates is wrong, one is out of range, or the value does not fit the type.
     pub fn set_at(&mut self, coordinates: &[i64], value: impl Into<Fill>) -> Result<()> {
         self.check_coordinates(coordinates)?;
         let index: Vec<Index> = coordinates.iter().map(|c| Index::At(*c)).collect();
         self.set(&index, value.into())
     }
 
-    /// Removes all entries.
+    /// Removes all entries that this view shows.
     pub fn clear(&mut self) -> Result<()> {
         if self.view.is_permutation() {
             self.storage.write().map.clear();
@@ -152,7 +149,7 @@ impl DokTensor {
             let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
             if selection.has_repeats() {
-                // The last value wins; it is zero if the sparse value has no entry there.
+                // The last value of a repeated element wins; without an entry, that value is zero.
                 let mut last = vec![0u64; places.len()];
                 selection
                     .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;
@@ -170,14 +167,14 @@ impl DokTensor {
         let given = match value {
             DokValue::Scalar(fill) => scalar_tensor(fill)?.cast(dtype)?,
             DokValue::Dense(dense) => {
-                // NumPy ignores leading axes of size 1 that the part does not have.
+                // Ignore leading axes of size 1 that the part does not have, as NumPy does.
                 let extra = dense.ndim().saturating_sub(selection.shape().len());
                 let (leading, rest) = dense.shape().split_at(extra);
                 let fits = broadcast_shapes(rest, selection.shape())
                     .is_some_and(|s| s == selection.shape());
                 if !fits || leading.iter().any(|n| *n != 1) {
                     return Err(Error::invalid(format!(
-                        "the value of shape {:?} does not broadcast to the selected part of shape {:?}",
+                        "the value has the shape {:?}, which does not broadcast to the shape {:?} of the selected part",
                         dense.shape(),
                         selection.shape()
                     )));
@@ -212,8 +209,7 @@ impl DokTensor {
             }
             values.extend_from_slice(&bytes[at * size..][..size]);
         });
-        // If an element repeats, its last value wins, zero or not, so write all values before
-        // removing zeros.
+        // The last value of a repeated element wins, so write all values before removing zeros.
         storage.map.put_rows(places.to_byte_slice(), &values, count, true)?;
         if zeros.is_empty() {
             return Ok(());

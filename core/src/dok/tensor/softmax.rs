@@ -1,4 +1,4 @@
-//! Softmax and its logarithm, over the entries.
+//! Softmax over entries, and its logarithm.
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
@@ -8,8 +8,8 @@ use super::reduce::EntryGroups;
 use crate::error::{Error, Result};
 
 impl DokTensor {
-    /// Returns the softmax over axes of the entries. Elements without an entry count as minus
-    /// infinity and have no entry in the result. A stored zero counts as zero.
+    /// Returns the softmax over axes. Elements without an entry count as minus infinity, and have
+    /// no entry in the result. A stored zero counts as zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -23,14 +23,13 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If no axis is given, an axis does not exist or is listed twice, or the values are not
-    /// floating-point numbers.
+    /// If no axis is given, an axis does not exist or is listed twice, or the values are not floats.
     pub fn softmax(&self, axes: &[i64]) -> Result<Self> {
         self.compute_softmax(axes, false)
     }
 
-    /// Returns the logarithm of [`softmax`](Self::softmax) without its rounding; 0 where nothing is
-    /// stored.
+    /// Returns the logarithm of [`softmax`](Self::softmax), without rounding the softmax first.
+    /// Elements without an entry have none in the result.
     pub fn log_softmax(&self, axes: &[i64]) -> Result<Self> {
         self.compute_softmax(axes, true)
     }

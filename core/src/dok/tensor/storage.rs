@@ -1,6 +1,6 @@
-//! Storage that views share: the original shape, and the entries by place.
+//! Storage that views share: the shape, and a hash map from places to values.
 //!
-//! A place is the index of an element in row-major order, at most 2^63 - 1, stored as an int64.
+//! A place is the row-major index of an element, at most 2^63 - 1, stored as an int64.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -8,14 +8,15 @@ use crate::dense::{DType, DenseTensor};
 use crate::dok::{HashMap, MapOptions, RowType};
 use crate::error::{Error, Result};
 
-/// Returns the number of elements of a shape, or an error if it exceeds 2^63.
 pub(super) fn count_elements(shape: &[usize]) -> Result<u64> {
     if shape.contains(&0) {
         return Ok(0);
     }
     let size = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d as u64));
     size.filter(|n| *n <= 1 << 63).ok_or_else(|| {
-        Error::invalid(format!("a tensor of shape {shape:?} has more than 2^63 elements"))
+        Error::invalid(format!(
+            "a tensor of shape {shape:?} has more than 2^63 elements; use a smaller shape"
+        ))
     })
 }
 
@@ -46,7 +47,7 @@ pub(super) fn from_place(place: i64) -> u64 {
     linear
 }
 
-/// Converts a coordinate, which is smaller than the size of its axis, to `usize`.
+/// Converts a coordinate to `usize`; it is less than the size of its axis, which is a `usize`.
 #[inline(always)]
 pub(super) fn to_coordinate(n: u64) -> usize {
     #[expect(clippy::cast_possible_truncation, reason = "sizes of axes are usize")]
@@ -54,7 +55,7 @@ pub(super) fn to_coordinate(n: u64) -> usize {
     n
 }
 
-/// Splits a place into coordinates, first axis first.
+/// Splits a row-major index into coordinates, first axis first.
 #[inline(always)]
 pub(super) fn unravel_place(mut linear: u64, strides: &[u64], out: &mut [u64]) {
     for (coordinate, stride) in out.iter_mut().zip(strides) {
@@ -78,8 +79,7 @@ impl Storage {
         Ok(Self { strides: compute_strides(&shape), shape, map })
     }
 
-    /// Creates storage with entries at places within the shape; if a place repeats, its last value
-    /// wins.
+    /// Creates storage with entries at row-major indices; the last value of a repeated index wins.
     pub(super) fn with_entries(
         shape: Vec<usize>,
         places: Vec<i64>,
@@ -97,7 +97,7 @@ impl Storage {
     }
 }
 
-/// Storage in a lock: a writer through one view excludes all other views.
+/// Storage in a lock, so that a writer through one view excludes all other views.
 #[derive(Debug)]
 pub(super) struct SharedStorage(RwLock<Storage>);
 
@@ -107,7 +107,7 @@ impl SharedStorage {
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Storage> {
-        // A failed operation leaves the map consistent, so a poisoned lock is still usable.
+        // An operation that fails leaves the map consistent, so a poisoned lock is usable.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,4 +1,4 @@
-//! Views: the axes of the storage that a tensor shows, their order, and the coordinates shown.
+//! Views: the axes and coordinates of the storage that a tensor shows, and their order.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::index::resolve_position;
 #[derive(Clone, Debug)]
 pub(super) struct ViewAxis {
     pub(super) of: usize,
-    /// The coordinates of the axis that are shown; `None` for all.
+    /// Coordinates of the storage axis that the view shows, in its order; `None` for all.
     pub(super) picks: Option<Arc<[u64]>>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct AxisView {
     pub(super) axes: Vec<ViewAxis>,
-    /// Axes of the storage that are not shown, each with its fixed coordinate.
+    /// Axes of the storage that the view does not show, with the coordinate at which each is fixed.
     pub(super) fixed: Vec<(usize, u64)>,
 }
 
@@ -35,7 +35,7 @@ impl AxisView {
         self.axes.iter().map(size).collect()
     }
 
-    /// Returns whether every entry is shown exactly once.
+    /// Returns whether the view shows every entry exactly once.
     pub(super) fn is_permutation(&self) -> bool {
         self.fixed.is_empty() && self.axes.iter().all(|a| a.picks.is_none())
     }
@@ -45,7 +45,7 @@ impl AxisView {
         self.is_permutation() && self.axes.iter().enumerate().all(|(i, a)| a.of == i)
     }
 
-    /// Returns whether an entry may be shown several times.
+    /// Returns whether the view may show an entry several times.
     pub(super) fn may_repeat(&self) -> bool {
         self.axes.iter().any(|a| a.picks.is_some())
     }
@@ -91,7 +91,7 @@ impl DokTensor {
         let seen = self.flag_axes(Some(order))?;
         if seen.iter().any(|s| !s) {
             return Err(Error::invalid(format!(
-                "the order {order:?} does not list all {} axes exactly once",
+                "the order {order:?} does not list each of the {} axes exactly once; list every axis once",
                 self.ndim()
             )));
         }
@@ -129,8 +129,7 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Returns a view of selected coordinates of an axis, in any order, with repeats. A write to
-    /// one repeat is visible in all of them.
+    /// Returns a view of these coordinates of an axis, in any order; a write to one repeat changes all.
     ///
     /// # Errors
     /// If the axis or a coordinate does not exist.

@@ -1,4 +1,4 @@
-//! Application of the items of an index to a table, axis by axis.
+//! Applies the items of an index to a table, axis by axis.
 
 use super::items::{AxisItem, Pick};
 use crate::array::{Layout, lists_like};
@@ -8,17 +8,17 @@ use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
 
-/// Rows of the original table that the rows of the current table come from.
+/// Maps rows of the current table to the original table, because errors name original rows.
 #[derive(Debug)]
 enum Origin {
     Same,
     Span(Span),
     Picked(Vec<usize>),
-    /// Axis 0 is dropped; all elements come from this row.
+    /// Axis 0 is dropped, and all elements come from this row.
     One(usize),
 }
 
-/// A table during indexing, with the axis of the next item.
+/// A partially indexed table, and the axis of the next item.
 pub(super) struct IndexCursor {
     pub(super) table: RaggedTable,
     /// Axis of the original table for the next item.
@@ -33,8 +33,8 @@ impl IndexCursor {
         Self { table: table.clone(), axis: 0, at: 0, rows: Origin::Same }
     }
 
-    /// Applies all items. With `by_row`, arrays after the first run of arrays have one element per
-    /// row.
+    /// Applies all items. If `by_row` is set, the arrays after the first group of arrays select one
+    /// element in each row, instead of a list of elements.
     pub(super) fn apply_items(&mut self, items: &[AxisItem], by_row: bool) -> Result<()> {
         let mut rest = items;
         while let Some(item) = rest.first() {
@@ -115,7 +115,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Takes elements by index along as many axes as `run` has picks.
+    /// Selects elements by index along consecutive axes, one axis for each pick in `run`.
     fn take_elements(&mut self, run: &[&Pick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =
@@ -130,12 +130,12 @@ impl IndexCursor {
         let rows = self.table.num_rows();
         let lists = layouts[0].as_ref().map_or(1, Layout::lists);
         let all = match each {
-            // A run starts with an array; the integers after it apply to each of its elements.
+            // The first pick is an array; integers after it apply to each element of the array.
             PickMode::Element => 0..run.first().map_or(0, |p| p.positions.len()),
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The length of a mask that selects nothing is checked, too. No list below is reached.
+            // Check the length of a mask that selects nothing, too; further items apply to no list.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {
@@ -187,8 +187,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Resolves element `j` of a pick in a list of `size` elements, `depth` axes below the next
-    /// one.
+    /// Resolves index `j` of a pick in a list of `size` elements, `depth` axes below the current one.
     fn resolve_position(
         &self,
         pick: &Pick,
@@ -198,7 +197,7 @@ impl IndexCursor {
         depth: usize,
     ) -> Result<Option<usize>> {
         self.check_length(pick, depth, size, &row)?;
-        // A single index applies to every element.
+        // A pick with a single index applies it to every list.
         let Some(index) = pick.positions.get(j).or(pick.positions.first()).copied() else {
             return Ok(None);
         };
@@ -249,8 +248,7 @@ impl IndexCursor {
         }
     }
 
-    /// Records the rows that were taken. It happens at most once, because the next item is for
-    /// another axis.
+    /// Records the selected rows, at most once, because only one item applies to axis 0.
     fn set_origin(&mut self, rows: Origin) {
         if !matches!(self.rows, Origin::One(_)) {
             self.rows = rows;
@@ -258,14 +256,14 @@ impl IndexCursor {
     }
 }
 
-/// The elements of a pick that apply to a list.
+/// The indices of a [`Pick`] that select from a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
-    /// All of them, as a new list.
+    /// All indices; the selected elements form a list.
     Element,
-    /// The element for the row of the list; drops the axis.
+    /// One index per row, which applies to the lists of the row; drops the axis.
     Row,
-    /// The only element; drops the axis.
+    /// A single index, which applies to all lists; drops the axis.
     Constant,
 }
 

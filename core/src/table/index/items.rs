@@ -1,13 +1,12 @@
-//! Preparation of index items: one item per axis, arrays broadcast to one length, new axes
-//! separated.
+//! Prepares index items: one per axis, with arrays broadcast to one length, and without new axes.
 
 use crate::error::{Error, Result};
 use crate::index::{Index, positions_of};
 
-/// Places of the arrays and new axes in the result.
+/// Axes of the result that come from index arrays and new axes.
 #[derive(Debug)]
 pub(super) struct Arrangement {
-    /// Whether another item separates the arrays, so that their axis comes first.
+    /// Whether other items separate the index arrays, so that their common axis comes first.
     pub(super) apart: bool,
     /// Axes of the result that are new, ascending.
     pub(super) new_axes: Vec<i64>,
@@ -17,7 +16,7 @@ impl Arrangement {
     pub(super) fn from_items(items: &[Index]) -> Self {
         let array = |i: &Index| matches!(i, Index::Array(_) | Index::Mask(_));
         let any = items.iter().any(array);
-        // An integer next to an array counts as an array of one element.
+        // An integer in an index with an array counts as an array of one element.
         let advanced = |i: &Index| any && (array(i) || matches!(i, Index::At(_)));
         let first = items.iter().position(advanced).unwrap_or(0);
         let last = items.iter().rposition(advanced).map_or(0, |l| l + 1);
@@ -48,15 +47,15 @@ pub(super) enum AxisItem {
     /// A slice as start, stop and step; `None` for a whole axis.
     Slice(Option<(Option<i64>, Option<i64>, i64)>),
     At(Pick),
-    /// An index array or mask.
+    /// An index array, or the true positions of a mask.
     Picks(Pick),
 }
 
-/// Indices along one axis.
+/// Indices to select along one axis.
 #[derive(Clone, Debug)]
 pub(super) struct Pick {
     pub(super) positions: Vec<i64>,
-    /// Required length of every list that a mask applies to.
+    /// Length of a mask, which every list must have; `None` for integers.
     pub(super) length: Option<usize>,
 }
 
@@ -68,7 +67,7 @@ impl AxisItem {
         }
     }
 
-    /// Returns the item for element `j` of the arrays; an empty array picks a null.
+    /// Returns the item with only index `j` of an array; beyond its end, a pick that selects null.
     pub(super) fn at_element(&self, j: usize) -> Self {
         match self {
             Self::Picks(p) => {

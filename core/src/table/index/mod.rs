@@ -13,8 +13,8 @@ use crate::index::Index;
 
 impl RaggedTable {
     /// Indexes all columns at once, like brackets in NumPy: the first item applies to axis 0 (the
-    /// rows), the next to axis 1, and so on. Axes without an item stay whole; a column takes only
-    /// the items for its axes.
+    /// rows), the next to axis 1, and so on. Axes without an item stay whole. Columns use only
+    /// items of their axes.
     ///
     /// | item | result | copies |
     /// |---|---|---|
@@ -28,12 +28,12 @@ impl RaggedTable {
     /// | new axis | an axis of size 1, as [`unsqueeze`](Self::unsqueeze) adds it | nothing |
     ///
     /// Negatives count from the end. If every list stays whole, nothing is copied. Several arrays,
-    /// and integers next to them, are paired element by element, and their common axis takes the
-    /// place of the first. If a slice, `...` or a new axis separates them, the common axis comes
-    /// first, as in NumPy; columns that no array applies to are repeated along it.
+    /// and integers in the same index, are paired element by element. Their common axis replaces
+    /// the first of them, or comes first if a slice, `...` or a new axis separates them, as in
+    /// NumPy; columns that no array applies to are repeated along it.
     ///
-    /// A list that is null in every column that has it yields null where an item takes one element,
-    /// and stays null otherwise. Items are checked only against lists that the earlier items
+    /// If a list is null in every column that has it, an item that takes one element yields null,
+    /// and other items keep the null list. Items are checked only against lists that earlier items
     /// select. So after an array that selects nothing, no index is out of range: `[], 99` is valid,
     /// although NumPy, whose lists all have one length, reports 99. `99, []` is an error, and so is
     /// a mask that selects nothing but differs in length from one of its lists.
@@ -79,8 +79,7 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// Indexes by arrays with other items between them. Each element of the arrays gives one row of
-    /// a new axis 0.
+    /// Indexes by arrays that other items separate; each array element gives a row of a new axis.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
@@ -92,10 +91,10 @@ impl RaggedTable {
         };
         let mut out = match count {
             0 => {
-                // Check the items up to the first array. It is empty, so later items apply to no list.
+                // The first array is empty, so check only the items up to it; later items have no lists.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
-                // Only the axes and types are needed: index zero rows, which have no lists.
+                // Compute only axes and types, by indexing zero rows.
                 let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
                 let mut below = vec![AxisItem::Slice(None)];
                 below.extend(items.iter().map(|i| i.at_element(0)));
@@ -108,7 +107,7 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns for every list of axis `axis` whether it is null in all columns that have it.
+    /// Returns, for every list of axis `axis`, whether it is null in all columns that have it.
     pub(super) fn find_common_nulls(&self, axis: usize) -> CommonNulls {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis).peekable();
         if below.peek().is_none() {
@@ -118,7 +117,7 @@ impl RaggedTable {
     }
 }
 
-/// Validity of the lists of one axis in every column; `None` if a column has no null there.
+/// Validity of the lists of one axis, for each column; `None` if a column has no null list there.
 pub(super) struct CommonNulls(Option<Vec<NullBuffer>>);
 
 impl CommonNulls {
