@@ -1,10 +1,10 @@
-//! Long chains of arithmetic on scalars and lists as one call.
+//! Replaces long chains of arithmetic, such as `a + b + c + ..` on scalars or lists, with one call.
 //!
-//! The parser nests `a + b + c` as one operator within the next. For each operator, DataFusion computes
-//! the type and the name from all operators below it, so planning time is quadratic in the length, and
-//! evaluation recurses as deep as the chain is long. Chains cannot be balanced, because the order of
-//! operations matters (for floats, and for integers that overflow). A long chain therefore becomes a call
-//! of [`Chain`] or [`ListChain`] with its operands as arguments.
+//! The parser nests `a + b + c` as one operator within the next. DataFusion computes the type and the name
+//! of each operator from all operators below it, so planning time is quadratic in the length of the chain,
+//! and evaluation recurses as deep as the chain is long. Chains cannot be balanced, because the order of
+//! operations matters for floats and for integers that overflow. A long chain therefore becomes a call of
+//! [`Chain`] or [`ListChain`] with its operands as arguments.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -22,13 +22,15 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
 
-/// Minimum length of chains that become a call. Optimizer rules recognize the operators of shorter ones.
+/// Minimum number of operators in a chain that becomes a call. Shorter chains keep their operators, which
+/// optimizer rules recognize.
 const LONG: usize = 64;
 
-/// Number of operators that are collected before they are appended to a call.
+/// Minimum number of operators that are appended at once to an existing call of [`Chain`].
 const MORE: usize = 16;
 
-/// Maximum number of computed operands of one call. All of them are in memory at once.
+/// Maximum number of operands in one call that are neither columns nor literals, because all of them are in
+/// memory at once.
 const COMPUTED: usize = 64;
 
 /// The operators of chains with the letters that encode them in the first argument of a call.
@@ -71,11 +73,11 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
     true
 }
 
-/// Maximum depth of nested operators. A thread with a small stack can copy and compare them.
+/// Maximum depth of nested operators, so that a thread with a small stack can copy and compare them.
 const DEEPEST: usize = 256;
 
-/// Whether an expression nests more operators than are planned. Such operators are arithmetic on neither
-/// numbers nor lists, such as many intervals added to a date.
+/// Whether an expression nests more than [`DEEPEST`] operators. Chains on numbers and lists are already
+/// calls, so these are other operators, such as many intervals added to a date.
 pub(super) fn is_too_deep(expr: &Expr) -> bool {
     let mut next = expr;
     let mut depth = 0usize;
@@ -103,7 +105,7 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Turns a long chain of operators on numbers into one call.
+/// Replaces a long chain of operators on numbers with one call of [`Chain`].
 ///
 /// # Errors
 /// Returns the unchanged expression as the error if an operand is not a scalar number.
@@ -262,7 +264,7 @@ fn apply_operator(
     PhysicalBinary::new(left, op, right).evaluate(&batch)
 }
 
-/// The columns of the batch over which an operator is evaluated.
+/// Array operands of one operator, as columns of the batch that the operator is evaluated on.
 #[derive(Default)]
 struct Operands {
     fields: Vec<Field>,
@@ -289,7 +291,7 @@ impl Operands {
     }
 }
 
-/// Maximum number of operators on lists that do not become a call of [`ListChain`].
+/// Minimum number of operators on lists in a chain that becomes a call of [`ListChain`].
 const LONG_OF_LISTS: usize = 16;
 
 /// The functions of chains on lists with the letters that encode them in the first argument of a call.
@@ -301,7 +303,7 @@ const FUNCTIONS: [(&str, char); 5] = [
     ("ragged_mod", '%'),
 ];
 
-/// Returns the letter of a call that may be part of a chain on lists.
+/// Returns the letter of a call in [`FUNCTIONS`], or `None` if the call cannot be part of a chain on lists.
 fn list_letter(call: &ScalarFunction) -> Option<char> {
     let (_, letter) = FUNCTIONS.iter().find(|(name, _)| *name == call.name())?;
     (call.args.len() == 2 && super::is_ours(&call.func)).then_some(*letter)
@@ -317,13 +319,13 @@ fn list_function(letter: char) -> Result<&'static Arc<ScalarUDF>> {
     })
 }
 
-/// Whether an expression is a chain of operators on lists in one call.
+/// Whether an expression is a call of [`ListChain`].
 pub(super) fn is_list_chain(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &LIST_CHAIN))
 }
 
-/// Appends a call of an operator on lists to the chain on its left side, or turns a chain of such calls
-/// that is long enough into one call.
+/// Appends an operator on lists to the [`ListChain`] on its left side, or replaces a long chain of such
+/// operators with a `ListChain`.
 pub(super) fn join_lists(call: Expr) -> Expr {
     let Expr::ScalarFunction(mut call) = call else { return call };
     let Some(letter) = list_letter(&call) else { return Expr::ScalarFunction(call) };
@@ -349,7 +351,6 @@ pub(super) fn join_lists(call: Expr) -> Expr {
     }
 }
 
-/// Turns a long chain of operators on lists into one call.
 fn gather_lists(call: ScalarFunction) -> Expr {
     let (mut letters, mut operands) = (Vec::new(), Vec::new());
     let mut rest = Expr::ScalarFunction(call);
@@ -372,7 +373,8 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// Appends an operator to a chain, or starts another chain around one with too many operands in memory.
+/// Appends an operator to a chain. A chain with too many computed operands becomes the first operand of a
+/// new chain.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {
@@ -393,7 +395,7 @@ static LIST_CHAIN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(ListChain { signature }))
 });
 
-/// `__serrate_list_chain('+*', a, b, c)` is `(a + b) * c` of lists.
+/// `__serrate_list_chain('+*', a, b, c)` is `(a + b) * c` on lists.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ListChain {
     signature: Signature,

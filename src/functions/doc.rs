@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use datafusion::logical_expr::{DocSection, Documentation};
 
-/// Pages of `docs/functions/`, in order.
+/// Sections of the documentation, each a page of `docs/functions/`, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     Shape,
@@ -93,11 +93,11 @@ pub(crate) struct Doc {
     pub(crate) description: &'static str,
     pub(crate) syntax: &'static [&'static str],
     pub(crate) args: &'static [(&'static str, &'static str)],
-    /// Rules for NULL, empty lists, NaN and positions out of range.
+    /// How the function treats NULL, empty lists, NaN and positions out of range.
     pub(crate) missing: &'static str,
-    /// The closest equivalent in DuckDB.
+    /// The closest equivalent in DuckDB, as Markdown.
     pub(crate) duckdb: &'static str,
-    /// Statements with their output, which the tests run and compare.
+    /// SQL statements with their output, which the tests run and compare.
     pub(crate) example: &'static str,
 }
 
@@ -147,7 +147,8 @@ pub(crate) fn wrap_paragraph(paragraph: &str) -> String {
     format!("{}\n", wrap_words(paragraph, WIDTH, 0))
 }
 
-/// Breaks a line at spaces into parts of at most `width` characters. All but the first are indented.
+/// Breaks a line at spaces so that each part has at most `width` characters. All parts but the first are
+/// indented.
 pub(crate) fn wrap_words(line: &str, width: usize, indent: usize) -> String {
     let mut wrapped = String::new();
     let mut rest = line;

@@ -1,4 +1,4 @@
-//! Expressions and functions of DataFusion that have a value for every row.
+//! Expressions and functions of DataFusion that cannot fail for any row.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::{DEFS, scalar};
 
-/// Functions of DataFusion that have a value for every argument of a type that planning accepts.
+/// Names of DataFusion functions that return a value for all arguments that planning accepts.
 ///
 /// Excluded are functions that fail for some values: `abs` (the smallest integer), `power`, `chr`,
 /// `repeat`, `to_timestamp`, `split_part` (position 0), `regexp_like` (a computed pattern).
@@ -106,7 +106,7 @@ pub(super) fn is_harmless(name: &str) -> bool {
     FUNCTIONS.binary_search(&name).is_ok()
 }
 
-/// Whether an operator has a value for all values of its operands.
+/// Whether an operator accepts all values of its operands.
 pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<bool> {
     use Operator::{
         And, BitwiseAnd, BitwiseOr, BitwiseXor, Divide, Eq, Gt, GtEq, IsDistinctFrom,
@@ -143,8 +143,8 @@ fn is_divisor(e: &Expr) -> bool {
     }
 }
 
-/// Whether a physical expression is known to have a value for every row of a schema. Recognizes fewer
-/// expressions than the logical check.
+/// Whether a physical expression cannot fail for any row of a schema. Recognizes fewer expressions than the
+/// logical check.
 pub(crate) fn physical_cannot_fail(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let plain = |e: &Arc<dyn PhysicalExpr>| {
         e.data_type(schema).is_ok_and(|t| t.is_integer() || t.is_floating())
@@ -197,7 +197,7 @@ pub(super) fn cast_cannot_fail(from: &DataType, to: &DataType) -> bool {
                 (true, false) => false,
             }
         }
-        // A value that does not fit becomes infinite.
+        // A value that does not fit the float type becomes infinite.
         (from, to) if (from.is_integer() || from.is_floating()) && to.is_floating() => true,
         (from, to) if from.is_integer() && to.is_decimal() => {
             let digits = match from.primitive_width() {

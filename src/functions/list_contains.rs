@@ -42,7 +42,7 @@ impl ScalarUDFImpl for ListContains {
 
     fn simplify(&self, args: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let [list, value] = args.as_slice() else { return Ok(ExprSimplifyResult::Original(args)) };
-        // The result names the value twice.
+        // The rewritten expression contains the value twice.
         if value.is_volatile() {
             return Ok(ExprSimplifyResult::Original(args));
         }
@@ -65,7 +65,7 @@ impl ScalarUDFImpl for ListContains {
     }
 }
 
-/// The elements of a list literal, or of a call of `make_array` with literals, without NULL.
+/// Returns the elements that are not NULL of a list literal, or of a call of `make_array` with literals.
 fn constant_elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
     let values = match list {
         Expr::Literal(list @ (ScalarValue::List(_) | ScalarValue::LargeList(_)), _)

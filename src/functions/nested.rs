@@ -1,6 +1,5 @@
-//! The order of lists and structs: element by element, where a NULL element is greater than any value,
-//! and a list sorts after its prefixes. All NaN are equal and greater than any number, and 0.0 equals
-//! -0.0.
+//! Order of lists and structs, compared element by element. A NULL element is greater than any value, and a
+//! list sorts after its prefixes. All NaN are equal and greater than any number, and 0.0 equals -0.0.
 
 use arrow::array::{ArrayRef, DynComparator, make_comparator};
 use arrow::compute::SortOptions;
@@ -8,7 +7,7 @@ use arrow::compute::SortOptions;
 use crate::error::Result;
 use serrate_core::internal::canonical_floats;
 
-/// Returns a comparator of rows of two arrays of one type. A NULL row is greater than others.
+/// Returns a comparator for the rows of two arrays of the same type. NULL is greater than any row.
 ///
 /// # Errors
 /// Returns an error if the types differ or have no order.

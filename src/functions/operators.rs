@@ -15,7 +15,8 @@ use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
 use crate::kernels::times::cast_time;
 
-/// Comparisons and logic accept all values. Arithmetic can overflow or divide by zero.
+/// Returns when an operator fails. Arithmetic can overflow or divide by zero; comparisons and logic accept
+/// all values.
 const fn operator_fails(op: Op) -> Fails {
     match op {
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::Pow => Fails::Values,
@@ -272,13 +273,14 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
         ));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
-    // The side with more levels determines the lists. They are large if the lists of either side are.
+    // The side with more levels determines the list levels. A level is a LargeList if either side has one
+    // there.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))
 }
 
-/// Returns the types of both sides.
+/// Returns the types to which both operands are cast.
 ///
 /// For a comparison, the value of a literal may decide, because the result is a boolean in any case. For
 /// arithmetic, only types decide, so that constant folding does not change the result type.
@@ -318,7 +320,7 @@ pub(super) enum BatchOperand {
 }
 
 impl BatchOperand {
-    /// Reads an argument: one value if it is the same for all rows.
+    /// Reads argument `i`: one value if it is the same for all rows, else an array.
     pub(super) fn of(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
             Some(value) if !is_list(&value.data_type()) => {
