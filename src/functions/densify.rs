@@ -174,10 +174,9 @@ fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
 fn given_sizes(call: &Call<'_>) -> Result<Vec<usize>> {
     match call.constant(1) {
         Some(value) => read_sizes(value).map_err(Error::invalid),
-        None => Err(Error::invalid(format!(
-            "{}: the sizes must be the same for all rows; give literals",
-            call.name()
-        ))),
+        None => {
+            Err(Error::invalid(format!("{}: the sizes must be the same for all rows", call.name())))
+        }
     }
 }
 
