@@ -392,7 +392,6 @@ const KNOWN: usize = 16;
 ///
 /// Planners and type coercion compute the type of each operator from its whole left side. The type of a cast
 /// is known at once. The simplifier removes the cast again, and column names do not show it.
-/// not show it.
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));

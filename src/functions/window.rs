@@ -200,7 +200,7 @@ fn parse_reduction(plan: &Plan<'_>, i: usize) -> Result<Option<Reduction>> {
             None => Err(plan.refuse(
                 i,
                 format!(
-                    "(how) must be 'any', 'all', 'count', 'sum', 'mean', 'min', 'max', 'first' or 'last'; it is {value}. For others, reduce the lists that ragged_window returns without it: ragged_median(ragged_window(..), -1)"
+                    "(how) must be 'any', 'all', 'count', 'sum', 'mean', 'min', 'max', 'first' or 'last'; it is {value}. For another reduction, leave (how) out and reduce the returned lists: ragged_median(ragged_window(..), -1)"
                 ),
             )),
         },

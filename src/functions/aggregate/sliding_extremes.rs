@@ -13,15 +13,16 @@ use datafusion::logical_expr::Accumulator;
 
 use crate::functions::nested::compare_nested;
 
-/// The best value of the rows in the frame.
+/// The minimum or maximum of the rows in a sliding frame.
 ///
-/// The accumulator keeps each value that becomes the best once all earlier rows have left the frame. Each
-/// value enters and leaves once, so a frame of any width costs about two comparisons per row.
+/// The accumulator keeps each value that becomes the best when all earlier rows have left the frame. Each
+/// value enters and leaves once, so a frame of any width takes about two comparisons per row.
 pub(super) struct SlidingExtreme {
     data_type: DataType,
-    /// A value replaces the best so far if it compares to it with this ordering.
+    /// Ordering of a value relative to the best value so far if the value is better.
     wanted: Ordering,
-    /// Arrays of one value each, with the index of its row. No value is better than an earlier one.
+    /// Row index and value of each candidate, as an array of one value. No candidate is better than an
+    /// earlier one.
     candidates: VecDeque<(usize, ArrayRef)>,
     entered: usize,
     left: usize,
@@ -54,7 +55,7 @@ impl Accumulator for SlidingExtreme {
             if values.is_null(row) {
                 continue;
             }
-            // A slice would keep all values of the batch in memory.
+            // Copies the value, because a slice would keep the whole batch in memory.
             let value = take(values.as_ref(), &UInt64Array::from(vec![row as u64]), None)?;
             while let Some((_, worst)) = self.candidates.back()
                 && compare_nested(&value, worst)?(0, 0) == self.wanted

@@ -1,6 +1,6 @@
 //! Scalar functions that DuckDB has and DataFusion lacks.
 //!
-//! Functions that combine existing ones are shorthands of statements instead
+//! Functions that can be written as existing ones are rewritten in statements instead
 //! (`sql/statement/shorthands.rs`).
 
 mod date_diff;
