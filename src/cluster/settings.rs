@@ -1,4 +1,4 @@
-//! Settings that travel with a query.
+//! Settings that a session sends to workers with a query.
 
 use arrow::error::ArrowError;
 use datafusion::common::{exec_datafusion_err, exec_err, extensions_options};
@@ -11,9 +11,9 @@ use crate::config::SerrateOptions;
 extensions_options! {
     /// The settings `cluster.*` of a session with workers.
     pub(crate) struct ClusterOptions {
-        /// Bytes of files for which one more worker reads a scan
+        /// Number of file bytes per task of a scan; more bytes use more workers
         pub bytes_per_task: usize, default = 4 * 1024 * 1024
-        /// Settings that differ from the defaults; written for each query
+        /// Settings of the session that differ from the defaults; set internally for each query
         pub settings: String, default = String::new()
     }
 }
@@ -24,13 +24,14 @@ impl ConfigExtension for ClusterOptions {
 
 /// Prefixes of the settings that change what a worker computes.
 const TRAVELS: [&str; 2] = ["serrate.", "datafusion.execution."];
-/// They travel in a header, all of which together have 16 KiB.
+/// Maximum length of the encoded settings in bytes. They are sent in a header, and all headers together may
+/// have 16 KiB.
 const LIMIT: usize = 8 << 10;
 
-/// Writes the settings that differ from the defaults, as text that a header can hold.
+/// Encodes the settings that differ from the defaults as text for a header.
 ///
 /// # Errors
-/// When they are too long for a header.
+/// If the text is too long for a header.
 pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     let mut defaults = ConfigOptions::default();
     defaults.extensions.insert(SerrateOptions::default());
@@ -50,15 +51,17 @@ pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     }
     let text = encode_percent(&Value::Object(changed).to_string());
     if text.len() > LIMIT {
-        return exec_err!("the settings of the session are longer than {LIMIT} bytes");
+        return exec_err!(
+            "the encoded settings of the session are longer than {LIMIT} bytes; reset some of them"
+        );
     }
     Ok(text)
 }
 
-/// Sets what [`encode_settings`] wrote.
+/// Applies settings that [`encode_settings`] encoded.
 ///
 /// # Errors
-/// When the text is damaged, or this build does not know a setting.
+/// If the text is damaged, or this build does not know a setting.
 pub(super) fn apply_settings(text: &str, options: &mut ConfigOptions) -> Result<()> {
     if text.is_empty() {
         return Ok(());

@@ -389,7 +389,7 @@ impl BatchOperand {
     }
 }
 
-/// Returns a mask. Leaves of type Null become booleans that are all null.
+/// Returns a mask with boolean leaves. Leaves of type Null become NULL booleans.
 pub(super) fn as_booleans(mask: &RaggedArray) -> Result<RaggedArray> {
     match mask.leaf_type().is_null() {
         true => mask.with_leaves(cast(mask.leaves(), &DataType::Boolean)?),

@@ -76,7 +76,7 @@ pub(super) struct AggDef {
     pub(super) doc: Doc,
     /// Whether ORDER BY inside the call changes the result.
     pub(super) ordered: bool,
-    /// Whether results are values of the input, which keep the metadata of its column.
+    /// Whether the result contains values of the input column, and then keeps its metadata.
     pub(super) keeps_values: bool,
     pub(super) plan: fn(&AggTypes<'_>) -> Result<DataType>,
     /// Returns the types of the partial state that partitions exchange.
