@@ -112,9 +112,7 @@ impl Cluster {
                         all.push(url);
                     }
                 }
-                _ => {
-                    return plan_err!("{worker:?} is not the address of a worker; write HOST:PORT");
-                }
+                _ => return plan_err!("{worker:?} is no worker address; write HOST:PORT"),
             }
         }
         // Connections run on their own thread, so that they answer pings while queries compute.
@@ -279,9 +277,9 @@ pub(super) struct Channels {
 impl Channels {
     pub(super) fn new(runtime: Handle, token: Option<&str>, timeout: Duration) -> Result<Self> {
         let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
-        let token = token.transpose().map_err(|_| {
-            exec_datafusion_err!("the token may contain only visible ASCII characters")
-        })?;
+        let token = token
+            .transpose()
+            .map_err(|_| exec_datafusion_err!("the token must consist of visible ASCII letters"))?;
         Ok(Self { runtime, token, timeout, open: Arc::default() })
     }
 
