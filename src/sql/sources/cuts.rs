@@ -1,5 +1,5 @@
-//! Cuts a table in memory into batches whose offsets start at zero and whose buffers have exactly the
-//! needed length. Only offsets are copied.
+//! Divides a table in memory into batches. Copies only offsets: the offsets of each batch start at zero, and
+//! its buffers have exactly the required length.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -87,7 +87,7 @@ fn cut_ranges(
     })
 }
 
-/// The type of leaves without values, which are only null or valid.
+/// Leaf type without values, which stores only validity.
 const HOLLOW: DataType = DataType::FixedSizeBinary(0);
 
 /// Returns a list type with [`HOLLOW`] leaves if its leaves are primitive, boolean or strings, else the
@@ -106,16 +106,16 @@ pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
     }
 }
 
-/// Rows of a table, with offsets that start at zero and that all columns share.
+/// A range of rows of a table, with offsets that start at zero and that all columns share.
 #[derive(Debug)]
 struct Cut {
     windows: Vec<Range<usize>>,
-    /// The layout of each axis over its parent axis.
+    /// Offsets or fixed list size of each axis.
     layouts: Vec<Layout>,
 }
 
 impl Cut {
-    /// Cuts rows, with the offsets of axes up to `axes`.
+    /// Creates a cut of `rows`, with the offsets of the first `axes` axes.
     fn new(table: &RaggedTable, rows: Range<usize>, axes: usize) -> Result<Self> {
         let windows = table.windows(rows)?;
         let layouts = (table.axes().iter().zip(&windows).take(axes))
@@ -127,12 +127,12 @@ impl Cut {
         Ok(Self { windows, layouts })
     }
 
-    /// Returns a column as lists of `data_type`, which is its own type or its [`hollow`] type.
+    /// Returns a column as lists of `data_type`, which is the column's own type or its [`hollow`] type.
     fn array(&self, table: &RaggedTable, column: usize, data_type: &DataType) -> Result<ArrayRef> {
         let column = &table.columns()[column];
         let window = &self.windows[column.axis()];
         let values = match column.values() {
-            // A slice would count its nulls again.
+            // A slice would count the nulls again.
             all if window.len() == all.len() => Arc::clone(all),
             some => some.slice(window.start, window.len()),
         };
@@ -166,7 +166,7 @@ impl Cut {
     }
 }
 
-/// A cut with its arrays, each created once it is requested, with and without values.
+/// A cut and its column arrays, with values or [`hollow`]. Each array is created on first use.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
     cut: Cut,
@@ -202,7 +202,8 @@ impl WithArrays {
 /// Maximum number of bytes of cached offsets.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// The parameters of a cut: rows, the axis to count, and maximum numbers of elements and rows.
+/// How to divide a table into cuts: the rows, the axis whose elements are counted, and the maximum numbers
+/// of elements and rows per cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct Way {
     pub(in crate::sql) rows: Range<usize>,
@@ -210,7 +211,6 @@ pub(in crate::sql) struct Way {
     pub(in crate::sql) size: (usize, usize),
 }
 
-/// The cuts of a table for one [`Way`].
 #[derive(Debug)]
 struct Kept {
     way: Way,
@@ -218,8 +218,8 @@ struct Kept {
     cuts: Arc<Vec<WithArrays>>,
 }
 
-/// The cuts of a table in its most recent scans, which the next scan reuses. A query of a millisecond
-/// would otherwise spend most of its time on copying offsets.
+/// Cuts of the most recent scans of a table, cached for the next scan. Otherwise a query that takes a
+/// millisecond would spend most of its time on copying offsets.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct Cuts(Mutex<Vec<Kept>>);
 
@@ -229,7 +229,7 @@ impl Cuts {
         kept.iter().find(|kept| kept.way == *way).map(|kept| Arc::clone(&kept.cuts))
     }
 
-    /// Returns the cuts of a table for a [`Way`], or `None` if their offsets are too large to be cached.
+    /// Returns the cuts of a table for `way`, or `None` if their offsets are too large for the cache.
     pub(in crate::sql) fn get(
         &self,
         table: &Arc<RaggedTable>,
@@ -265,7 +265,7 @@ pub(in crate::sql) mod tests {
 
     use super::*;
 
-    /// Returns a table of lists of these lengths, which hold the numbers from 0.
+    /// Returns a table with lists of these lengths. The values are 0, 1, 2, ..
     pub(in crate::sql) fn table(lengths: &[usize]) -> RaggedTable {
         let n = i64::try_from(lengths.iter().sum::<usize>()).unwrap();
         RaggedTable::builder()

@@ -1,4 +1,4 @@
-//! Tables over files whose LIMIT returns the first rows.
+//! Tables over files for which LIMIT returns the first rows.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl FilesTable {
         table.is_some_and(|table| table.options().format.is::<F>())
     }
 
-    /// Whether the lengths of lists in its files can be read without the values.
+    /// Whether list lengths in the table's files can be read without the values.
     pub(in crate::sql) fn has_lengths(&self, options: &ConfigOptions) -> bool {
         let parquet = || SerrateOptions::of(options).parquet_lists;
         self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()

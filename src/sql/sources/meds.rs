@@ -132,7 +132,7 @@ const ALWAYS: [&str; 9] = [
     "static_numeric_value",
 ];
 
-/// Whether a column belongs to the facts without a time.
+/// Whether a column belongs to the static measurements, which have no time.
 ///
 /// These columns come last, from `static_code` on. The position decides, not the name, because files may
 /// have other columns whose names begin with `static_`; reading refuses only `static_code` itself in
@@ -141,7 +141,7 @@ pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
     table.index_of("static_code").is_ok_and(|first| index >= first)
 }
 
-/// Returns the further columns of the files that the given columns of the table need.
+/// Returns the names of the file columns, beyond the standard ones, that the given table columns require.
 pub(in crate::sql) fn further<'a>(
     all: &SchemaRef,
     wanted: impl IntoIterator<Item = &'a str>,
@@ -178,15 +178,14 @@ impl fmt::Debug for MedsSource {
     }
 }
 
-/// A scan of a MEDS folder by values.
+/// A scan of a MEDS folder in a form that can be sent to workers.
 #[cfg(feature = "cluster")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MedsScan {
-    /// The folder, as an absolute path.
     pub(crate) root: std::path::PathBuf,
-    /// The names of all shards, which `partitions` count.
+    /// Names of all shards. `partitions` contains ranges of indices into these names.
     pub(crate) shards: Vec<String>,
-    /// Whether reading finds subjects that are in several shards.
+    /// Whether reading detects subjects that are in several shards.
     pub(crate) has_checks: bool,
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) shared_subjects: bool,
@@ -209,7 +208,7 @@ impl MedsSource {
         self.folder.root()
     }
 
-    /// Describes the scan by values.
+    /// Returns the scan in a form that can be sent to workers.
     ///
     /// # Errors
     /// When the folder no longer exists.
@@ -226,7 +225,7 @@ impl MedsSource {
         })
     }
 
-    /// Opens the folder of a scan.
+    /// Creates the source for a scan that was sent to this worker.
     ///
     /// # Errors
     /// When the folder cannot be opened, or has other shards than when the query was planned.
@@ -235,14 +234,14 @@ impl MedsSource {
         let shards = shard_names(&folder);
         if shards != scan.shards {
             return plan_err!(
-                "{}: the folder has {} shards here and {} where the query was planned, or other names; every machine must see the same files",
+                "{}: the folder has {} shards on this worker and {} where the query was planned, or other names; every machine must see the same files",
                 scan.root.display(),
                 shards.len(),
                 scan.shards.len()
             );
         }
         if scan.partitions.iter().any(|p| p.start > p.end || p.end > shards.len()) {
-            return plan_err!("a scan of {} reads shards past the last", scan.root.display());
+            return plan_err!("a scan of {} reads missing shards", scan.root.display());
         }
         let options = MedsReadOptions {
             columns: scan.columns,
@@ -258,7 +257,7 @@ impl MedsSource {
         })
     }
 
-    /// Returns a scan of some partitions, followed by empty ones up to `count`.
+    /// Returns a scan of some partitions, followed by empty partitions up to `count`.
     pub(in crate::sql) fn take_partitions(&self, range: Range<usize>, count: usize) -> Self {
         let mut partitions = self.partitions.get(range).unwrap_or_default().to_vec();
         partitions.resize(count, 0..0);

@@ -69,7 +69,7 @@ impl TableFunctionImpl for MedsAsOfFunction {
 pub(crate) struct MedsAsOfTable {
     folder: MedsFolder,
     labels: Arc<Labels>,
-    /// The tasks of the labels, if there are several.
+    /// Names of the tasks that the labels belong to, if there are several tasks.
     tasks: Arc<[String]>,
     /// Columns of the labels, followed by columns of the data.
     schema: SchemaRef,

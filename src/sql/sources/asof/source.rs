@@ -31,7 +31,7 @@ use crate::sql::sources::features::FeaturesSource;
 use crate::sql::sources::meds::further;
 use serrate_core::internal::meds::{Needed, stretches};
 
-/// Name of the metric that counts labels without a subject.
+/// Metric for the number of labels whose subject is not in the data.
 const UNKNOWN: &str = "labels_of_unknown_subjects";
 
 /// A source with one row per label. It has one partition, so that nodes above cannot change the order of
@@ -87,7 +87,7 @@ impl AsOfSource {
         same && self.folder.root() == other.folder.root()
     }
 
-    /// Returns the rule for building rows, which determines the data to read.
+    /// Returns the conditions and columns of the query, rewritten for the inputs that they need.
     fn rule(&self) -> Result<Rule> {
         let labels = self.labels.schema().fields().len();
         let add =
@@ -98,7 +98,7 @@ impl AsOfSource {
             let condition = add(&mut inputs, filter)?;
             filters.push((condition, inputs));
         }
-        // Conditions on labels come first, because they are cheap.
+        // Evaluates conditions on labels first, because they read no lists.
         filters.sort_by_key(|(_, inputs)| inputs.has_lists());
         let mut inputs = Inputs::default();
         let expressions = self
@@ -121,7 +121,8 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(further(&self.table, names)),
-            // Shards are read concurrently, so a subject in two shards is refused only once all are read.
+            // Shards are read concurrently, so a subject in two shards is detected only after all shards are
+            // read.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };
@@ -134,7 +135,7 @@ impl AsOfSource {
     }
 }
 
-/// The conditions and columns of a query, each with its inputs.
+/// Conditions and columns of a query, each with its inputs.
 struct Rule {
     filters: Vec<(Arc<dyn PhysicalExpr>, Inputs)>,
     inputs: Inputs,
@@ -173,7 +174,7 @@ impl Rule {
             labels = kept.map(|(label, _)| *label).collect();
         }
         let batch = self.projector.project_batch(&self.inputs.batch(rows, &labels)?)?;
-        // The schema keeps the planned names and nullability.
+        // Restores the planned column names and nullability.
         let options =
             arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(
@@ -221,7 +222,7 @@ impl DataSource for AsOfSource {
             let cell = Arc::clone(&source.rows);
             let read = async move {
                 let rows = run_blocking(move || Ok(Arc::new(source.read(&of)?))).await?;
-                // The labels are counted once, however often the rows are read.
+                // Runs only once, even if the rows are read again.
                 unknown.add(rows.unknown());
                 Ok::<_, DataFusionError>(rows)
             };
@@ -295,7 +296,7 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // Merging would compute an expression again for each use.
+        // A merged projection would evaluate an expression again for each use.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }

@@ -49,11 +49,12 @@ impl TableNames for Tables {
         let named = TableReference::parse_str(name).resolve(&catalog, &schema);
         let schema = catalogs.catalog(&named.catalog).and_then(|c| c.schema(&named.schema));
         let Some(schema) = schema else { return Ok(None) };
-        // Listed names exclude paths: a path is a table, too, but its look-up would have to wait for I/O.
+        // Only listed names are tables here. A file path is a table, too, but its look-up would wait for
+        // I/O.
         if !schema.table_names().iter().any(|n| **n == *named.table) {
             return Ok(None);
         }
-        // Registered tables are available without waiting.
+        // The look-up of a registered table does not wait.
         let Some(table) = schema.table(&named.table).now_or_never() else { return Ok(None) };
         let Some(table) = table? else { return Ok(None) };
         let table: &dyn TableProvider = table.as_ref();

@@ -1,6 +1,6 @@
-//! `ragged_axes('query')`: describes the axes of a table and the lists on them.
+//! `ragged_axes('query')`: describes the axes of a table.
 //!
-//! Aggregates over the lengths of lists compute it, so a scan of `.nrt` reads bounds and no values.
+//! The description consists of aggregates over list lengths, so a scan of `.nrt` reads no values.
 
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     }
 }
 
-/// Turns one row with many cells into rows. Each column of the result consists of the given expressions.
+/// Plans one row with many columns as several rows. Each result column has one row per given expression.
 pub(super) fn unpivot_columns<'a>(
     one_row: LogicalPlanBuilder,
     columns: impl IntoIterator<Item = (&'a str, Vec<Expr>)>,

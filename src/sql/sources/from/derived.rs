@@ -58,7 +58,7 @@ impl DerivedTable {
     /// When the columns of the query are not a ragged table, or lack a key.
     pub(super) fn try_new(query: LogicalPlan, how: Derived) -> Result<Self> {
         distinct_names(how.name(), query.schema())?;
-        // CASE and other expressions get their types in type coercion.
+        // CASE and some other expressions have their final type only after type coercion.
         let coerced = with_coerced_types(query.clone())?;
         let none = RecordBatch::new_empty(Arc::new(coerced.schema().as_arrow().clone()));
         let schema = match &how {
@@ -72,7 +72,7 @@ impl DerivedTable {
             }
             Derived::Explode(options) => explode_batch(&none, *options)?.schema(),
         };
-        // Another batch may have NULL in a column in which this one has none.
+        // The empty batch has no NULL, but batches of the query may have NULL.
         let fields = schema.fields().iter().map(|f| match &how {
             Derived::Nest(_) => Arc::clone(f),
             Derived::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),
@@ -87,7 +87,7 @@ impl DerivedTable {
             columns.iter().map(|c| self.schema.field(*c).name().as_str()).collect();
         match &self.how {
             Derived::Nest(keys) => names.extend(keys.iter().map(String::as_str)),
-            // The rows depend on the lengths of all lists, which the deepest column has.
+            // The rows depend on the list lengths on all axes, which only the deepest column has.
             Derived::Explode(_) => {
                 let fields = self.query.schema().fields();
                 let depth = |f: &arrow::datatypes::Field| crate::array::list_depth(f.data_type());

@@ -22,13 +22,13 @@ use crate::table::{Column, LongOptions, RaggedTable};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExplodeOptions {
-    /// Whether an element with an empty list has a row, too, with NULL in the columns below it.
+    /// Whether an empty list has a row, too, with NULL in the columns of deeper axes.
     pub keep_empty: bool,
     /// Whether to add columns `axis1`, `axis2`, .. with the index of each element in its list.
     pub positions: bool,
 }
 
-/// Returns ragged rows as one row per innermost element.
+/// Returns one row per innermost element of the ragged input rows.
 #[derive(Debug)]
 pub(crate) struct ExplodeExec {
     input: Arc<dyn ExecutionPlan>,

@@ -1,4 +1,4 @@
-//! Runs of rows: ranges in ascending order that neither touch nor overlap.
+//! Runs of rows: ascending ranges that neither touch nor overlap.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(in crate::sql) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<R
     out
 }
 
-/// Returns the runs with gaps of at most `gap` rows filled.
+/// Returns the runs with all gaps of at most `gap` rows filled.
 pub(in crate::sql) fn bridged(runs: &[Range<usize>], gap: usize) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::with_capacity(runs.len());
     for run in runs {
@@ -65,7 +65,7 @@ pub(in crate::sql) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec
     out
 }
 
-/// Returns a mask of the rows of `spans` that are in `runs`. All runs lie within spans.
+/// Returns a mask of the rows in `spans` that are also in `runs`. Each run lies within a span.
 pub(in crate::sql) fn mask(spans: &[Range<usize>], runs: &[Range<usize>]) -> BooleanArray {
     let mut bits = BooleanBufferBuilder::new(count(spans));
     let mut runs = runs.iter().peekable();
