@@ -74,7 +74,7 @@ impl OutputOptions {
     }
 }
 
-/// Returns the folder that a COPY writes. Refuses remote targets and INSERT.
+/// Returns the folder that a COPY writes, or an error for remote targets and INSERT.
 pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
     let [url] = conf.table_paths.as_slice() else {
         return plan_err!(
@@ -99,7 +99,7 @@ pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Resul
     }
 }
 
-/// Returns the file that a COPY writes. Refuses folders, remote targets and INSERT.
+/// Returns the file that a COPY writes, or an error for folders, remote targets and INSERT.
 pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
     let [url] = conf.table_paths.as_slice() else {
         return plan_err!(
@@ -184,7 +184,7 @@ pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     + 'static,
 ) -> Result<T> {
     let (sender, mut receiver) = tokio::sync::mpsc::channel::<Option<Result<RecordBatch>>>(2);
-    // Dropped with this future.
+    // Dropped with this future, which tells the writer that the query was cancelled.
     let running = Arc::new(());
     let watched = Arc::downgrade(&running);
     let writer = tokio::task::spawn_blocking(move || {

@@ -164,7 +164,7 @@ fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics
     }
 }
 
-/// Number of lists that one thread processes in a fraction of a millisecond.
+/// Maximum number of lists for which one thread is used, which takes a fraction of a millisecond.
 const FEW_LISTS: usize = 1 << 19;
 
 /// A source of ranges of rows of a table.

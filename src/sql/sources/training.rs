@@ -25,7 +25,7 @@ use serrate_core::internal::check_target;
 /// The name of the format in lower case.
 pub(in crate::sql) const BATCHES: &str = "batches";
 
-/// Maximum number of bytes of rows in memory.
+/// Maximum number of bytes of rows in memory. A temporary file holds more rows.
 const IN_MEMORY: usize = 1 << 30;
 
 const READING: &str = "folders of batches can be written by COPY but not read as tables; load their files with `safetensors`";
@@ -273,7 +273,7 @@ fn write_batches(
         spool.push(batch?)?;
     }
     let kept = spool.finish()?;
-    // Rows stay in their original batches, each of which the loader treats as a shard.
+    // The loader treats each original batch as a shard, so the rows need not be copied.
     let mut shards =
         kept.batches.iter().map(RaggedTable::try_from_batch).collect::<crate::Result<Vec<_>>>()?;
     if shards.is_empty() {
@@ -281,7 +281,7 @@ fn write_batches(
         shards.push(RaggedTable::try_from_batch(&none)?);
     }
     let Some(loader) = options.loader.clone() else {
-        return plan_err!("the option batch is missing");
+        return plan_err!("option 'batch' is missing; set it, as in (batch 256)");
     };
     let loader = Loader::try_new(shards, loader.limit(limit))?;
     let mut folder = BatchFolder::create(target, options.overwrite)?;

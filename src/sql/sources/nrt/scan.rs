@@ -303,7 +303,7 @@ impl Scan {
     }
 }
 
-/// Whether the columns with one value in the whole file meet the conditions on them.
+/// Whether the conditions on columns with a single value in the whole file are true.
 pub(super) fn file_meets(
     now: &Conditions,
     constants: &HashMap<String, ScalarValue>,

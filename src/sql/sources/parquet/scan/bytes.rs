@@ -1,4 +1,4 @@
-//! [`Fetched`]: ranges of a file in memory.
+//! [`Fetched`]: byte ranges of a file in memory.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// Fetched parts of a file, in ascending order of their start.
+/// Fetched byte ranges of a file, sorted by start.
 #[derive(Clone, Debug)]
 pub(super) struct Fetched {
     size: u64,
@@ -18,8 +18,8 @@ impl Fetched {
         Self { size, blocks: Vec::new() }
     }
 
-    /// Returns the parts of some ranges that are not fetched yet, in ascending order and disjoint.
-    /// Fetches short gaps, too, because that costs less than another request.
+    /// Returns the ranges that are not fetched yet, sorted and disjoint. Merges ranges with a short gap,
+    /// because reading the gap costs less than another request.
     pub(super) fn missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find(range).is_none());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
@@ -42,7 +42,7 @@ impl Fetched {
 
     /// Returns the data of a range from the block that contains it.
     fn find(&self, range: &Range<u64>) -> Option<Bytes> {
-        // A block overlaps an earlier one if it was fetched around it.
+        // Blocks may overlap, because a later request may cover an earlier block.
         let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);
         self.blocks[..candidates].iter().rev().find_map(|(start, bytes)| {
             let from = usize::try_from(range.start - start).ok()?;
@@ -53,7 +53,7 @@ impl Fetched {
     }
 }
 
-/// Maximum gap in bytes between two ranges that is fetched, too.
+/// Maximum gap in bytes between two ranges that are merged into one request.
 const GAP: u64 = 64 << 10;
 
 impl Length for Fetched {

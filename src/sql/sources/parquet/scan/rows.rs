@@ -22,14 +22,14 @@ use crate::Error;
 use crate::io::parquet::lists::{self, ColumnReader, Parts, Source};
 use crate::sql::sources::nrt::runs::{bridged, chosen, count, mask};
 
-/// Maximum number of batches whose leaves are decoded at once, estimated from the average row. By
-/// default, they hold two million leaves.
+/// Maximum number of leaves to decode at once, in batches. By default, these are four million leaves.
 const MOST: usize = 8;
 
-/// Leaves between two required rows are decoded, too, if they are at most 1 / `GAP` of a batch.
+/// Rows between two required rows are decoded and discarded if their leaves are at most 1 / `GAP` of a
+/// batch.
 const GAP: usize = 4;
 
-/// A sequential reader may cover at most this many times its first span before it restarts.
+/// A sequential reader is opened for its first span and at most this many times as many rows after it.
 const AHEAD: usize = 8;
 
 /// Rows of one row group, with their columns from DataFusion's scan.
@@ -68,7 +68,7 @@ pub(super) struct Rows {
     /// Maximum numbers of rows and leaves per batch.
     size: (usize, usize),
     next: usize,
-    /// Number of rows that are still required.
+    /// Number of rows that LIMIT still allows.
     left: usize,
     time: Time,
     decoded: Count,
@@ -155,7 +155,6 @@ impl Rows {
         usize::try_from(most / rows).unwrap_or(1).max(1)
     }
 
-    /// Returns the maximum number of leaves to decode at once, estimated from the average row.
     fn max_leaves(&self) -> usize {
         self.size.1.saturating_mul(MOST)
     }
