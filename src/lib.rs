@@ -44,7 +44,7 @@ pub mod functions;
 #[cfg(feature = "sql")]
 pub mod sql;
 
-// Public for the binary alone.
+// Public only for the `serrate` binary.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;

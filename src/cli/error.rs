@@ -126,8 +126,7 @@ impl From<io::Error> for Failure {
 fn format_error(e: &DataFusionError) -> String {
     match e {
         DataFusionError::Diagnostic(_, inner) => format_error(inner),
-        // DataFusion gives the name of an optimizer rule as the context. The name has no space, unlike
-        // contexts for users.
+        // Drops a context that is the name of an optimizer rule, which has no space, unlike other contexts.
         DataFusionError::Context(rule, inner) if !rule.contains(' ') => format_error(inner),
         DataFusionError::Shared(inner) => format_error(inner),
         DataFusionError::ExecutionJoin(e) if e.is_panic() => {

@@ -185,7 +185,6 @@ fn list_outputs(args: &FeaturesArgs, target: &Target) -> Vec<PathBuf> {
     }
 }
 
-/// Computes the features shard by shard.
 fn fill_store(
     args: &FeaturesArgs,
     features: &Features,

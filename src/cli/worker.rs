@@ -83,7 +83,6 @@ fn resolve_address(text: &str) -> Outcome<SocketAddr> {
     found.ok_or_else(|| Failure::usage(format!("--listen {text} is no address; use HOST:PORT")))
 }
 
-/// Runs a worker until it is interrupted.
 pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
     let memory = args.memory.as_deref().map(parse_bytes).transpose();
     let memory =

@@ -27,7 +27,7 @@ impl NewFolders {
 impl Drop for NewFolders {
     fn drop(&mut self) {
         for folder in &self.0 {
-            // Removes only an empty folder.
+            // Fails for a folder that contains files, which then stays.
             let _ = std::fs::remove_dir(folder);
         }
     }

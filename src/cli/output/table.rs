@@ -14,7 +14,6 @@ use crate::cli::error::Outcome;
 const CELL_WIDTH: usize = 48;
 /// Minimum width of a value on a narrow terminal.
 const LEAST_WIDTH: usize = 16;
-/// Shown in place of omitted columns.
 const OMITTED: &str = "…";
 /// Maximum number of omitted columns whose names are listed.
 const NAMES: usize = 5;
@@ -210,7 +209,6 @@ mod tests {
 
     use super::*;
 
-    /// Renders columns whose names and values have these widths.
     fn write_columns(widths: &[usize], line: Option<usize>) -> String {
         let columns = widths.iter().enumerate().map(|(i, width)| {
             let values: ArrayRef = match i % 2 {
