@@ -32,7 +32,6 @@ const FORMAT: u8 = 1;
 /// Number of bytes before the JSON object.
 const START: usize = 9;
 
-/// Encodes and decodes the nodes of Serrate in a physical plan.
 #[derive(Debug)]
 pub(super) struct SerrateCodec;
 

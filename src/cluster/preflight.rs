@@ -131,7 +131,6 @@ fn check_stage(
     compare_plans(&one, &decoded)
 }
 
-/// Returns the plan of the first task of a stage.
 fn first_task(stage: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = Arc::clone(stage).transform_up(|node| {
         let first = node.downcast_ref::<DistributedLeafExec>().and_then(|l| l.variants().first());

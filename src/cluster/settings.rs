@@ -28,10 +28,8 @@ const TRAVELS: [&str; 2] = ["serrate.", "datafusion.execution."];
 /// have 16 KiB.
 const LIMIT: usize = 8 << 10;
 
-/// Encodes the settings that differ from the defaults as text for a header.
-///
-/// # Errors
-/// If the text is too long for a header.
+/// Encodes the settings that differ from the defaults as text for a header, or returns an error if the text
+/// is longer than [`LIMIT`].
 pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     let mut defaults = ConfigOptions::default();
     defaults.extensions.insert(SerrateOptions::default());
@@ -58,10 +56,7 @@ pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     Ok(text)
 }
 
-/// Applies settings that [`encode_settings`] encoded.
-///
-/// # Errors
-/// If the text is damaged, or this build does not know a setting.
+/// Applies settings that [`encode_settings`] encoded. A setting that this build does not know is an error.
 pub(super) fn apply_settings(text: &str, options: &mut ConfigOptions) -> Result<()> {
     if text.is_empty() {
         return Ok(());

@@ -32,7 +32,6 @@ use super::settings::{ClusterOptions, apply_settings};
 use crate::config::SerrateOptions;
 use crate::sql::travel::{hidden_functions, paths_of};
 
-/// Stack size of each thread that runs queries.
 const STACK: usize = 64 << 20;
 
 /// Settings of a worker.

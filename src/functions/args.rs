@@ -337,7 +337,7 @@ impl<'a> Call<'a> {
         ))
     }
 
-    /// Returns integer literal `i`, or `None` if it is NULL or not given.
+    /// Returns argument `i`, an integer literal, or `None` if it is NULL or not given.
     pub(crate) fn integer(&self, i: usize) -> Option<i64> {
         self.constant(i).and_then(integer_of).flatten()
     }

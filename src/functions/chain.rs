@@ -105,10 +105,8 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces a long chain of operators on numbers with one call of [`Chain`].
-///
-/// # Errors
-/// Returns the unchanged expression as the error if an operand is not a scalar number.
+/// Replaces a long chain of operators on numbers with one call of [`Chain`]. Returns the unchanged
+/// expression as the error if an operand is not a scalar number.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,
@@ -319,7 +317,6 @@ fn list_function(letter: char) -> Result<&'static Arc<ScalarUDF>> {
     })
 }
 
-/// Whether an expression is a call of [`ListChain`].
 pub(super) fn is_list_chain(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &LIST_CHAIN))
 }

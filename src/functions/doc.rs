@@ -81,7 +81,6 @@ impl Section {
         format!("{}.md", self.label().to_lowercase().replace(' ', "-"))
     }
 
-    /// Returns the description that the functions of the section share.
     pub(crate) fn description(self) -> &'static str {
         self.section().description.unwrap_or_default()
     }
@@ -140,7 +139,7 @@ impl Doc {
     }
 }
 
-/// Width of the pages of `docs/functions/`.
+/// Maximum line width of `docs/functions/`, in characters.
 const WIDTH: usize = 100;
 
 pub(crate) fn wrap_paragraph(paragraph: &str) -> String {

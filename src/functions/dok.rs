@@ -416,10 +416,8 @@ fn as_stored(
 }
 
 pub(crate) trait TableNames: fmt::Debug + Send + Sync {
-    /// Returns the current contents of the table of this name, or `None` if there is no such table.
-    ///
-    /// # Errors
-    /// When the table is not STORED AS DOK, or its file cannot be read.
+    /// Returns the current contents of the table of this name, or `None` if there is no such table. Returns
+    /// an error if the table is not STORED AS DOK.
     fn find(&self, name: &str) -> DfResult<Option<Arc<Version>>>;
 }
 

@@ -196,10 +196,8 @@ pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64A
 }
 
 /// Broadcasts several arrays to the lists of the deepest array. Returns these lists and the leaves of each
-/// array. A list that is null in one of the arrays is null in the result.
-///
-/// # Errors
-/// Returns an error if two valid lists differ in length.
+/// array. A list that is null in one of the arrays is null in the result. Two valid lists that differ in
+/// length are an error.
 pub(super) fn broadcast_together(
     arrays: &[RaggedArray],
 ) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {

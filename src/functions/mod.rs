@@ -89,7 +89,6 @@ pub(crate) use scalar::scalar_functions;
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
 pub(crate) use unsigned::{is_for_signed, signed_windows, takes_unsigned};
 
-/// Includes the example of a function with its output.
 macro_rules! example {
     ($name:literal) => {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/functions/examples/", $name, ".txt"))

@@ -7,10 +7,8 @@ use arrow::compute::SortOptions;
 use crate::error::Result;
 use serrate_core::internal::canonical_floats;
 
-/// Returns a comparator for the rows of two arrays of the same type. NULL is greater than any row.
-///
-/// # Errors
-/// Returns an error if the types differ or have no order.
+/// Returns a comparator for the rows of two arrays of the same type, or an error if the type has no order.
+/// NULL is greater than any row.
 pub(crate) fn compare_nested(left: &ArrayRef, right: &ArrayRef) -> Result<DynComparator> {
     let order = SortOptions { descending: false, nulls_first: false };
     let (left, right) = (canonical_floats(left)?, canonical_floats(right)?);

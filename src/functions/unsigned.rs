@@ -344,7 +344,6 @@ fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<Whole> {
     }
 }
 
-/// Casts a non-negative integer literal to UInt64.
 fn unsigned_literal(expr: &Expr) -> Option<Expr> {
     let Expr::Literal(value, metadata) = expr else { return None };
     if value.is_null() || !value.data_type().is_signed_integer() {

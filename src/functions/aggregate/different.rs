@@ -13,7 +13,7 @@ use datafusion::logical_expr::Accumulator;
 use super::Fold;
 use crate::error::{Error, Result};
 
-/// Bits of up to two arguments in one row.
+/// Bit patterns of the arguments in one row, of which there are at most two.
 type RowKey = [u64; 2];
 
 /// A fold over the distinct rows of one group. Rows can be removed again, because `seen` counts the

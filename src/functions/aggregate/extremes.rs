@@ -39,7 +39,7 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
     stock: Arc<AggregateUDF>,
-    /// Ordering of a value relative to the best value so far if the value is better.
+    /// `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
 }
 

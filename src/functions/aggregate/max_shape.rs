@@ -299,7 +299,6 @@ mod tests {
         GroupsAccumulator::update_batch(&mut e, &[rows], &[0, 1, 2, 0, 3], Some(&keep), 4).unwrap();
         let first = e.emit_groups(EmitTo::First(2)).unwrap();
         assert_eq!(shown(&first), [Some(vec![3]), None]);
-        // The remaining groups now have lower indices.
         let more = lists(vec![Some(vec![Some(1); 7])]);
         GroupsAccumulator::update_batch(&mut e, &[more], &[0], None, 2).unwrap();
         assert_eq!(shown(&e.emit_groups(EmitTo::All).unwrap()), [Some(vec![7]), Some(vec![2])]);

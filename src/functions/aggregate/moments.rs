@@ -283,7 +283,7 @@ impl Moments {
         if self.statistic == Statistic::Slope {
             return Ok(Some(xy.real().divide_by(xx.real()).to_f64()));
         }
-        // (Σy Σxx - Σx Σxy) / (n Σxx - Σx Σx)
+        // The intercept is (Σy Σxx - Σx Σxy) / (n Σxx - Σx Σx).
         let whole = |term| Ok::<_, Error>(self.sums(term)?.whole(group));
         let (x, y) = (whole(Term::X)?, whole(Term::Y)?);
         let above = Whole::determinant([&y, &whole(Term::Xx)?], [&x, &whole(Term::Xy)?]);

@@ -16,7 +16,7 @@ const CHUNKS: usize = 32;
 
 pub(super) struct NestedExtremes {
     data_type: DataType,
-    /// Ordering of a value relative to the best value so far if the value is better.
+    /// `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
     chunks: Vec<ArrayRef>,
     /// Index of the chunk and of the row in the chunk of the best value, by group.

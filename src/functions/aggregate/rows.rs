@@ -98,8 +98,7 @@ impl CollectedRows {
         Ok(ByGroup { columns, lengths })
     }
 
-    /// Removes the rows of the first `groups` groups. The numbers of the remaining groups decrease by
-    /// `groups`.
+    /// Removes the rows of the first `groups` groups, and renumbers the other groups from 0.
     pub(super) fn forget(&mut self, groups: usize) -> Result<()> {
         let mut left = Vec::new();
         for (columns, of) in std::mem::take(&mut self.batches) {

@@ -19,7 +19,7 @@ use crate::functions::nested::compare_nested;
 /// value enters and leaves once, so a frame of any width takes about two comparisons per row.
 pub(super) struct SlidingExtreme {
     data_type: DataType,
-    /// Ordering of a value relative to the best value so far if the value is better.
+    /// `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
     /// Row index and value of each candidate, as an array of one value. No candidate is better than an
     /// earlier one.

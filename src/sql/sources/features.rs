@@ -45,9 +45,6 @@ const BLOCK: usize = 256;
 ///
 /// Named arguments: `codes`, `prefixes`, `vocabulary` (a file or folder whose codes are used), `windows`,
 /// `aggregates`, `closed` and `form` (`columns`, `list`, `sparse` or `names`).
-///
-/// # Errors
-/// When an argument is wrong, or the data or the labels cannot be opened.
 pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
     let mut paths = Vec::new();
     let (mut codes, mut prefixes) = (Vec::new(), Vec::new());

@@ -51,8 +51,8 @@ impl FilesTable {
         self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()
     }
 
-    /// Adds the columns `_file` and `_row` in `names` that the table lacks. Returns `None` if none is
-    /// missing, or its files are not `.nrt`.
+    /// Adds the columns in `names` (`_file`, `_row`) that the table lacks. Returns `None` if it lacks none,
+    /// or if its files are not `.nrt`.
     pub(in crate::sql) fn with_positions(&self, names: &[&str]) -> Option<Self> {
         if let Some(inner) = self.inner.downcast_ref::<Self>() {
             return inner.with_positions(names);

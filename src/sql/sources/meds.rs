@@ -65,9 +65,6 @@ pub(crate) struct MedsTable {
 
 impl MedsTable {
     /// Opens a MEDS data set or a tensorized cohort.
-    ///
-    /// # Errors
-    /// When the folder is neither, or its vocabulary cannot be read.
     pub(crate) fn open(root: impl AsRef<Path>) -> crate::Result<Self> {
         let folder = MedsFolder::open(root)?;
         let schema = folder.schema()?;
@@ -208,10 +205,7 @@ impl MedsSource {
         self.folder.root()
     }
 
-    /// Returns the scan in a form that can be sent to workers.
-    ///
-    /// # Errors
-    /// When the folder no longer exists.
+    /// Returns the scan in a form that can be sent to workers, or an error if the folder no longer exists.
     pub(in crate::sql) fn to_scan(&self) -> Result<MedsScan> {
         Ok(MedsScan {
             root: std::fs::canonicalize(self.folder.root())?,
@@ -225,10 +219,8 @@ impl MedsSource {
         })
     }
 
-    /// Creates the source for a scan that was sent to this worker.
-    ///
-    /// # Errors
-    /// When the folder cannot be opened, or has other shards than when the query was planned.
+    /// Creates the source for a scan that was sent to this worker. Returns an error if the folder has other
+    /// shards than when the query was planned.
     pub(in crate::sql) fn from_scan(scan: MedsScan) -> Result<Self> {
         let folder = MedsFolder::open(&scan.root)?;
         let shards = shard_names(&folder);

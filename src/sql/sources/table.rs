@@ -203,7 +203,7 @@ impl TableSource {
         Ok(source)
     }
 
-    /// Returns the range from the first to the last row. Partitions leave no gaps.
+    /// Returns the rows of all partitions, which leave no gaps.
     fn rows(&self) -> Range<usize> {
         let start = self.partitions.first().map_or(0, |part| part.start);
         start..self.partitions.last().map_or(start, |part| part.end)

@@ -22,7 +22,6 @@ use crate::sql::sources::written::{TargetSink, WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 use serrate_core::internal::check_target;
 
-/// The name of the format in lower case.
 pub(in crate::sql) const BATCHES: &str = "batches";
 
 /// Maximum number of bytes of rows in memory. A temporary file holds more rows.

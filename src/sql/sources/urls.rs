@@ -25,7 +25,7 @@ use crate::sql::sources::listing::FilesTable;
 /// there is no such table.
 #[derive(Debug)]
 pub(in crate::sql) struct PathTables {
-    /// Has the weak reference to the session.
+    /// Creates tables for paths, and holds the weak reference to the session.
     pub(in crate::sql) session: DynamicListTableFactory,
 }
 

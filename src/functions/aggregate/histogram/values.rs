@@ -45,7 +45,6 @@ struct Numbered {
     bytes: usize,
 }
 
-/// Ids of the values in a batch.
 pub(super) enum Ids<'a> {
     Nothing,
     I8(&'a PrimitiveArray<Int8Type>),

@@ -73,8 +73,8 @@ impl Inputs {
         Arc::new(Column::new(self.fields[index].name(), index))
     }
 
-    /// Slices the list of an access to one element, such as `ragged_at(x, 2)`, so that only the elements
-    /// between the requested element and the end that its index counts from are copied.
+    /// Slices the list of a call such as `ragged_at(x, 2)`, so that the scan copies only the first three
+    /// elements, or only the last elements for a negative index.
     fn slice_to_element(
         &mut self,
         node: Arc<dyn PhysicalExpr>,

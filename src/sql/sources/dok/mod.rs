@@ -87,10 +87,7 @@ impl fmt::Debug for DokTable {
 }
 
 impl DokTable {
-    /// Opens a file, with the column names that it stores.
-    ///
-    /// # Errors
-    /// When the file is neither a sparse tensor nor a dictionary.
+    /// Opens a sparse tensor or a dictionary, with the column names that the file stores.
     pub(crate) fn open(path: impl AsRef<Path>) -> crate::Result<Self> {
         let version = open(path.as_ref())?;
         Ok(Self::new(path.as_ref().into(), version.contents.schema(), version, None))

@@ -10,10 +10,10 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// Maximum number of keys to look up in a file of at most as many entries. With more entries, as many keys
-/// as entries may be looked up. For a condition that allows more keys, the scan checks all entries.
+/// Maximum number of keys to look up, unless the file has more entries: then as many keys as entries. For a
+/// condition that allows more keys, the scan checks all entries.
 const FEW: usize = 1 << 12;
-/// Maximum number of keys to look up in any file. Planning creates keys of some hundred bytes each.
+/// Maximum number of keys to look up in any file. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;
 
 /// Maximum number of alternatives, which are the operands of OR, that a condition is expanded to.
@@ -22,9 +22,8 @@ const ALTERNATIVES: usize = 1 << 12;
 /// The values that each key column may have in one alternative of a condition. `None` means any value.
 type Values = Vec<Option<HashSet<ScalarValue>>>;
 
-/// Returns the keys for which all of `filters` may be true, one array per key column, if there are few
-/// and each alternative lists values for every column. The caller must still check the filters on the
-/// entries found.
+/// Returns the keys for which all of `filters` may be true, one array per key column, or `None` if they are
+/// too many or an alternative allows any value in a column. The caller must still check the filters.
 pub(super) fn find_keys(
     filters: &[Expr],
     schema: &SchemaRef,

@@ -54,8 +54,7 @@ pub(super) struct DerivedTable {
 }
 
 impl DerivedTable {
-    /// # Errors
-    /// When the columns of the query are not a ragged table, or lack a key.
+    /// Creates the table. Columns that are not a ragged table, or lack a key, are an error.
     pub(super) fn try_new(query: LogicalPlan, how: Derived) -> Result<Self> {
         distinct_names(how.name(), query.schema())?;
         // CASE and some other expressions have their final type only after type coercion.

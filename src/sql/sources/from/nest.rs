@@ -49,9 +49,6 @@ pub(super) fn nest_batch(long: &RecordBatch, keys: &[String]) -> crate::Result<R
 
 impl NestExec {
     /// Creates a node over rows with the columns `keys` that returns the columns of `schema`.
-    ///
-    /// # Errors
-    /// When the input lacks a key.
     pub(crate) fn try_new(
         input: Arc<dyn ExecutionPlan>,
         keys: Vec<String>,

@@ -20,10 +20,8 @@ pub(crate) fn one_name(name: &ObjectName) -> Option<String> {
     }
 }
 
-/// Rewrites a table function of this module. Other relations are unchanged.
-///
-/// # Errors
-/// When a string is not a valid query.
+/// Rewrites a table function of this module. Other relations are unchanged. A string that is not a valid
+/// query is an error.
 pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, args: Some(args), alias, .. } = relation else {
         return Ok(());

@@ -123,7 +123,6 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     in_expression && own == Some(false)
 }
 
-/// A location after all others.
 const END: Location = Location { line: u64::MAX, column: u64::MAX };
 
 /// Returns the end of the statement or subquery around the token `from`, `None` for the end of the text.

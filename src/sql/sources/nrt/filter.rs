@@ -70,7 +70,8 @@ impl RowFilter {
         datafusion::physical_plan::apply_expression_roots(self.conditions.iter(), f)
     }
 
-    /// Returns the current state of the conditions, grouped by the data that they read.
+    /// Returns the conditions, with dynamic filters in their current state, grouped by the data that they
+    /// read.
     ///
     /// `constant` tells whether a column has a single value in the whole file. `row` is true if the file has
     /// no column `_row` of its own.

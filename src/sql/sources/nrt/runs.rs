@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use arrow::array::{Array, BooleanArray, BooleanBufferBuilder};
 
-/// Returns the rows that are in both `a` and `b`.
 pub(in crate::sql) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
     let (mut i, mut j) = (0, 0);
     let mut out = Vec::new();

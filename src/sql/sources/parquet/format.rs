@@ -37,7 +37,6 @@ pub(crate) struct ParquetFileFormatFactory {
 }
 
 impl ParquetFileFormatFactory {
-    /// Wraps a factory whose formats read the files.
     pub(crate) fn new(inner: Arc<dyn FileFormatFactory>) -> Self {
         Self { inner }
     }
@@ -218,7 +217,7 @@ impl FileFormat for ParquetFileFormat {
                 let schema = Arc::clone(conf.output_schema());
                 let options =
                     ParquetWriteOptions { overwrite: self.overwrite, ..Default::default() };
-                // Writes batches in order of arrival.
+                // The sink writes batches in order of arrival.
                 let name = "ParquetFileSink(file=";
                 let sink =
                     TargetSink::new(name, target, schema, move |batches, target, schema, _| {

@@ -176,8 +176,8 @@ impl Split {
 
 /// Returns the number of rows to request from DataFusion's scan at once.
 ///
-/// With more rows, fewer pages of lists are decoded twice. Numbers take little memory compared with lists,
-/// and strings take some. Lists that DataFusion decodes come in batches of the output's size.
+/// Larger requests decode fewer pages of lists twice, and numbers take little memory compared with lists.
+/// Strings take more. With nested columns, the number is the batch size of the output.
 fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
     if fields.iter().any(|f| f.data_type().is_nested()) {

@@ -22,14 +22,13 @@ use crate::Error;
 use crate::io::parquet::lists::{self, ColumnReader, Parts, Source};
 use crate::sql::sources::nrt::runs::{bridged, chosen, count, mask};
 
-/// Maximum number of leaves to decode at once, in batches. By default, these are four million leaves.
+/// Maximum number of leaves to decode at once, in multiples of the batch size: four million by default.
 const MOST: usize = 8;
 
-/// Rows between two required rows are decoded and discarded if their leaves are at most 1 / `GAP` of a
-/// batch.
+/// Unneeded rows in a gap are decoded and discarded if they have at most 1 / `GAP` of a batch's leaves.
 const GAP: usize = 4;
 
-/// A sequential reader is opened for its first span and at most this many times as many rows after it.
+/// Number of rows after its first span that a sequential reader covers, as a multiple of the span's length.
 const AHEAD: usize = 8;
 
 /// Rows of one row group, with their columns from DataFusion's scan.
@@ -54,7 +53,7 @@ pub(super) struct Rows {
     reader: Box<dyn AsyncFileReader + Send>,
     metadata: Arc<ParquetMetaData>,
     name: PathBuf,
-    /// The first row of each row group, and the total number of rows.
+    /// Index of the first row of each row group, then the total number of rows.
     starts: Vec<usize>,
     /// The row group of the fetched data.
     group: usize,
