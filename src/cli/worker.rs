@@ -80,7 +80,7 @@ fn read_token(path: &Path) -> Outcome<String> {
 
 fn resolve_address(text: &str) -> Outcome<SocketAddr> {
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-    found.ok_or_else(|| Failure::usage(format!("--listen {text} is no address; use HOST:PORT")))
+    found.ok_or_else(|| Failure::usage(format!("--listen {text} is not an address; use HOST:PORT")))
 }
 
 pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {

@@ -112,7 +112,7 @@ impl Cluster {
                         all.push(url);
                     }
                 }
-                _ => return plan_err!("{worker:?} is no worker address; write HOST:PORT"),
+                _ => return plan_err!("{worker:?} is not an address; write HOST:PORT"),
             }
         }
         // Connections run on their own thread, so that they answer pings while queries compute.
@@ -220,7 +220,7 @@ impl Cluster {
         match tokio::time::timeout(limit, question).await {
             Err(_) => Err(format!("worker {name} does not answer")),
             Ok(Err(e)) if is_refused(&e) => Err(format!(
-                "worker {name} refuses the token; name the file of its token with --token-file"
+                "worker {name} refuses the token; pass the file with its token as --token-file"
             )),
             Ok(Err(e)) => {
                 let text = e.strip_backtrace();

@@ -38,7 +38,9 @@ pub(super) struct SerrateCodec;
 fn write_frame(header: &Value, rest: &[u8], buf: &mut Vec<u8>) -> Result<()> {
     let header = header.to_string();
     let Ok(length) = u32::try_from(header.len()) else {
-        return exec_err!("the description of a plan node has more than 4 GiB");
+        return exec_err!(
+            "a plan node cannot be sent to workers: its description has more than 4 GiB"
+        );
     };
     buf.extend(MAGIC);
     buf.push(FORMAT);
@@ -176,7 +178,7 @@ impl SerrateCodec {
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = protobuf::PhysicalPlanNode::decode(bytes)
-            .map_err(|e| exec_datafusion_err!("a part of a plan is damaged: {e}"))?;
+            .map_err(|e| exec_datafusion_err!("a received plan cannot be decoded: {e}"))?;
         converter.proto_to_execution_plan(&plan, &PhysicalPlanDecodeContext::new(context, self))
     }
 
@@ -267,7 +269,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
             },
             name @ ("task_rows" | "task_merge") => {
                 let [input] = inputs else {
-                    return exec_err!("a node of the plan has {} inputs, not 1", inputs.len());
+                    return exec_err!("a received plan node has {} inputs, not 1", inputs.len());
                 };
                 let input = Arc::clone(input);
                 if name == "task_rows" {
@@ -276,7 +278,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
                 }
                 let carrier = self.decode_plan(rest, context, converter)?;
                 let Some(merge) = carrier.downcast_ref::<SortPreservingMergeExec>() else {
-                    return exec_err!("a merge node of the plan has no sort order");
+                    return exec_err!("a received merge node has no sort order");
                 };
                 return Ok(Arc::new(TaskMergeExec::new(
                     merge.expr().clone(),

@@ -146,7 +146,9 @@ impl ClusterPlanner {
                 return Err(all.collect::<Vec<_>>().join(", "));
             }
             _ if faults.is_empty() => {}
-            alive => self.cluster.add_note(format!("{}; {alive} others run it", faults.join(", "))),
+            alive => self
+                .cluster
+                .add_note(format!("{}; the other {alive} run the statement", faults.join(", "))),
         }
         check_known(plan)?;
         let settings =

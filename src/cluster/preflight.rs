@@ -154,7 +154,7 @@ fn encode_and_decode(
     )?;
     if bytes.len() > LIMIT {
         return exec_err!(
-            "its {} bytes are too many; write tables in memory to files",
+            "it has {} bytes, but at most {LIMIT} are allowed; write tables in memory to files",
             bytes.len()
         );
     }
@@ -256,7 +256,7 @@ fn check_function(
     let tagged = field.is_ok_and(|f| !f.metadata().is_empty());
     if tagged && !node.is::<ProjectionExec>() {
         return Some(format!(
-            "the shape that {name}() returns is used within a condition or group"
+            "the metadata of the result of {name}(), such as a shape, is lost within a condition or group"
         ));
     }
     None

@@ -195,14 +195,14 @@ fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
 fn check_plan(plan: &Arc<dyn ExecutionPlan>, root: Option<&Path>) -> Result<()> {
     plan.apply(|node| {
         if node.name().contains("Sink") {
-            return exec_err!("a worker does not write files");
+            return exec_err!("a worker does not write files; run the statement without workers");
         }
         let Some(root) = root else { return Ok(TreeNodeRecursion::Continue) };
         for path in paths_of(node).unwrap_or_default() {
             let full = std::fs::canonicalize(&path)
                 .map_err(|e| exec_datafusion_err!("the worker cannot open {path}: {e}"))?;
             if !full.starts_with(root) {
-                return exec_err!("{path} is outside the folder of the worker (--root)");
+                return exec_err!("{path} is outside the folder of the worker (set with --root)");
             }
         }
         Ok(TreeNodeRecursion::Continue)

@@ -153,7 +153,7 @@ pub(super) static GET: Def = Def {
                 1,
                 format!(
                     "has {given} items, but argument 1 has {} axes of lists (the first item is for axis \
-                     1)",
+                     1); give at most one item per axis",
                     lists.depth()
                 ),
             ));

@@ -381,7 +381,7 @@ fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
             match (calendar, time) {
                 (true, DataType::Duration(_)) => {
                     return Err(Error::invalid(
-                        "a month has no fixed length between durations; write INTERVAL '30 days'",
+                        "a month has no fixed length, unlike durations; write INTERVAL '30 days'",
                     ));
                 }
                 (true, _) => Span::Calendar(by),

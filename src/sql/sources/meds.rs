@@ -233,7 +233,10 @@ impl MedsSource {
             );
         }
         if scan.partitions.iter().any(|p| p.start > p.end || p.end > shards.len()) {
-            return plan_err!("a scan of {} reads missing shards", scan.root.display());
+            return plan_err!(
+                "a scan of {} refers to missing shards; every machine must see the same files",
+                scan.root.display()
+            );
         }
         let options = MedsReadOptions {
             columns: scan.columns,

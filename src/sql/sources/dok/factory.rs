@@ -116,7 +116,7 @@ fn open_or_create(
         && *keys != own_keys
     {
         return Err(wrong(format!(
-            "the file has other keys than the option keys: ({}); omit the option",
+            "the file has the keys ({}), which differ from the option keys; omit the option",
             own_keys.join(", ")
         )));
     }

@@ -332,7 +332,7 @@ impl Rows {
                 };
                 if part.len() != span.len() {
                     let what = format!(
-                        "there are {} rows, but the footer counts {}",
+                        "{} rows were read, but the footer declares {}",
                         part.len(),
                         span.len()
                     );
