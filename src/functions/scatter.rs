@@ -59,7 +59,7 @@ pub(super) static SCATTER: Def = Def {
             return Err(plan.refuse(
                 2,
                 format!(
-                    "(the values) has {} levels of lists, but argument 1 has {}; give values with as many levels",
+                    "(the values) has {} levels of lists, but argument 1 has {}; give as many",
                     values.depth(),
                     lists.depth()
                 ),

@@ -132,7 +132,7 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
         && shape.len() + 1 != count
     {
         return plan_err!(
-            "the shape {shape:?} has {} axes, but the query has {} columns before the value; give one size per column",
+            "the shape {shape:?} has {} axes, but the query has {} columns before the value; give one per column",
             shape.len(),
             count - 1
         );
