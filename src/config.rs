@@ -13,8 +13,7 @@ use datafusion::error::{DataFusionError, Result};
 /// How SQL reads a NaN in a float column of an `.nrt` file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NrtNan {
-    /// Reads it as NULL. `.nrt` has no nulls, and writers store NaN in their place, so a query returns
-    /// the same answer for every format.
+    /// Reads NaN as NULL. Writers store NULL as NaN in `.nrt`, so all formats give the same answers.
     #[default]
     Null,
     /// Keeps it as NaN.
@@ -61,8 +60,7 @@ pub(crate) const RULES: [(&str, &str); 9] = [
 
 /// The settings of Serrate in a DataFusion session, set with `SET serrate.NAME = VALUE`.
 ///
-/// DataFusion carries the settings in the session's configuration, where functions and remote executors read
-/// them.
+/// DataFusion carries the settings in the configuration, where functions and remote executors read them.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -86,8 +84,7 @@ pub struct SerrateOptions {
     pub nrt_nan: NrtNan,
     /// Target number of leaf values (innermost list elements) per batch of a scan. Default 524288.
     pub leaf_batch_size: usize,
-    /// Whether a MEDS subject may occur in several shards. If true, it has one row per shard; if false
-    /// (default), it is an error.
+    /// Whether a MEDS subject may be in several shards, with a row for each. By default, it is an error.
     pub meds_shared_subjects: bool,
     /// Path of the `codes.parquet` file, or of a MEDS folder with one, for calls of `descendants` that name
     /// no file. Default: an empty string, which is no file.

@@ -130,8 +130,7 @@ macro_rules! builders {
             }
         )+)*
 
-        /// One entry per builder: the SQL function, its number of fixed arguments, and whether more
-        /// arguments may follow.
+        /// The SQL function of each builder, its number of fixed arguments, and whether more may follow.
         #[cfg(test)]
         const BUILT: &[(&str, usize, bool)] = &[
             $($((
@@ -295,8 +294,7 @@ builders! {
     "ragged_histogram_agg": ragged_histogram_agg(x), ragged_histogram_agg_top(x, n);
 }
 
-/// Returns a call of the SQL function `ragged_map` over one list; `body` builds the expression from
-/// the lambda's variable.
+/// Returns a call of `ragged_map` over one list; `body` builds the expression from the lambda's variable.
 ///
 /// The variable has no type yet. Before you use the expression, resolve it with the schema it will
 /// be evaluated on: `expr.resolve_lambda_variables(df.schema())?.data`.
@@ -396,12 +394,10 @@ mod tests {
                     .iter()
                     .any(|(b, least, open)| b == name && (*least == n || (*open && *least < n)))
             };
-            // Calls with these numbers of arguments come only from the planner, which appends a table's
-            // contents.
+            // Only the planner makes calls with these numbers of arguments; it appends a table's contents.
             let planned =
                 |n: usize| matches!((*name, n), ("ragged_lookup", 5) | ("ragged_bin", 4 | 6));
-            // A variadic function has one builder for any number of arguments, so 8 extra arguments are
-            // enough.
+            // A variadic function has one builder for all numbers of arguments, so 8 more are enough.
             for n in (least..=most.min(least + 8)).filter(|n| !planned(*n)) {
                 assert!(built(n), "no builder of {name} with {n} argument(s)");
             }

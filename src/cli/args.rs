@@ -76,8 +76,7 @@ pub(super) const PATIENTS: u64 = 1_000_000_000;
 /// Maximum number of generated files.
 pub(super) const SHARDS: u64 = 100_000;
 
-/// Returns a parser for numbers up to `limit`, which exceeds the memory, threads or disk space of any
-/// machine.
+/// Returns a parser for numbers up to `limit`, which is more than any machine has memory, threads or disk.
 pub(super) fn up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }

@@ -66,9 +66,8 @@ async fn handle_signals() {
     interrupts.await;
 }
 
-/// Tells the running work to stop. A second signal ends the process, and so does work that has not stopped
-/// after [`GRACE`]. In the shell, only a second interrupt ends the process, because its tables would be
-/// lost.
+/// Tells the running work to stop. A second signal, or work that continues after [`GRACE`], ends the
+/// process. In the shell, only a second interrupt ends the process, because its tables would be lost.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         std::process::exit(exit_code().into());

@@ -211,8 +211,7 @@ impl Runner {
         }
         let schema = stream.schema();
         if schema.fields().is_empty() {
-            // CREATE, SET and similar statements run only when their stream is read, although it has no
-            // columns.
+            // CREATE, SET and similar statements run only when their stream, which has no columns, is read.
             while let Some(batch) = stream.next().await {
                 batch?;
             }

@@ -17,8 +17,7 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Returns the text after as much white space as precedes it in the script, so that the parser's
-    /// positions refer to the script.
+    /// Returns the text after blank lines and spaces, so that the parser's positions refer to the script.
     pub(super) fn padded_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
         let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);
@@ -108,8 +107,7 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             ) => {}
             _ => {
                 last_line = token.span.end.line;
-                // Byte offsets are computed only at the end of a statement, because each takes a pass over
-                // the characters of its line.
+                // Computes byte offsets only at statement ends, because each takes a pass over its line.
                 let end = token.span.end;
                 open = Some(match open {
                     None => {

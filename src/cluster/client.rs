@@ -138,8 +138,7 @@ impl Cluster {
         let mut builder = context.clone().into_state_builder();
         let inner = builder.query_planner().take();
         let config = builder.config().get_or_insert_with(SessionConfig::new);
-        // Multiplies the partitions by the number of workers, so that each worker has as many as this
-        // session would have alone.
+        // Multiplies partitions by workers, so that each worker has as many as this session alone.
         let partitions = config.target_partitions().saturating_mul(self.shared.all.len().max(1));
         *config = config.clone().with_target_partitions(partitions);
         let builder = builder
@@ -153,8 +152,7 @@ impl Cluster {
         let mut builder = builder;
         if let Some(config) = builder.config() {
             let options = config.options_mut();
-            // Look-up functions need their table as a constant, but datafusion-distributed switches this
-            // option off.
+            // Look-up functions need constant tables, but datafusion-distributed switches this option off.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
             // A dynamic filter that one task updates is never updated in other tasks.
             options.optimizer.enable_dynamic_filter_pushdown = false;

@@ -366,8 +366,7 @@ mod tests {
         }
     }
 
-    /// Checks that a decoded plan returns the same rows as the original, in any order. Returns the display
-    /// of the plan.
+    /// Checks that a decoded plan returns the same rows as the original, in any order. Returns its display.
     async fn check_query(context: &SessionContext, query: &str) -> String {
         let frame =
             crate::sql::sql(context, query).await.unwrap_or_else(|e| panic!("{query}: {e}"));

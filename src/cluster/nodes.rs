@@ -231,8 +231,7 @@ impl DisplayAs for GuardExec {
     }
 }
 
-/// Forwards children, name and metrics to the inner node, because the session finds metrics by position in
-/// the plan.
+/// Forwards children, name and metrics, because the session finds metrics by their position in the plan.
 impl ExecutionPlan for GuardExec {
     fn name(&self) -> &str {
         self.inner.name()

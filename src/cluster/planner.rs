@@ -125,8 +125,7 @@ impl QueryPlanner for ClusterPlanner {
 }
 
 impl ClusterPlanner {
-    /// Returns the plan divided among workers, or `None` if no scan can be divided. The error is the reason
-    /// why the plan is not divided.
+    /// Returns the divided plan, or `None` if no scan can be divided. The error says why it is not divided.
     async fn divide_plan(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
@@ -166,8 +165,7 @@ impl ClusterPlanner {
     }
 }
 
-/// Whether a scan of a plan can be divided. The error is the reason why a scan with several partitions
-/// cannot, if no other scan can.
+/// Whether a scan can be divided. If none can, the error is the reason for a scan with several partitions.
 fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, String> {
     let (mut found, mut reason) = (false, None);
     let mut open = vec![plan];

@@ -262,8 +262,7 @@ fn check_function(
     None
 }
 
-/// Derives the result fields of function calls again. An encoded call has the result type without metadata,
-/// such as the shape of a tensor.
+/// Adds the metadata of function results, such as the shape of a tensor, which encoded calls lack.
 pub(super) fn retype_calls(
     plan: Arc<dyn ExecutionPlan>,
     options: &Arc<ConfigOptions>,

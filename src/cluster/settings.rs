@@ -24,12 +24,10 @@ impl ConfigExtension for ClusterOptions {
 
 /// Prefixes of the settings that change what a worker computes.
 const TRAVELS: [&str; 2] = ["serrate.", "datafusion.execution."];
-/// Maximum length of the encoded settings in bytes. They are sent in a header, and all headers together may
-/// have 16 KiB.
+/// Maximum length in bytes of the settings, sent in a header. All headers together may have 16 KiB.
 const LIMIT: usize = 8 << 10;
 
-/// Encodes the settings that differ from the defaults as text for a header, or returns an error if the text
-/// is longer than [`LIMIT`].
+/// Encodes the settings that differ from the defaults. A text longer than [`LIMIT`] is an error.
 pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     let mut defaults = ConfigOptions::default();
     defaults.extensions.insert(SerrateOptions::default());

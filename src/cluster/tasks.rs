@@ -73,8 +73,7 @@ pub(super) fn count_tasks(
     Some(Ok(DesiredTaskCountEventResponse::desired(tasks)))
 }
 
-/// Gives each task consecutive partitions of a scan, so that the partitions of all tasks, in task order, are
-/// in scan order.
+/// Gives each task consecutive partitions, so that all partitions in task order are in scan order.
 pub(super) fn divide_leaf(
     event: ScaleUpLeafNodeEvent<'_>,
 ) -> Option<Result<ScaleUpLeafNodeEventResponse>> {

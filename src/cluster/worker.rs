@@ -162,8 +162,7 @@ fn build_state(
     Ok(state)
 }
 
-/// Registers all functions of one session in another. Aliases come first, so that no function's own name
-/// ends up as an alias of another function.
+/// Copies all functions to another session, aliases first, so that names take precedence over aliases.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {
@@ -210,8 +209,7 @@ fn check_plan(plan: &Arc<dyn ExecutionPlan>, root: Option<&Path>) -> Result<()> 
     Ok(())
 }
 
-/// Puts a [`GuardExec`] at the top of a part of a plan, or below an exchange, which datafusion-distributed
-/// expects at the top.
+/// Puts a [`GuardExec`] at the top, or below an exchange, which datafusion-distributed expects at the top.
 fn guard_plan(plan: Arc<dyn ExecutionPlan>, queries: &Handle) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() {
         let inner = Arc::new(GuardExec::new(single_child(&plan)?, queries.clone()));

@@ -123,8 +123,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the literal of argument `i`, or `None` if the argument is not given. Any other expression is
-    /// an error.
+    /// Returns the literal argument `i`, or `None` if it is not given. Any other expression is an error.
     pub(crate) fn literal(
         &self,
         i: usize,

@@ -22,15 +22,13 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
 
-/// Minimum number of operators in a chain that becomes a call. Shorter chains keep their operators, which
-/// optimizer rules recognize.
+/// Minimum number of operators in a chain that becomes a call, which optimizer rules do not recognize.
 const LONG: usize = 64;
 
 /// Minimum number of operators that are appended at once to an existing call of [`Chain`].
 const MORE: usize = 16;
 
-/// Maximum number of operands in one call that are neither columns nor literals, because all of them are in
-/// memory at once.
+/// Maximum number of computed operands in one call, because all of them are in memory at once.
 const COMPUTED: usize = 64;
 
 /// The operators of chains with the letters that encode them in the first argument of a call.
@@ -321,8 +319,7 @@ pub(super) fn is_list_chain(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &LIST_CHAIN))
 }
 
-/// Appends an operator on lists to the [`ListChain`] on its left side, or replaces a long chain of such
-/// operators with a `ListChain`.
+/// Appends an operator on lists to a [`ListChain`] on its left side, or replaces a long chain with one.
 pub(super) fn join_lists(call: Expr) -> Expr {
     let Expr::ScalarFunction(mut call) = call else { return call };
     let Some(letter) = list_letter(&call) else { return Expr::ScalarFunction(call) };
@@ -370,8 +367,7 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// Appends an operator to a chain. A chain with too many computed operands becomes the first operand of a
-/// new chain.
+/// Appends an operator to a chain, or to a new chain around it if it has too many computed operands.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {

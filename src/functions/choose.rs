@@ -64,8 +64,7 @@ pub(super) static WHERE: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the leaf type of the result: the type of the list if only `a` or only `b` is a list, else their
-/// common type.
+/// Returns the leaf type of the only list, or the common type of `a` and `b` if both are lists.
 fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
     let (x, y) = (a.leaf(), b.leaf());
     match (a.depth() > 0, b.depth() > 0) {
@@ -77,8 +76,7 @@ fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
     }
 }
 
-/// Checks that argument `i`, with the type `value`, can be cast to the leaf type `values` of another
-/// argument, and returns the latter type.
+/// Checks that argument `i`, of type `value`, can be cast to the leaf type `values`, and returns the latter.
 pub(super) fn check_fits(
     plan: &Plan<'_>,
     i: usize,
@@ -100,8 +98,7 @@ pub(super) fn check_fits(
     Ok(values.clone())
 }
 
-/// Returns a field with the list levels of the deepest argument around `leaf`, or an error if no argument is
-/// a list.
+/// Returns a field with the levels of the deepest argument around `leaf`, or an error if all are scalars.
 fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef> {
     let deep = sides.iter().rev().max_by_key(|l| l.depth());
     match deep {

@@ -43,11 +43,9 @@ pub(crate) struct Facts {
     /// Whether a call with one argument depends on the values of a row, but not on how inner lists divide
     /// them. `sql::pushdown::flat_filters` then filters below the call without building inner lists.
     pub(crate) whole_row: bool,
-    /// Part of the first argument that the function reads. `sql::pushdown::lengths` skips values that no
-    /// function reads.
+    /// Part of the first argument that is read. `sql::pushdown::lengths` skips values that nothing reads.
     pub(crate) reads: Reads,
-    /// Whether the function orders values or finds equal values. `sql::mends::times` then refuses intervals,
-    /// which cannot be compared.
+    /// Whether it compares values. `sql::mends::times` then refuses intervals, which have no order.
     pub(crate) compares: bool,
     /// Scalar functions and aggregates of other names that this function replaces on lists.
     /// `sql::statement::hints` suggests this function when one of them is called on a list.
@@ -101,14 +99,12 @@ pub(crate) enum Fails {
     UnequalLengths,
     /// Can fail only if a result does not fit the integers of its type.
     IntegerOverflow,
-    /// Can fail for some values, such as an index out of range or a division by zero. The default for
-    /// functions.
+    /// Can fail for some values, such as an index out of range or a division by zero. The default.
     Values,
 }
 
 impl Def {
-    /// Values of the fields that most definitions share. Each definition sets `name`, `doc`, `plan` and
-    /// `call`.
+    /// Values of the fields that most definitions share. Each sets `name`, `doc`, `plan` and `call`.
     pub(crate) const DEFAULTS: Self = Self {
         name: "",
         aliases: &[],
@@ -158,8 +154,7 @@ impl Def {
         (names.len() == self.arity.1 && names.iter().all(is_name)).then_some(names)
     }
 
-    /// Whether the result has one value per value of the list arguments, as for elementwise functions and
-    /// string tests.
+    /// Whether the result has one value per value of the lists, as for elementwise functions.
     pub(crate) fn keeps_lengths(&self) -> bool {
         match self.doc.section {
             Section::Elementwise => true,
@@ -275,8 +270,7 @@ impl ScalarUDFImpl for RaggedUdf {
         Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
     }
 
-    /// A function of one list returns NULL for a NULL list. In functions of several arguments, NULL may mean
-    /// that an argument is not given.
+    /// Functions of one list return NULL for NULL. In others, NULL may mean that an argument is absent.
     fn is_strict(&self) -> bool {
         self.def.arity == (1, 1)
     }

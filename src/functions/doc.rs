@@ -146,8 +146,7 @@ pub(crate) fn wrap_paragraph(paragraph: &str) -> String {
     format!("{}\n", wrap_words(paragraph, WIDTH, 0))
 }
 
-/// Breaks a line at spaces so that each part has at most `width` characters. All parts but the first are
-/// indented.
+/// Breaks a line at spaces into parts of at most `width` characters. All but the first are indented.
 pub(crate) fn wrap_words(line: &str, width: usize, indent: usize) -> String {
     let mut wrapped = String::new();
     let mut rest = line;

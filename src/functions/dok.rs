@@ -145,8 +145,7 @@ fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]
     ))
 }
 
-/// Checks the types of the keys, and returns the field of the result: `of`, in the lists of the keys if keys
-/// are lists.
+/// Checks the types of the keys, and returns the field of the result: `of`, or lists of `of` for list keys.
 fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
     let mut lists: Option<Lists> = None;
     for (i, (name, key)) in (1..).zip(keys) {
@@ -441,8 +440,7 @@ pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
 }
 
 impl NamedTableUdf {
-    /// Returns the [`Spec`] that replaces a table name or path in a call, and its file version, or `None` to
-    /// keep the text.
+    /// Returns the [`Spec`] for a table name or path, and its file version, or `None` to keep the text.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

@@ -93,8 +93,7 @@ impl<'a> Known<'a> {
         Ok(!def.can_fail(&types, &shapes, has_written_arguments(call)))
     }
 
-    /// Returns the field of an expression. For functions of Serrate, computes it from the fields of the
-    /// arguments.
+    /// Returns the field of an expression. Serrate's functions compute it from the fields of arguments.
     fn find_field(&mut self, e: &'a Expr) -> Result<FieldRef> {
         if let Some(known) = self.types.get(&std::ptr::from_ref(e)) {
             return Ok(Arc::clone(known));
@@ -157,8 +156,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Whether a call never fails. Knows functions of Serrate, and slices, `array_length` and `cardinality` of
-/// DataFusion.
+/// Whether a call never fails. Knows Serrate's functions, slices, `array_length` and `cardinality`.
 pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
     match our_def(call) {
         Some(def) => match def.fails {

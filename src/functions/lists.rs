@@ -63,8 +63,7 @@ impl Lists {
         }
     }
 
-    /// Returns the list type of these levels around `leaf`. The innermost element field is `item`, without
-    /// metadata.
+    /// Returns the list type of these levels around `leaf`. The innermost field is `item`, without metadata.
     pub(crate) fn plain_leaf(&self, leaf: DataType) -> DataType {
         self.outer(self.depth(), leaf)
     }
@@ -80,8 +79,7 @@ impl Lists {
         out
     }
 
-    /// Returns the list type of the `n` outermost levels around `leaf`. The innermost element field is
-    /// `item`.
+    /// Returns the list type of the `n` outermost levels around `leaf`, with an innermost field `item`.
     pub(crate) fn outer(&self, n: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels[..n.min(self.depth())].to_vec();
         if let Some((_, field)) = levels.last_mut() {
@@ -135,8 +133,7 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the type of the levels for which `keep` (outermost first) is true, or the leaf type if there
-    /// are none.
+    /// Returns the type of the levels for which `keep` (outermost first) is true, or else the leaf type.
     pub(crate) fn only(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {
@@ -195,9 +192,8 @@ pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64A
     UInt64Array::from(of)
 }
 
-/// Broadcasts several arrays to the lists of the deepest array. Returns these lists and the leaves of each
-/// array. A list that is null in one of the arrays is null in the result. Two valid lists that differ in
-/// length are an error.
+/// Broadcasts arrays to the lists of the deepest one. Returns these lists and the leaves of each array. A
+/// list that is null in one array is null in the result. Valid lists of unequal length are an error.
 pub(super) fn broadcast_together(
     arrays: &[RaggedArray],
 ) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {

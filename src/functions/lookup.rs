@@ -170,8 +170,7 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     LookupFile::get(path, columns(|i| Ok(call.text(i)), from)?)
 }
 
-/// Returns the value of a column that has the same value in all rows. The join that replaces a scalar
-/// subquery makes such columns.
+/// Returns the value that all rows share. The join that replaces a subquery makes such columns.
 fn only_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
     let values = call.array(i)?;
     if values.is_empty() {

@@ -21,8 +21,7 @@ const fn unary_fails(how: Unary) -> Fails {
     }
 }
 
-/// Returns the facts of a unary function: the names of the scalar function in SQL or DataFusion, if they
-/// differ.
+/// Returns facts with the names of the scalar function in SQL or DataFusion if they differ.
 const fn unary_facts(how: Unary) -> Facts {
     let instead_of: &[&str] = match how {
         Unary::Ceil => &["ceiling"],

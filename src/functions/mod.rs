@@ -276,8 +276,7 @@ pub(crate) fn parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> 
     Some((def.parameter_names()?, def.arity.0))
 }
 
-/// Whether a name or alias is a reduction of lists. For these, `f(x) FILTER (WHERE mask)` means
-/// `f(ragged_filter(x, mask))`.
+/// Whether a name is a reduction, for which `f(x) FILTER (WHERE mask)` is `f(ragged_filter(x, mask))`.
 pub(crate) fn is_reduction(name: &str) -> bool {
     DEFS.iter().any(|def| {
         (def.name == name || def.aliases.contains(&name))

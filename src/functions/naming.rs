@@ -43,8 +43,7 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
     }
 }
 
-/// Returns the name of a chain of operators. The left operand of each is the result of the operator before
-/// it.
+/// Returns the name of a chain of operators, each applied to the result of the operator before it.
 pub(super) fn write_chain_name<'a>(
     first: &Expr,
     rest: impl Iterator<Item = (&'static Def, &'a Expr)>,

@@ -7,8 +7,7 @@ use arrow::compute::SortOptions;
 use crate::error::Result;
 use serrate_core::internal::canonical_floats;
 
-/// Returns a comparator for the rows of two arrays of the same type, or an error if the type has no order.
-/// NULL is greater than any row.
+/// Returns a comparator for rows of one type, with NULL last. A type without an order is an error.
 pub(crate) fn compare_nested(left: &ArrayRef, right: &ArrayRef) -> Result<DynComparator> {
     let order = SortOptions { descending: false, nulls_first: false };
     let (left, right) = (canonical_floats(left)?, canonical_floats(right)?);

@@ -15,8 +15,7 @@ use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
 use crate::kernels::times::cast_time;
 
-/// Returns when an operator fails. Arithmetic can overflow or divide by zero; comparisons and logic accept
-/// all values.
+/// Returns when an operator fails: only arithmetic does, on overflow or division by zero.
 const fn operator_fails(op: Op) -> Fails {
     match op {
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::Pow => Fails::Values,
@@ -273,8 +272,7 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
         ));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
-    // The side with more levels determines the list levels. A level is a LargeList if either side has one
-    // there.
+    // The deeper side determines the levels. A level is a LargeList if either side has one there.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))

@@ -55,8 +55,7 @@ pub(crate) fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// Evaluates an expression without columns at planning. Returns `None` if the expression cannot be
-/// evaluated.
+/// Evaluates an expression without columns, or returns `None` if it cannot be evaluated at planning.
 pub(crate) fn fold_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     let simplifier = ExprSimplifier::new(SimplifyContext::default());
     let expr = simplifier.coerce(expr, schema).ok()?;
@@ -76,8 +75,7 @@ impl ExprPlanner for ListOperators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         let expr = match expr.op {
-            // In DuckDB, `//` is the integer quotient of integers, and equals `/` for floats. DataFusion's
-            // `/` does both.
+            // DuckDB's `//` is integer division for integers and `/` for floats, like DataFusion's `/`.
             BinaryOperator::DuckIntegerDivide => {
                 RawBinaryExpr { op: BinaryOperator::Divide, ..expr }
             }
@@ -120,8 +118,7 @@ impl ExprPlanner for ListOperators {
     }
 
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        // DataFusion plans `substring(x FROM 2)` with its own `substr`, even if another function is
-        // registered.
+        // DataFusion plans `substring(x FROM 2)` with its own `substr` even if another is registered.
         Ok(PlannerResult::Planned(takes_unsigned(substr()).call(args)))
     }
 
@@ -148,8 +145,7 @@ impl ExprPlanner for ListOperators {
     }
 }
 
-/// Casts a date to a timestamp before a duration is added, as DuckDB does. DataFusion has no result type for
-/// the sum.
+/// Casts a date to a timestamp before a duration is added, as DuckDB does. DataFusion cannot add these.
 fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
         return expr;
@@ -435,8 +431,7 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
 /// Returns the call for an operator on lists, or `None` for any other operator.
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // An operator that DataFusion planned is not a list. Without this check, planning a chain would take
-    // quadratic time.
+    // Operators planned by DataFusion are not lists. Without this check, long chains take quadratic time.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {
@@ -446,8 +441,7 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     if is_single(&expr.left) && (is_single(&expr.right) || !is_list(&expr.right)) {
         return None;
     }
-    // An expression without a type (a parameter, an unknown column) is left to DataFusion, which reports the
-    // error.
+    // DataFusion reports the error for an expression without a type (a parameter, an unknown column).
     let left = expr.left.get_type(schema).ok()?;
     let right = expr.right.get_type(schema).ok()?;
     let lists = (list_depth(&left) > 0, list_depth(&right) > 0);

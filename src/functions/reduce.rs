@@ -21,8 +21,7 @@ const ARGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns when a reduction fails. Integer sums and products can overflow; other reductions accept all
-/// values.
+/// Returns when a reduction fails: only integer sums and products do, on overflow.
 const fn reduction_fails(how: Reduction) -> Fails {
     match how {
         Reduction::Sum | Reduction::Prod => Fails::IntegerOverflow,

@@ -90,8 +90,7 @@ fn timestamp_cast(value: Expr, to: DataType, safe: bool) -> Expr {
     }
 }
 
-/// Returns the unit for a timestamp literal: microseconds, or nanoseconds if it has more than 6 fractional
-/// digits.
+/// Returns the unit of a timestamp literal: nanoseconds above 6 fractional digits, else microseconds.
 pub(crate) fn unit_of_text(text: &str) -> TimeUnit {
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();

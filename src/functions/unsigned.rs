@@ -353,8 +353,7 @@ fn unsigned_literal(expr: &Expr) -> Option<Expr> {
     Some(Expr::Literal(value, metadata.clone()))
 }
 
-/// Plans the quotient or remainder of an unsigned and a signed integer if DataFusion's result would have a
-/// fraction.
+/// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a fraction.
 ///
 /// An integer literal next to a UInt64 becomes a UInt64. The quotient of a UInt64 and a signed integer may
 /// exceed both types, so it is a DECIMAL(20, 0), like their sum.

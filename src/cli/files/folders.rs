@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Parent folders of output files that do not exist yet. On drop, removes each of them that exists and is
-/// empty.
+/// Missing parent folders of output files. On drop, removes each of them that exists and is empty.
 pub(in crate::cli) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {

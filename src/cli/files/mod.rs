@@ -90,8 +90,7 @@ impl FileFormat {
     }
 }
 
-/// Returns a usage error if the extension of a name contradicts its content, which is a file of the format
-/// `of`, or a folder if `of` is `None`.
+/// Returns a usage error if the extension of a name contradicts the format `of`, or a folder (`None`).
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {
@@ -131,8 +130,7 @@ pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     })
 }
 
-/// Returns one schema for the rows of two schemas. Numeric types are widened, and all kinds of lists become
-/// `List` or `LargeList`.
+/// Returns one schema for the rows of two. Numeric types are widened; lists become `List` or `LargeList`.
 pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
     let wrong = |message: String| Failure::message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {

@@ -31,8 +31,7 @@ const BATCH_ROWS: usize = 8192;
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct InputShard {
     pub(in crate::cli) path: PathBuf,
-    /// Path relative to the input folder, without extension. For a single file, the file name without
-    /// extension.
+    /// Path relative to the input folder, or the name of a single input file, without extension.
     pub(in crate::cli) relative: PathBuf,
     pub(in crate::cli) format: FileFormat,
     /// For MEDS data, the folder, the index of the shard in the folder, and the columns to read.

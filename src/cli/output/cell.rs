@@ -46,8 +46,7 @@ impl<'a> CellFormatter<'a> {
         Ok(Self { node: CellNode::try_new(array, false)?, end })
     }
 
-    /// Formats value `row` in at most `width` characters, or more if even the shortest form needs them.
-    /// `None` means no limit.
+    /// Formats value `row` in at most `width` characters, or in its shortest form. `None` means no limit.
     pub(super) fn text(&self, row: usize, width: Option<usize>) -> String {
         let text = self.node.format_value(row, width, Some(&self.end));
         cut_text(escape_controls(text), width)
@@ -160,8 +159,7 @@ impl<'a> CellNode<'a> {
                         format!("… {}", cut_text(last, Some(INNER_WIDTH)))
                     }
                 };
-                // Reserves the width of the ending for the largest count, because the real count depends on
-                // the width that is left.
+                // Reserves the width of the largest count, because the real count depends on the width left.
                 let widest = more(range.len());
                 let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
                 let limit = limit.saturating_sub(widest.chars().count() + 2);

@@ -46,8 +46,7 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of standard output closed the pipe. Arrow's writers hide this cause in their
-    /// errors.
+    /// Whether the reader of standard output closed the pipe, a cause that Arrow's writers hide in errors.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }

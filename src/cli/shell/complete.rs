@@ -161,8 +161,7 @@ impl Validator for ShellHelper {
     }
 }
 
-/// Whether Enter runs the text, which it does for a dot command, an empty line, and statements that end with
-/// `;`.
+/// Whether Enter runs the text: a dot command, an empty line, or statements that end with `;`.
 fn is_complete(text: &str, dialect: &Dialect) -> bool {
     let start = text.trim_start();
     // An open quote or comment continues on the next line.

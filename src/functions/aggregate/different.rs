@@ -16,8 +16,7 @@ use crate::error::{Error, Result};
 /// Bit patterns of the arguments in one row, of which there are at most two.
 type RowKey = [u64; 2];
 
-/// A fold over the distinct rows of one group. Rows can be removed again, because `seen` counts the
-/// occurrences of each row.
+/// A fold over the distinct rows of one group. `seen` counts each row, so that rows can be removed again.
 #[derive(Debug)]
 pub(super) struct Different {
     fold: Box<dyn Fold>,

@@ -101,8 +101,7 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
     })
 }
 
-/// Returns how to add these values exactly, or `None` if the reduction does not add. An exact sum does not
-/// depend on batches or partitions.
+/// Returns how to sum these values exactly, in any order, or `None` if the reduction does not add.
 fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
@@ -133,8 +132,7 @@ struct ElementwiseState {
     rows: CollectedRows,
     waiting: usize,
     settled: usize,
-    /// Whether all rows are combined. A group of one row is combined, too, because this replaces its NULL
-    /// values.
+    /// Whether all rows are combined. A single row is combined, too, which replaces its NULL values.
     laid: bool,
     groups: usize,
 }

@@ -123,8 +123,7 @@ impl ExactFloats {
     }
 }
 
-/// Returns the signature of `avg` without the implicit cast of integers to Float64, which is lossy beyond
-/// 2^53.
+/// Returns the signature of `avg` without the cast of integers to Float64, which is lossy beyond 2^53.
 fn mean_signature() -> Signature {
     let class = |class| TypeSignature::Coercible(vec![Coercion::new_exact(class)]);
     let widened = |to, from: Vec<TypeSignatureClass>, native| {
@@ -235,8 +234,7 @@ impl AggregateUDFImpl for ExactFloats {
         ReversedUDAF::Identical
     }
 
-    /// Returns no rewrite for floats: `sum(x + 0.1)` differs from `sum(x) + 0.1 * count(x)` because of
-    /// rounding.
+    /// Disables the rewrite of `sum(x + 0.1)` to `sum(x) + 0.1 * count(x)`, which rounds differently.
     fn simplify_expr_op_literal(
         &self,
         function: &AggregateFunction,

@@ -157,8 +157,7 @@ impl AggBegin<'_> {
 pub(super) trait Fold: fmt::Debug + Send + Sync {
     fn fresh(&self) -> Result<Box<dyn Fold>>;
 
-    /// Adds rows. `values` has the arguments, then the ORDER BY expressions; `groups` has the group of each
-    /// row.
+    /// Adds rows: `values` has the arguments, then the ORDER BY expressions, `groups` the group of each row.
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
@@ -310,8 +309,7 @@ impl AggregateUDFImpl for RaggedUdaf {
         self: Arc<Self>,
         _: bool,
     ) -> DfResult<Option<Arc<dyn AggregateUDFImpl>>> {
-        // DataFusion's claim about the order is not used: the fold itself checks whether rows arrive in
-        // order.
+        // DataFusion's claim about the order is not used: the fold itself checks the order of rows.
         Ok(self.def.ordered.then(|| Arc::new(Self::new(self.def)) as Arc<dyn AggregateUDFImpl>))
     }
 

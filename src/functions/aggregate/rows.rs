@@ -128,8 +128,7 @@ fn bytes_of((columns, groups): &RowBatch) -> usize {
     columns + groups.capacity() * size_of::<usize>()
 }
 
-/// Concatenates arrays of a type. Returns an error if the lists exceed their offset type, where Arrow's
-/// `concat` may overflow.
+/// Concatenates arrays. Returns an error for lists whose offsets would overflow in Arrow's `concat`.
 fn concat_arrays<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result<ArrayRef> {
     if list_depth(t) == 0 {
         let parts: Vec<&dyn Array> = parts.map(AsRef::as_ref).collect();

@@ -21,8 +21,7 @@ pub(super) struct SlidingExtreme {
     data_type: DataType,
     /// `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
-    /// Row index and value of each candidate, as an array of one value. No candidate is better than an
-    /// earlier one.
+    /// Row index and value (an array of length 1) of each candidate. None is better than an earlier one.
     candidates: VecDeque<(usize, ArrayRef)>,
     entered: usize,
     left: usize,

@@ -18,8 +18,7 @@ const NAME: &str = "date_diff";
 const TIMES: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
-/// Returns `date_diff(part, start, end)`, which counts the boundaries of a part, such as `'month'`, between
-/// two times.
+/// Returns `date_diff(part, start, end)`, which counts the boundaries of a part between two times.
 pub(super) fn date_diff() -> ScalarUDF {
     ScalarUDF::new_from_impl(DateDiff {
         aliases: ["datediff".to_owned()],

@@ -87,8 +87,7 @@ impl ScalarUDFImpl for RegexpExtract {
     }
 }
 
-/// Returns a group of the first match in each string: an empty string without a match, NULL for a NULL
-/// argument.
+/// Returns a group of the first match in each string: '' without a match, NULL for a NULL argument.
 fn extract(texts: &StringArray, patterns: &StringArray, group: usize) -> Result<StringArray> {
     let mut out = StringBuilder::with_capacity(texts.len(), 0);
     // Keeps the last pattern compiled, because patterns rarely change from row to row.

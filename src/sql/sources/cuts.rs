@@ -90,8 +90,7 @@ fn cut_ranges(
 /// Leaf type without values, which stores only validity.
 const HOLLOW: DataType = DataType::FixedSizeBinary(0);
 
-/// Returns a list type with [`HOLLOW`] leaves if its leaves are primitive, boolean or strings, else the
-/// same type.
+/// Replaces primitive, boolean and string leaves of a list type with [`HOLLOW`] leaves.
 pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
     let open = |field: &FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(hollow(field.data_type())))
@@ -202,8 +201,7 @@ impl WithArrays {
 /// Maximum number of bytes of cached offsets.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// How to divide a table into cuts: the rows, the axis whose elements are counted, and the maximum numbers
-/// of elements and rows per cut.
+/// Rows to divide into cuts, the axis whose elements are counted, and the maximum elements and rows per cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct Way {
     pub(in crate::sql) rows: Range<usize>,

@@ -156,8 +156,7 @@ fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
     }
 }
 
-/// A table of labels with their features. Rows come shard by shard, then by subject and time; `row` is
-/// the position of the label.
+/// A table of features, in order of shards, subjects and times. `row` is the position of the label.
 #[derive(Debug)]
 struct FeaturesTable {
     features: Arc<Features>,

@@ -85,8 +85,7 @@ pub(in crate::sql) async fn scan(
         return Ok(conf);
     }
     let source: Arc<dyn FileSource> = Arc::new(source.clone().with_newline_delimited(false));
-    // A list cannot be divided into byte ranges. DataFusion does not divide a scan whose partitions are
-    // declared.
+    // Lists cannot be divided into byte ranges. DataFusion does not divide declared partitions.
     let partitions = Partitioning::UnknownPartitioning(conf.file_groups.len());
     Ok(FileScanConfigBuilder::from(conf)
         .with_source(source)

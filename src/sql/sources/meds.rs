@@ -219,8 +219,7 @@ impl MedsSource {
         })
     }
 
-    /// Creates the source for a scan that was sent to this worker. Returns an error if the folder has other
-    /// shards than when the query was planned.
+    /// Creates the source for a scan sent to this worker, whose folder must have the same shards.
     pub(in crate::sql) fn from_scan(scan: MedsScan) -> Result<Self> {
         let folder = MedsFolder::open(&scan.root)?;
         let shards = shard_names(&folder);

@@ -20,8 +20,7 @@ pub(in crate::sql) struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// Parses `overwrite` and the boolean options in `known`, and refuses others. Names may have the
-    /// prefix `format.`, which COPY adds.
+    /// Parses `overwrite` and the boolean options in `known`, to which COPY adds the prefix `format.`.
     pub(in crate::sql) fn parse(
         format: &str,
         options: &HashMap<String, String>,
@@ -175,8 +174,7 @@ pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     write_unless_cancelled(data, |batches, _| write(batches)).await
 }
 
-/// Like [`write_blocking`], for a `write` with much work after the last row. It gets a function that
-/// tells whether the query was dropped.
+/// Like [`write_blocking`], for a `write` that also asks during its work whether the query was dropped.
 pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     mut data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>, &dyn Fn() -> bool) -> Result<T>

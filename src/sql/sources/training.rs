@@ -32,8 +32,7 @@ const READING: &str = "folders of batches can be written by COPY but not read as
 /// Creates [`BatchesFormat`]; registered as `batches`.
 pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
 
-/// Training batches as a target of COPY: a folder with one safetensors file per batch, as [`BatchFolder`]
-/// writes it.
+/// Training batches as a target of COPY: one safetensors file per batch in a folder ([`BatchFolder`]).
 ///
 /// Items are the rows of the query in source order, or windows of their axis 1; columns share their
 /// lists. All rows are kept until the last batch is written: up to 1 GiB in memory, larger sets in a

@@ -21,8 +21,7 @@ use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::from::files;
 use crate::sql::sources::listing::FilesTable;
 
-/// Resolves a path to a table, and reports why a path cannot be read. DataFusion's factory would report that
-/// there is no such table.
+/// Resolves a path to a table, and reports why it cannot be read, which DataFusion's factory does not.
 #[derive(Debug)]
 pub(in crate::sql) struct PathTables {
     /// Creates tables for paths, and holds the weak reference to the session.

@@ -33,8 +33,7 @@ pub(in crate::sql) fn with_visible_files(runtime: &RuntimeEnv) -> Result<Arc<Run
 #[derive(Debug)]
 struct VisibleRegistry {
     inner: Arc<dyn ObjectStoreRegistry>,
-    /// One wrapper per store, by scheme and host. Wrappers are reused, because caches identify a store by
-    /// its pointer.
+    /// One wrapper per store, by scheme and host, because caches identify a store by its pointer.
     wrapped: Mutex<HashMap<String, Arc<VisibleFiles>>>,
 }
 

@@ -266,8 +266,7 @@ impl WholeFileFormat {
     }
 }
 
-/// Returns the name of a temporary folder next to the target, and the URL of a file in the folder with the
-/// target's name.
+/// Returns a temporary folder's name beside the target, and the URL of the target's file name in it.
 fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
     let stem = Lease::draw_stem();
     let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {

@@ -204,8 +204,7 @@ fn plain_floats(values: &ArrayRef) -> ArrayRef {
         .unwrap_or_else(|| Arc::clone(values))
 }
 
-/// Minimum number of values for which a scan of all 2^16 counts is faster than a record of the non-zero
-/// counts.
+/// Minimum number of values for which scanning all 2^16 counts is faster than recording non-zero counts.
 const MANY: usize = 1 << 15;
 
 impl Ids<'_> {

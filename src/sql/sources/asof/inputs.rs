@@ -1,5 +1,4 @@
-//! [`Inputs`]: the columns that expressions over `meds_asof` need. List lengths and slices are computed from
-//! offsets.
+//! [`Inputs`]: columns that expressions over `meds_asof` need. List lengths and slices come from offsets.
 
 use std::sync::Arc;
 
@@ -222,8 +221,7 @@ fn view(
     Ok(Some((view.then(step), node.return_field(table)?)))
 }
 
-/// Returns how a function changes the range of each list, or `None` if the function reads values or has
-/// arguments that differ between rows.
+/// Returns how a function changes list ranges, or `None` if it reads values or its arguments vary by row.
 fn range_step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<Step> {
     let outermost = |axis: &Arc<dyn PhysicalExpr>| literal_integer(axis) == Some(Some(1));
     match (name, rest) {
@@ -248,8 +246,7 @@ fn head_step(n: Option<i64>) -> Step {
 
 fn tail_step(n: Option<i64>) -> Step {
     match n {
-        // `ragged_tail(x, 0)` is empty. A slice from `-0` would be the whole list, so the slice starts past
-        // the end.
+        // `ragged_tail(x, 0)` is empty. A slice from `-0` would be the whole list; this starts past the end.
         Some(0) => Step::Slice(Some(i64::MAX), None),
         n => Step::Slice(n.map(i64::saturating_neg), None),
     }

@@ -121,8 +121,7 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(further(&self.table, names)),
-            // Shards are read concurrently, so a subject in two shards is detected only after all shards are
-            // read.
+            // Shards are read concurrently, so a subject in two shards is detected only after the last one.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };
@@ -335,8 +334,7 @@ pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
     tables.iter().fold(unknown, |sum, table| sum.saturating_add(table.num_unknown()))
 }
 
-/// Returns the tasks whose labels `meds_asof` concatenates in a plan because one folder contains them
-/// all. Empty for labels of one task.
+/// Returns the tasks whose labels `meds_asof` concatenates from one folder. Empty for labels of one task.
 pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
     let mut sources = Vec::new();
     collect_sources(plan, &mut sources);

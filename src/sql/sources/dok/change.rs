@@ -1,5 +1,4 @@
-//! Statements that change the entries of a DOK table. Each writes a new file or leaves the old file
-//! unchanged.
+//! Statements that change the entries of a DOK table. Each replaces the file, or leaves it unchanged.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -49,8 +49,7 @@ impl TableNames for Tables {
         let named = TableReference::parse_str(name).resolve(&catalog, &schema);
         let schema = catalogs.catalog(&named.catalog).and_then(|c| c.schema(&named.schema));
         let Some(schema) = schema else { return Ok(None) };
-        // Only listed names are tables here. A file path is a table, too, but its look-up would wait for
-        // I/O.
+        // Only listed names are tables here. File paths are tables, too, but their look-up waits for I/O.
         if !schema.table_names().iter().any(|n| **n == *named.table) {
             return Ok(None);
         }

@@ -30,9 +30,8 @@ use crate::table::{NestOptions, RaggedTable, Unsorted};
 
 /// Groups the rows of a long table into ragged rows.
 ///
-/// If the input is sorted by the keys, it returns each row as soon as the row is complete, and holds at
-/// most one row and one batch in memory. Otherwise it collects the whole input and sorts it with a stable
-/// sort.
+/// If the input is sorted by the keys, it returns each row as soon as the row is complete, and holds at most
+/// one row and one batch in memory. Otherwise it collects the input for a stable sort.
 #[derive(Debug)]
 pub(crate) struct NestExec {
     input: Arc<dyn ExecutionPlan>,

@@ -36,8 +36,7 @@ pub(super) fn format_of(function: &str) -> Option<&'static str> {
     })
 }
 
-/// A call such as `read_csv('a.csv')`. In a statement, the call is written as a table name, which [`files`]
-/// parses.
+/// A call such as `read_csv('a.csv')`, written in statements as a table name that [`files`] parses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Call {
     function: String,
@@ -182,8 +181,7 @@ fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the table for a call that [`rewrite_factor`](super::rewrite_factor) wrote as a table name, or
-/// `None` for any other name.
+/// Returns the table for a call that [`rewrite_factor`](super::rewrite_factor) wrote as a table name.
 pub(crate) async fn files(
     state: &SessionState,
     name: &str,

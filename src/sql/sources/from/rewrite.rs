@@ -1,5 +1,4 @@
-//! Rewrites the first argument of functions over queries to a query, and calls of `read_parquet(..)` to
-//! table names.
+//! Rewrites the first argument of functions over queries to a query, and `read_parquet(..)` to a table name.
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
@@ -20,8 +19,7 @@ pub(crate) fn one_name(name: &ObjectName) -> Option<String> {
     }
 }
 
-/// Rewrites a table function of this module. Other relations are unchanged. A string that is not a valid
-/// query is an error.
+/// Rewrites a table function of this module, if `relation` is one. An invalid query string is an error.
 pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, args: Some(args), alias, .. } = relation else {
         return Ok(());

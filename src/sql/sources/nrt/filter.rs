@@ -70,11 +70,10 @@ impl RowFilter {
         datafusion::physical_plan::apply_expression_roots(self.conditions.iter(), f)
     }
 
-    /// Returns the conditions, with dynamic filters in their current state, grouped by the data that they
-    /// read.
+    /// Returns the conditions by the data that they read, with dynamic filters in their current state.
     ///
-    /// `constant` tells whether a column has a single value in the whole file. `row` is true if the file has
-    /// no column `_row` of its own.
+    /// `constant` tells whether a column has a single value; `row` is true if the file lacks a column
+    /// `_row`.
     pub(super) fn now(&self, constant: impl Fn(&str) -> bool, row: bool) -> Result<Conditions> {
         let mut out = Conditions::default();
         for condition in &self.conditions {
@@ -168,8 +167,7 @@ pub(super) fn window(conditions: &[Condition], rows: Range<usize>) -> Range<usiz
     out
 }
 
-/// Returns the operator and literal of a comparison between `_row` and an integer, as if `_row` was on the
-/// left.
+/// Returns the operator and literal of a comparison of `_row` with an integer, with `_row` on the left.
 fn comparison(condition: &Condition) -> Option<(Operator, i64)> {
     let binary = condition.downcast_ref::<BinaryExpr>()?;
     let row = |e: &Condition| e.downcast_ref::<Column>().is_some_and(|c| c.name() == ROW);

@@ -77,8 +77,7 @@ impl FileFormatFactory for NrtFormatFactory {
 ///   column that a file lacks is NULL there.
 /// * A scan reads only the required rows of the requested columns; row counts come from headers. Local
 ///   files are memory-mapped or read; of files in an object store, the required byte ranges are fetched.
-/// * The scan evaluates conditions on columns of axis 0, on `_row` and on `_file` before it reads
-///   anything else.
+/// * The scan evaluates conditions on columns of axis 0, on `_row` and on `_file` first.
 /// * `_file` (the path or URL) and `_row` (the index in the file) are columns of a table created with
 ///   `OPTIONS (positions true)`. Statements that come through [`sql()`](crate::sql::sql()) can name them
 ///   for any table of `.nrt` files.
@@ -121,8 +120,7 @@ impl FileFormat for NrtFormat {
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
         let mut objects = objects.to_vec();
-        // Sorts files by name, because listings have any order, and the columns of the first file come
-        // first.
+        // Sorts files by name, because listings have any order and the columns of the first file come first.
         objects.sort_by_cached_key(|o| natural(o.location.as_ref()));
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();

@@ -248,8 +248,7 @@ impl FileFormat for ParquetFileFormat {
 
 /// Returns statistics in which the size of a list column is the size of its values in memory.
 ///
-/// The compressed size says little about the number of values. The footer, which is read anyway, contains
-/// the number.
+/// The compressed size says little about the number of values, which the footer contains.
 async fn with_leaves(
     mut statistics: Statistics,
     state: &dyn Session,

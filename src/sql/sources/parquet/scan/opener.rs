@@ -74,8 +74,7 @@ impl ListsOpener {
         Ok(stream::iter(streams).flatten().boxed())
     }
 
-    /// Returns the rows of a file, with lists from Serrate's decoder, or `None` for a file that DataFusion
-    /// must read alone.
+    /// Returns the rows of a file, with decoded lists, or `None` for a file that DataFusion must read alone.
     async fn list_rows(
         &self,
         file: &PartitionedFile,

@@ -58,8 +58,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// Splits a scan so that the list decoder reads the columns `ours`. Returns `None` if it cannot be
-    /// split.
+    /// Splits a scan so that the list decoder reads the columns `ours`, or returns `None` if it cannot.
     pub(super) fn new(
         stock: &ParquetSource,
         mut ours: Vec<ListColumn>,

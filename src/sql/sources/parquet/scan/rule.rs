@@ -69,8 +69,7 @@ fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
         && !reordered.iter().any(|mark| shown.contains(mark))
 }
 
-/// Displays the EXPLAIN text of a source, because only this text shows whether the source reorders row
-/// groups.
+/// The EXPLAIN text of a source, which alone shows whether the source reorders row groups.
 struct Shown<'a>(&'a ParquetSource);
 
 impl fmt::Display for Shown<'_> {
