@@ -75,7 +75,6 @@ impl<'a> Plan<'a> {
         Error::invalid(format!("{}: argument {} {message}", self.name(), i + 1))
     }
 
-    /// Returns the list levels of argument `i`, or an error if the argument is not a list.
     pub(crate) fn lists(&self, i: usize) -> Result<Lists> {
         let found = self.data_type(i);
         match found {
@@ -165,7 +164,6 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Like [`literal`](Self::literal), for a string.
     pub(crate) fn literal_text(&self, i: usize, what: &str, such: &str) -> Result<Option<&'a str>> {
         let Some(value) = self.literal(i, what, such)? else { return Ok(None) };
         match value.try_as_str() {

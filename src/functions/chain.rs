@@ -260,7 +260,7 @@ fn apply_operator(
     PhysicalBinary::new(left, op, right).evaluate(&batch)
 }
 
-/// Array operands of one operator, as columns of the batch that the operator is evaluated on.
+/// Operands of one operator, as columns of the batch that the operator is evaluated on.
 #[derive(Default)]
 struct Operands {
     fields: Vec<Field>,

@@ -61,10 +61,8 @@ impl Facts {
         instead_of: &[],
     };
 
-    /// Facts of a function that orders values or finds equal values.
     pub(crate) const COMPARES: Self = Self { compares: true, ..Self::NONE };
 
-    /// Facts of a reduction.
     pub(crate) const REDUCES: Self = Self { shrinks: true, whole_row: true, ..Self::NONE };
 }
 

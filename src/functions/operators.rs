@@ -50,10 +50,8 @@ macro_rules! operator {
 /// Rules for NULL, overflow and types in the documentation of arithmetic operators.
 const OVERFLOW: &str = "If either value is NULL, the result is NULL. Integer overflow is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
 
-/// Like [`OVERFLOW`], for division.
 const DIVISION: &str = "If either value is NULL, the result is NULL. Division by an integer zero is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
 
-/// Like [`OVERFLOW`], for comparisons.
 const COMPARISON: &str = "If either value is NULL, the result is NULL, so comparing with a literal NULL returns only NULL. NaN equals NaN and is greater than any number. An integer and a float compare as 64-bit floats (so that 2^53 + 1 equals 2^53), as everywhere in SQL here. A string literal is parsed as a date or time if the values are dates or times.";
 
 const OPERANDS: &[(&str, &str)] = &[

@@ -45,7 +45,6 @@ use serrate_core::internal::exact::Exact;
 /// Metadata key of state columns that hold partial sums as short lists of 64-bit words.
 pub(crate) const SUM_STATE: &str = "serrate.sum_state";
 
-/// Returns the aggregates, which replace DataFusion's.
 pub(crate) fn build_udafs() -> Vec<AggregateUDF> {
     let all = [
         (sum_udaf(), Statistic::Sum),

@@ -29,7 +29,6 @@ use super::nested_extremes::NestedExtremes;
 use super::sliding_extremes::SlidingExtreme;
 use crate::error::{Error, Result};
 
-/// Returns `min` and `max`, which replace DataFusion's.
 pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
     [(min_udaf(), Ordering::Less), (max_udaf(), Ordering::Greater)]
         .map(|(stock, wanted)| AggregateUDF::new_from_impl(FloatExtreme { stock, wanted }))

@@ -79,7 +79,6 @@ impl ValueNumbers {
         Ok(Self { data_type: data_type.clone(), kind })
     }
 
-    /// Returns the ids of values, or of dictionary-encoded values.
     pub(super) fn number_batch<'a>(&mut self, array: &'a ArrayRef) -> Result<Ids<'a>> {
         use DataType::{
             Dictionary, Int8, Int16, Int32, Int64, Null, UInt8, UInt16, UInt32, UInt64,
@@ -279,7 +278,6 @@ fn byte_value(place: usize) -> u64 {
     i64::from((place as u8).cast_signed()) as u64
 }
 
-/// Like [`byte_value`], for 16-bit values.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 16 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
 fn short_value(place: usize) -> u64 {
