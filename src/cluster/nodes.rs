@@ -143,10 +143,9 @@ impl ExecutionPlan for TaskMergeExec {
     }
 }
 
-/// Returns the rows of all tasks in the order of the tasks.
-///
-/// The input is a [`CoalescePartitionsExec`], at which datafusion-distributed divides the plan. It would
-/// return rows in any order, so execution skips it.
+/// Returns the rows of all tasks in the order of the tasks. Execution skips the input, a
+/// [`CoalescePartitionsExec`] at which datafusion-distributed divides the plan, because it returns rows in
+/// any order.
 #[derive(Debug)]
 pub(super) struct RowsInOrderExec {
     input: Arc<dyn ExecutionPlan>,
@@ -202,10 +201,9 @@ impl ExecutionPlan for RowsInOrderExec {
     }
 }
 
-/// Runs a part of a plan on the runtime for queries, and converts a panic to an error.
-///
-/// Without this node, a panic would end the stream of a worker as if all rows had been sent. Another runtime
-/// serves the connections, so that a busy worker still answers health checks.
+/// Runs a part of a plan on the runtime for queries, which leaves the runtime of connections free to answer
+/// health checks. Converts a panic to an error, because it would end the stream as if all rows had been
+/// sent.
 #[derive(Debug)]
 pub(super) struct GuardExec {
     inner: Arc<dyn ExecutionPlan>,

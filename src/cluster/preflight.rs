@@ -64,10 +64,9 @@ fn worker_context(session: &dyn Session) -> Arc<TaskContext> {
     ))
 }
 
-/// Returns an error if a column has a type that cannot be sent.
-///
-/// arrow-flight declares a LargeList as a List, whose offsets have half the size, so that the receiver reads
-/// other rows or none. It also drops the metadata of unions.
+/// Returns an error if a column has a type that cannot be sent. arrow-flight declares a LargeList as a List,
+/// whose offsets have half the size, so that the receiver reads other rows or none. It also drops the
+/// metadata of unions.
 fn check_types(schema: &Schema) -> std::result::Result<(), String> {
     for field in schema.fields() {
         if let Some(lost) = find_unsendable(field.data_type()) {

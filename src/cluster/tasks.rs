@@ -22,10 +22,8 @@ fn has_one_partition(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.output_partitioning().partition_count() == 1
 }
 
-/// Whether a node must run in a single task, because it has to see all rows.
-///
-/// datafusion-distributed gives a leaf with one partition to every task. A LIMIT, window or aggregation that
-/// relies on the single partition would then return its rows once per task.
+/// Whether a node needs all rows in one task. datafusion-distributed gives a leaf with one partition to
+/// every task, so a LIMIT, window or aggregation over it would return its rows once per task.
 fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let collects = plan.is::<CoalescePartitionsExec>()
         || plan.is::<SortPreservingMergeExec>()

@@ -1,10 +1,9 @@
-//! Replaces long chains of arithmetic, such as `a + b + c + ..` on scalars or lists, with one call.
+//! Replaces long chains of arithmetic, such as `a + b + c + ..` on scalars or lists, with one call of
+//! [`Chain`] or [`ListChain`] whose arguments are the operands.
 //!
-//! The parser nests `a + b + c` as one operator within the next. DataFusion computes the type and the name
-//! of each operator from all operators below it, so planning time is quadratic in the length of the chain,
-//! and evaluation recurses as deep as the chain is long. Chains cannot be balanced, because the order of
-//! operations matters for floats and for integers that overflow. A long chain therefore becomes a call of
-//! [`Chain`] or [`ListChain`] with its operands as arguments.
+//! The parser nests each operator within the next, and DataFusion computes its type and name from all
+//! operators below, so planning time is quadratic in the length of a chain. Evaluation recurses as deep.
+//! Chains cannot be balanced, because order matters for floats and for integers that overflow.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};

@@ -84,10 +84,9 @@ impl Reads {
     }
 }
 
-/// When a call can fail although planning has accepted the types of its arguments.
-///
-/// A rewrite may evaluate a call for rows for which the query would not (rows that a condition drops,
-/// that match no row of a join, that take another branch of CASE) only if the call cannot fail.
+/// When a call can fail although planning has accepted the types of its arguments. Only calls that cannot
+/// fail may be evaluated for rows for which the query does not (rows that a condition drops, that match no
+/// row of a join, that take another branch of CASE).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fails {
     Never,

@@ -16,12 +16,11 @@ use super::harmless::{cast_cannot_fail, is_harmless, is_plain, operator_cannot_f
 use super::{DEFS, is_ours};
 use crate::array::list_depth;
 
-/// Whether an expression has a value for every row of a schema. A rewrite may then evaluate the expression
-/// for rows for which the query does not.
+/// Whether an expression has a value for every row of a schema, so that a rewrite may evaluate it for rows
+/// that the query skips.
 ///
-/// True for columns, literals, operators and casts that accept all values, functions of Serrate that cannot
-/// fail and harmless functions of DataFusion. False for any other expression. Ignores subqueries, because
-/// each runs once, whatever the rows.
+/// True for columns, literals, operators and casts that accept all values, and functions of Serrate and
+/// DataFusion that cannot fail. Ignores subqueries, because each runs once, whatever the rows.
 pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
     Known { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
 }
@@ -209,9 +208,9 @@ mod tests {
 
     use super::*;
 
-    /// Calls per function that must not fail. A function without an entry is called with each list alone.
-    /// The columns are lists of integers (`i`), floats (`f`), strings (`s`), booleans (`b`) and lists (`n`),
-    /// and integers (`k`).
+    /// Calls per function that must not fail. Other functions are called with each list alone. Lists hold
+    /// integers (`i`), floats (`f`), strings (`s`), booleans (`b`) or lists (`n`); `k` is a column of
+    /// integers.
     const CALLS: [(&str, &[&str]); 43] = [
         ("ragged_ndim", &["ragged_ndim(n)"]),
         ("ragged_shape", &["ragged_shape(n)", "ragged_shape(i)"]),

@@ -14,11 +14,10 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-/// Returns functions that count elements, levels or positions, which replace DataFusion's.
-///
-/// DataFusion returns unsigned integers, which list functions do not accept, as in `x[list_position(x, 2)]`,
-/// and whose difference is a decimal. Remove once `stock_positions_are_still_unsigned` in
-/// `tests/sql/numbers.rs` fails.
+/// Returns functions that count elements, levels or positions, which replace DataFusion's. Those return
+/// unsigned integers, whose difference is a decimal, and which list functions do not accept
+/// (`x[list_position(x, 2)]`). Remove once `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs`
+/// fails.
 pub(crate) fn signed_counts() -> [ScalarUDF; 6] {
     let lengths = [array_length_udf(), array_dims_udf(), array_ndims_udf(), cardinality_udf()];
     let [length, dims, levels, elements] = lengths;

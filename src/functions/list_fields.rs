@@ -9,11 +9,9 @@ use datafusion::logical_expr::{
     Signature,
 };
 
-/// Returns the three functions, which replace DataFusion's.
-///
-/// Parquet names the element field of a list `element`, Arrow `item`. DataFusion's functions return either
-/// name, depending on the batch, and the query fails. Remove once `stock_element_fields_still_differ` in
-/// `tests/sql/over_lists.rs` fails.
+/// Returns the three functions, which replace DataFusion's. Parquet names the element field of a list
+/// `element`, Arrow `item`; DataFusion's functions return either, depending on the batch, and the query
+/// fails. Remove once `stock_element_fields_still_differ` in `tests/sql/over_lists.rs` fails.
 pub(crate) fn typed_lists() -> impl Iterator<Item = ScalarUDF> {
     datafusion::functions_nested::all_default_nested_functions()
         .into_iter()

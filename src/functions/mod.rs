@@ -1,12 +1,9 @@
 //! SQL functions on nested lists, and the operators that call them.
 //!
-//! [`register_functions`] adds the functions to a session; [`register_operators`] makes `+`, `>`, `AND`
-//! and other operators work on lists. Registration, documentation ([`documentation`]) and tests share one
-//! list of functions.
-//!
-//! Axis 0 is the rows, axis `k` is the `k`-th level of lists, and negative axes count from the innermost.
-//! A `List` stays a `List`, and a `LargeList` a `LargeList`; a `FixedSizeList` becomes a `List` unless a
-//! function documents otherwise.
+//! [`register_functions`] adds the functions to a session; [`register_operators`] makes `+`, `>`, `AND` and
+//! other operators work on lists. Axis 0 is the rows, axis `k` is the `k`-th level of lists, and negative
+//! axes count from the innermost. Kinds of lists stay, except that a `FixedSizeList` becomes a `List` unless
+//! a function documents otherwise.
 
 mod aggregate;
 mod args;

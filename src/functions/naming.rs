@@ -16,9 +16,8 @@ pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
     Ok(name)
 }
 
-/// Writes the name of a call and returns the precedence of its loosest operator outside parentheses.
-///
-/// The caller decides on parentheses by this value, so a chain of operators is written once.
+/// Writes the name of a call and returns the precedence of its loosest operator outside parentheses. The
+/// caller decides on parentheses by this value, so a chain of operators is written once.
 fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>> {
     match (def.infix, args) {
         (Some(op), [left, right]) => {
@@ -77,10 +76,9 @@ fn name_expression(expr: &Expr) -> Result<String> {
     })
 }
 
-/// Writes an operand, in parentheses if the operator around the operand binds tighter.
-///
-/// Only the operand's name decides on parentheses, because the optimizer may replace the operand with a
-/// column of that name, and the name of the whole expression must not change.
+/// Writes an operand, in parentheses if the operator around it binds tighter. Only the operand's name
+/// decides, because the optimizer may replace the operand with a column of that name, and the name of the
+/// whole expression must not change.
 fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Result<Option<u8>> {
     let start = name.len();
     let own = match expr {

@@ -276,10 +276,9 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))
 }
 
-/// Returns the types to which both operands are cast.
-///
-/// For a comparison, the value of a literal may decide, because the result is a boolean in any case. For
-/// arithmetic, only types decide, so that constant folding does not change the result type.
+/// Returns the types to which both operands are cast. In a comparison, which always returns booleans, the
+/// value of a literal may decide; in arithmetic only types do, so that constant folding keeps the result
+/// type.
 fn operand_types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
     types_at(plan, op, (0, left), (1, right))
 }

@@ -10,10 +10,9 @@ use datafusion::logical_expr::{Expr, ExprSchemable, lambda};
 use super::{higher_order, lambda as ragged_map};
 use crate::array::{leaf_type, list_depth};
 
-/// Rewrites a call of a scalar function to a `ragged_map` over its list arguments.
-///
-/// Returns `None` if the function accepts the lists themselves, if no argument is a list, or if the function
-/// does not accept the values of the lists either. The caller then reports the first error.
+/// Rewrites a call of a scalar function to a `ragged_map` over its list arguments. Returns `None` if no
+/// argument is a list, or if the function accepts lists or does not accept their values. The caller then
+/// reports the first error.
 pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let types: Option<Vec<_>> = call.args.iter().map(|arg| arg.get_type(schema).ok()).collect();
     let types = types?;

@@ -173,9 +173,9 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// Predicates that the SQL parser does not parse as operators, so that they reach no planner: `LIKE`,
-/// `ILIKE`, `IN`, and these with `NOT`. Statements are rewritten to custom operators of these names. The
-/// right side of `IN` is then a call of `make_array`.
+/// Predicates that the parser does not parse as operators, so that statements are rewritten to custom
+/// operators: `LIKE`, `ILIKE`, `IN`, each also with `NOT`. The right side of `IN` becomes a `make_array`
+/// call.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
 /// Custom operator in `call ON LISTS NULL`, where the call may apply to the values of lists.
@@ -383,11 +383,9 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
 /// Number of consecutive operators after which their type is stored in a cast.
 const KNOWN: usize = 16;
 
-/// Shortens the computation of types in long chains. A left side that is a long chain of numbers becomes one
-/// call, and any other long chain of arithmetic becomes a cast to its own type.
-///
-/// Planners and type coercion compute the type of each operator from its whole left side. The type of a cast
-/// is known at once. The simplifier removes the cast again, and column names do not show it.
+/// Shortens the computation of types, which takes each operator's whole left side, in long chains: a left
+/// side of numbers becomes one call, and any other arithmetic a cast to its own type, which is known at
+/// once. The simplifier removes the cast again, and column names do not show it.
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));

@@ -1,8 +1,8 @@
 //! Returns Int64 where DataFusion returns unsigned 64-bit integers.
 //!
-//! DataFusion counts rows, ranks and lengths in UInt64. A UInt64 combined with a signed integer becomes a
-//! DECIMAL(20, 0), whose quotients have fractions. A UInt64 cannot be negated, and list functions do not
-//! accept it. Therefore:
+//! DataFusion counts rows, ranks and lengths in UInt64. With a signed integer, a UInt64 becomes a
+//! DECIMAL(20, 0), whose quotients have fractions. It cannot be negated, and list functions do not accept
+//! it. Therefore:
 //!
 //! * Functions that count return Int64, as in DuckDB: `row_number`, `rank`, `dense_rank`, `ntile`,
 //!   `approx_distinct`, and the functions of [`list_counts`](super::list_counts).
@@ -353,10 +353,9 @@ fn unsigned_literal(expr: &Expr) -> Option<Expr> {
     Some(Expr::Literal(value, metadata.clone()))
 }
 
-/// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a fraction.
-///
-/// An integer literal next to a UInt64 becomes a UInt64. The quotient of a UInt64 and a signed integer may
-/// exceed both types, so it is a DECIMAL(20, 0), like their sum.
+/// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a fraction. An
+/// integer literal beside a UInt64 becomes a UInt64. A quotient of a UInt64 and a signed integer may exceed
+/// both types, so it is a DECIMAL(20, 0), like their sum.
 pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let op = match expr.op {
         BinaryOperator::Divide => Operator::Divide,

@@ -13,10 +13,8 @@ const NULL: &str = "NULL";
 /// Minimum width of a list inside another list.
 const INNER_WIDTH: usize = 14;
 
-/// Formats the values of one column.
-///
-/// A list wider than its limit shows its first elements, then `…`, then the number of further elements
-/// (outermost lists) or the last element (inner lists).
+/// Formats the values of one column. A list wider than its limit shows its first elements, then `…`, then
+/// the number of further elements (outermost lists) or the last element (inner lists).
 pub(super) struct CellFormatter<'a> {
     node: CellNode<'a>,
     end: ListEnding,

@@ -1,12 +1,11 @@
 //! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*` of floats, computed from exact sums.
 //!
-//! DataFusion's aggregates add floats in order of arrival. The last digits therefore depend on batches,
-//! partitions and files, and a sliding frame keeps rounding errors, and every NaN, after the rows have left
-//! the frame. The aggregates here keep every sum exactly and round it only when it is read, so the same rows
-//! give the same bits. DataFusion's aggregates still handle other types (decimals, durations, intervals, and
-//! integers except for their mean).
-//!
-//! Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL tests fails.
+//! DataFusion's aggregates add floats in order of arrival, so the last digits depend on batches, partitions
+//! and files. A sliding frame keeps rounding errors, and every NaN, after the rows have left it. The
+//! aggregates here keep exact sums and round them only when they are read, so the same rows give the same
+//! bits. DataFusion's still handle other types (decimals, durations, intervals, and integers except for
+//! their mean). Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL
+//! tests fails.
 
 use std::collections::HashMap;
 use std::sync::Arc;

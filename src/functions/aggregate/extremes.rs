@@ -1,10 +1,8 @@
-//! `min` and `max` of floats, lists and structs in a total order. For floats, NaN is greater than any
-//! number, and -0.0 is less than 0.0.
+//! `min` and `max` of floats, lists and structs. NaN is greater than any number, and -0.0 less than 0.0.
 //!
-//! DataFusion's grouped aggregates replace a NaN with any number, and any number with a NaN, so the result
-//! depends on batches. For -Infinity alone, `max` returns the smallest finite number. Of two structs that
-//! cannot be compared, the first is returned. Remove these aggregates once `stock_extremes_are_still_wrong`
-//! in the SQL tests fails.
+//! DataFusion's grouped aggregates replace a NaN with any number and any number with a NaN, so the result
+//! depends on batches. The `max` of -Infinity alone is the smallest finite number, and of two structs that
+//! cannot be compared, the first wins. Remove once `stock_extremes_are_still_wrong` in the SQL tests fails.
 
 use std::cmp::Ordering;
 use std::fmt;

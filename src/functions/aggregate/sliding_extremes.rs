@@ -13,10 +13,9 @@ use datafusion::logical_expr::Accumulator;
 
 use crate::functions::nested::compare_nested;
 
-/// The minimum or maximum of the rows in a sliding frame.
-///
-/// The accumulator keeps each value that becomes the best when all earlier rows have left the frame. Each
-/// value enters and leaves once, so a frame of any width takes about two comparisons per row.
+/// The minimum or maximum of a sliding frame. The accumulator keeps each value that becomes the best when
+/// all earlier rows have left the frame. Each value enters and leaves once, so a frame of any width takes
+/// about two comparisons per row.
 pub(super) struct SlidingExtreme {
     data_type: DataType,
     /// `Less` for `min`, `Greater` for `max`.

@@ -18,9 +18,9 @@ use object_store::{
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::arrow_ipc::Checker;
 
-/// An object store that checks the sizes and offsets that Arrow files and streams declare, because
-/// DataFusion's readers allocate whatever sizes a file declares. Checks the whole object if it is read
-/// whole, else each message.
+/// An object store that checks the sizes and offsets in Arrow files and streams, because DataFusion's
+/// readers allocate whatever a file declares. Checks the whole object if it is read whole, else each
+/// message.
 #[derive(Debug)]
 pub(in crate::sql) struct CheckedArrow {
     inner: Arc<dyn ObjectStore>,

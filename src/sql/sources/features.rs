@@ -41,10 +41,9 @@ const SUCH: &str = "meds_features('MEDS', 'labels/', prefixes => ['LAB//', 'DRUG
 /// Number of labels whose features are computed at a time.
 const BLOCK: usize = 256;
 
-/// Creates the table for a call of `meds_features`.
-///
-/// Named arguments: `codes`, `prefixes`, `vocabulary` (a file or folder whose codes are used), `windows`,
-/// `aggregates`, `closed` and `form` (`columns`, `list`, `sparse` or `names`).
+/// Creates the table for a call of `meds_features`. Named arguments: `codes`, `prefixes`, `vocabulary` (a
+/// file or folder whose codes are used), `windows`, `aggregates`, `closed` and `form` (`columns`, `list`,
+/// `sparse` or `names`).
 pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
     let mut paths = Vec::new();
     let (mut codes, mut prefixes) = (Vec::new(), Vec::new());

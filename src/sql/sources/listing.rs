@@ -23,10 +23,8 @@ use crate::sql::sources::nrt::NrtFormat;
 use crate::sql::sources::nrt::positions::with_positions;
 use crate::sql::sources::parquet::ParquetFileFormat;
 
-/// A table over files that lists all files even under a limit.
-///
-/// DataFusion's table stops listing when the files seen so far hold enough rows. It lists in the order of
-/// the file system, so `LIMIT 3` returns rows of any file.
+/// A table over files that lists all files even under a limit. DataFusion's table lists files in any order
+/// and stops when they hold enough rows, so `LIMIT 3` would return rows of any file.
 #[derive(Debug)]
 pub(in crate::sql) struct FilesTable {
     inner: Arc<dyn TableProvider>,

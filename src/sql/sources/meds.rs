@@ -129,11 +129,9 @@ const ALWAYS: [&str; 9] = [
     "static_numeric_value",
 ];
 
-/// Whether a column belongs to the static measurements, which have no time.
-///
-/// These columns come last, from `static_code` on. The position decides, not the name, because files may
-/// have other columns whose names begin with `static_`; reading refuses only `static_code` itself in
-/// files.
+/// Whether a column belongs to the static measurements, the last columns from `static_code` on. The position
+/// decides, because files may have other columns whose names begin with `static_`; reading refuses only
+/// `static_code` itself in files.
 pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
     table.index_of("static_code").is_ok_and(|first| index >= first)
 }

@@ -162,10 +162,8 @@ pub(in crate::sql) fn make_folder(target: &Path) -> Result<()> {
     }
 }
 
-/// Passes a stream to `write`, which runs on a thread for blocking work, and returns its result.
-///
-/// If the stream fails, or the query is dropped before its end, the last item that `write` receives is an
-/// error. `write` therefore sees the end of the rows only after all rows, and a cancelled query writes no
+/// Passes a stream to `write`, which runs on a thread for blocking work, and returns its result. If the
+/// stream fails or the query is dropped, the last item is an error, so that a cancelled query writes no
 /// file.
 pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     data: SendableRecordBatchStream,

@@ -11,9 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::statement::clauses::check_factor;
 use crate::sql::statement::rewrite_query;
 
-/// Plans `FROM unnest(..)` and `FROM (FROM t)`.
-///
-/// The parser's DuckDB dialect, which Serrate's session uses, reads `unnest(..)` as a table function.
+/// Plans `FROM unnest(..)`, which the DuckDB dialect parses as a table function, and `FROM (FROM t)`.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestPlanner;
 

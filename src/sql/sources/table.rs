@@ -180,10 +180,9 @@ pub(in crate::sql) struct TableSource {
 }
 
 impl TableSource {
-    /// Returns the same source for a query that needs only the lengths of lists.
-    ///
-    /// Batches are then cut by rows, and few lists use only one thread. If `without_leaves`, columns have
-    /// [`hollow`] types, whose leaves have no values and are cheap to rearrange.
+    /// Returns the same source for a query that needs only the lengths of lists: batches are cut by rows,
+    /// and few lists use only one thread. If `without_leaves`, columns have [`hollow`] types, without leaf
+    /// values.
     pub(in crate::sql) fn of_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {

@@ -21,8 +21,8 @@ use url::{Position, Url};
 
 use serrate_core::internal::is_hidden_name;
 
-/// Returns a runtime whose object stores, including stores registered later, do not list files with a `.` or
-/// `_` at the start of a name in their path. DataFusion would read such files as data. A file that is named
+/// Returns a runtime whose object stores, also those registered later, do not list files with a `.` or `_`
+/// at the start of a name in their path, which DataFusion would read as data. A file that is named
 /// explicitly is still read.
 pub(in crate::sql) fn with_visible_files(runtime: &RuntimeEnv) -> Result<Arc<RuntimeEnv>> {
     let inner = Arc::clone(&runtime.object_store_registry);

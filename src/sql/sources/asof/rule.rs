@@ -19,9 +19,8 @@ use datafusion::physical_plan::{
 use super::source::AsOfSource;
 
 /// Physical optimizer rule, before DataFusion's rules: pushes projections into scans of `meds_asof`.
-///
-/// DataFusion pushes them down only after it has inserted a repartitioning above the scan, which loses the
-/// order of the labels and copies whole lists.
+/// DataFusion does so only after it has inserted a repartitioning, which loses the order of the labels and
+/// copies whole lists.
 #[derive(Debug, Default)]
 pub(crate) struct AsOfProjections;
 

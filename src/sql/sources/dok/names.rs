@@ -66,10 +66,9 @@ impl TableNames for Tables {
     }
 }
 
-/// Registers the names of the session's tables for `dok_get('m', ..)` and `dok_contains('m', ..)`. Without
-/// it, these functions accept only paths of files. [`session`](crate::sql::session()) calls it.
-///
-/// Call it after [`register_functions`](crate::sql::register_functions).
+/// Registers the names of the session's tables for `dok_get('m', ..)` and `dok_contains('m', ..)`, which
+/// otherwise accept only paths. [`session`](crate::sql::session()) calls it after
+/// [`register_functions`](crate::sql::register_functions).
 pub(crate) fn register_dok_names(ctx: &SessionContext) -> Result<()> {
     let names: Arc<dyn TableNames> = Arc::new(Tables::of(ctx));
     for function in crate::functions::with_names(&names) {

@@ -1,6 +1,5 @@
-//! `ragged_axes('query')`: describes the axes of a table.
-//!
-//! The description consists of aggregates over list lengths, so a scan of `.nrt` reads no values.
+//! `ragged_axes('query')`: describes axes by aggregates over list lengths, so scans of `.nrt` read no
+//! values.
 
 use std::collections::BTreeMap;
 

@@ -43,9 +43,8 @@ impl Derived {
     }
 }
 
-/// A table that computes its rows from the rows of a query.
-///
-/// The query is planned with the outer statement, for the columns and rows that the statement needs.
+/// A table computed from the rows of a query, which is planned with the outer statement for its columns and
+/// rows.
 #[derive(Debug)]
 pub(super) struct DerivedTable {
     query: LogicalPlan,
@@ -212,9 +211,8 @@ async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dy
 }
 
 /// Plans a query that becomes part of a statement, with `partitions` partitions or the session's number.
-///
-/// The optimizer runs again for the whole statement. Dynamic filters are left to that run, because they
-/// can be created only once: a join that has them refuses to swap its sides.
+/// Leaves dynamic filters to the optimizer's run for the whole statement, because they can be created only
+/// once: a join that has them refuses to swap its sides.
 async fn plan_within(
     state: &dyn Session,
     query: &LogicalPlan,

@@ -1,10 +1,9 @@
-//! Table functions over queries (`ragged_nest`, `ragged_explode`, `ragged_axes`, `summarize`), `vocab`,
-//! and files of a named format (`read_parquet(..)`).
+//! Table functions over queries (`ragged_nest`, `ragged_explode`, `ragged_axes`, `summarize`), `vocab`, and
+//! files of a named format (`read_parquet(..)`).
 //!
-//! The first argument of the functions over queries is a query in parentheses, a query as a string, or
-//! the name of a table or file in either form. When a statement is parsed, [`rewrite`] turns each form
-//! into a query in parentheses, so that its tables are resolved with the tables and CTEs of the
-//! statement. The [`TableFunctionsPlanner`] plans it.
+//! The first argument of a function over queries is a query, in parentheses or as a string, or the name of a
+//! table or file. [`rewrite`] turns each form into a query in parentheses when a statement is parsed, so
+//! that its tables are resolved with those of the statement. The [`TableFunctionsPlanner`] plans it.
 
 mod axes;
 mod derived;

@@ -28,10 +28,9 @@ use crate::sql::exec::one_input;
 use crate::sql::sources::cuts::{batches, depth};
 use crate::table::{NestOptions, RaggedTable, Unsorted};
 
-/// Groups the rows of a long table into ragged rows.
-///
-/// If the input is sorted by the keys, it returns each row as soon as the row is complete, and holds at most
-/// one row and one batch in memory. Otherwise it collects the input for a stable sort.
+/// Groups the rows of a long table into ragged rows. If the input is sorted by the keys, it returns each row
+/// as soon as it is complete, and holds at most one row and one batch in memory. Otherwise it collects the
+/// input for a stable sort.
 #[derive(Debug)]
 pub(crate) struct NestExec {
     input: Arc<dyn ExecutionPlan>,

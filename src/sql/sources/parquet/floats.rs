@@ -1,9 +1,8 @@
 //! Removes the statistics of floats from the footers of Parquet files.
 //!
-//! In Serrate's SQL, NaN equals NaN and is greater than any number, and 0.0 equals -0.0. But the
-//! statistics of a row group omit NaN, and a Bloom filter distinguishes the two zeros. With them, `x > 1`
-//! and `x = 0.0`, and also dynamic filters of joins and TopK, would skip row groups with matching rows.
-//! Files do not record the number of NaN.
+//! In Serrate's SQL, NaN equals NaN and is greater than any number, and 0.0 equals -0.0. Statistics omit
+//! NaN, though, and Bloom filters distinguish the zeros, so conditions, joins and TopK would skip row groups
+//! with matching rows. Files do not record the number of NaN.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -15,12 +15,12 @@ use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-/// Replaces the byte range of a file with an access plan for rows. The rows of a row group are spaced evenly
-/// over its bytes, and each row belongs to the range that contains its position.
+/// Replaces the byte range of a file with an access plan for rows, whose positions are spaced evenly over
+/// the bytes of their row group.
 ///
-/// DataFusion assigns a whole row group to the range that contains its start. Here, a row group is
-/// divided if list columns have an offset index, which allows reading to start in the middle. With
-/// dynamic filters, which drop whole row groups, no row group is divided.
+/// DataFusion assigns a whole row group to the range that contains its start. Here, a row group is divided
+/// if its list columns have an offset index, which allows reading from the middle, and if there are no
+/// dynamic filters, which drop whole row groups.
 pub(super) fn by_rows(
     mut file: PartitionedFile,
     metadata: &ParquetMetaData,

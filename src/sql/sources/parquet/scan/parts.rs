@@ -173,10 +173,9 @@ impl Split {
     }
 }
 
-/// Returns the number of rows to request from DataFusion's scan at once.
-///
-/// Larger requests decode fewer pages of lists twice, and numbers take little memory compared with lists.
-/// Strings take more. With nested columns, the number is the batch size of the output.
+/// Returns the number of rows to request from DataFusion's scan at once: the output's batch size for nested
+/// columns, and more for strings and again for numbers, which take the least memory, so that fewer pages of
+/// lists are decoded twice.
 fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
     if fields.iter().any(|f| f.data_type().is_nested()) {
