@@ -71,7 +71,7 @@ impl RowFilter {
     }
 
     /// Returns the conditions by the data that they read, with dynamic filters in their current state.
-    /// `constant` tells whether a column has a single value; `row` is true if the file lacks a column
+    /// `constant` tells whether a column is constant in the file; `row` is true if the file lacks a column
     /// `_row`.
     pub(super) fn now(&self, constant: impl Fn(&str) -> bool, row: bool) -> Result<Conditions> {
         let mut out = Conditions::default();

@@ -56,7 +56,7 @@ pub(super) struct Scan {
     pub(super) input: Input,
     pub(super) output: Columns,
     pub(super) table: SchemaRef,
-    /// Columns that have a single value in the whole file.
+    /// Columns with the same value in the whole file.
     pub(super) constants: HashMap<String, ScalarValue>,
     pub(super) filter: RowFilter,
     pub(super) nan_is_null: bool,
@@ -302,7 +302,7 @@ impl Scan {
     }
 }
 
-/// Whether the conditions on columns with a single value in the whole file are true.
+/// Whether the conditions on columns that are constant in the whole file are true.
 pub(super) fn file_meets(
     now: &Conditions,
     constants: &HashMap<String, ScalarValue>,
