@@ -100,8 +100,7 @@ fn print_summary(audit: &Audit) -> Outcome {
     ))
 }
 
-/// Formats a count with its percentage of `whole`, rounded to thousandths. A share above 0 never shows as
-/// 0.000, nor a share below 100 % as 100.000.
+/// Formats a count and its percentage of `whole`. Only exact shares show as 0.000 or 100.000.
 fn format_share(part: u64, whole: u64) -> String {
     let (part, whole) = (u128::from(part), u128::from(whole.max(1)));
     let thousandths = (part * 200_000 / whole).div_ceil(2);

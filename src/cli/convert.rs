@@ -181,8 +181,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the path where a file of `folder` is written first. With `staged`, this is a temporary path, and
-/// all files move to the folder once they are complete.
+/// Returns the path to write first: with `staged`, a temporary one until all files are complete.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),

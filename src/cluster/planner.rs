@@ -212,8 +212,7 @@ fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     Arc::new(RowsInOrderExec::collect_partitions(each, None))
 }
 
-/// Makes each connection carry one partition where rows are read in order, and inserts the nodes that
-/// collect the partitions of all tasks.
+/// Makes connections carry one partition where order matters, and collects the partitions of all tasks.
 fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         if let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>()

@@ -175,8 +175,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the axis that argument `i` names, or `None` if the argument is not given. Axis 0, the rows,
-    /// is an error that suggests `across` instead.
+    /// Returns the axis that argument `i` names, if given. Axis 0 is an error that suggests `across`.
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
@@ -295,8 +294,7 @@ impl<'a> Call<'a> {
         RaggedArray::try_from_arrow(&self.array(i)?)
     }
 
-    /// Like [`ragged`](Self::ragged), but moves the array out of the call. If the call held the only
-    /// reference, the buffers can be changed in place.
+    /// Like [`ragged`](Self::ragged), but moves the array out of the call, for changes in place.
     pub(crate) fn take_ragged(&self, i: usize) -> Result<RaggedArray> {
         match &self.args[i] {
             Arg::Each(a) => {

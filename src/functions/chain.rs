@@ -102,8 +102,7 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces a long chain of operators on numbers with one call of [`Chain`]. Returns the unchanged
-/// expression as the error if an operand is not a scalar number.
+/// Replaces a chain of operators on numbers with a [`Chain`] call, or returns it unchanged as the error.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,
@@ -167,8 +166,7 @@ static CHAIN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(Chain { signature }))
 });
 
-/// `__serrate_chain('+*', a, b, c)` is `(a + b) * c`. It applies the operators from left to right, with
-/// the types and values of DataFusion's operators.
+/// `__serrate_chain('+*', a, b, c)` is `(a + b) * c`, with the types and values of the operators.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Chain {
     signature: Signature,

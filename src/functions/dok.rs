@@ -415,8 +415,7 @@ fn as_stored(
 }
 
 pub(crate) trait TableNames: fmt::Debug + Send + Sync {
-    /// Returns the current contents of the table of this name, or `None` if there is no such table. Returns
-    /// an error if the table is not STORED AS DOK.
+    /// Returns the contents of a table, `None` if there is none, or an error if it is not STORED AS DOK.
     fn find(&self, name: &str) -> DfResult<Option<Arc<Version>>>;
 }
 

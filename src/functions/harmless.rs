@@ -130,8 +130,7 @@ pub(super) fn is_plain(e: &Expr, schema: &DFSchema) -> Result<bool> {
     Ok(t.is_integer() || t.is_floating())
 }
 
-/// Whether every integer can be divided by an expression: a literal other than 0 and -1, because the
-/// smallest integer divided by -1 overflows.
+/// Whether an expression is a literal that divides every integer: not 0, and not -1, which overflows.
 fn is_divisor(e: &Expr) -> bool {
     match e {
         Expr::Literal(value, _) if value.data_type().is_integer() => {

@@ -118,8 +118,7 @@ fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// Maximum number of buffered values before rows are combined for the first time. After that, rows are
-/// combined whenever the number of values has doubled.
+/// Number of buffered values at which rows are first combined. Later, rows are combined when it doubles.
 const WAITING: usize = 1 << 18;
 
 /// One combined row of lists per group, and buffered rows that are not combined yet.

@@ -59,8 +59,7 @@ impl CollectedRows {
         Ok(())
     }
 
-    /// Returns the rows of the first `groups` groups, sorted by group, in linear time. Copies nothing if
-    /// rows already arrived in order of their groups.
+    /// Returns the rows of the first `groups` groups by group, in linear time, without a copy if sorted.
     pub(super) fn by_group(&mut self, groups: usize) -> Result<ByGroup> {
         self.merge_batches()?;
         let Some((columns, of)) = self.batches.first() else {

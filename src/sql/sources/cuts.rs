@@ -47,8 +47,7 @@ pub(in crate::sql) fn rows_within(
     Ok((fits - rows.start).min(rows.len()))
 }
 
-/// Returns the given rows and columns of a table as batches of about `leaves` elements of an axis and at
-/// most `batch_size` rows each. Values are not copied.
+/// Returns rows and columns as batches of about `leaves` elements of an axis and at most `batch_size` rows.
 pub(in crate::sql) fn batches(
     table: Arc<RaggedTable>,
     columns: Vec<usize>,

@@ -34,8 +34,7 @@ use serrate_core::internal::meds::{Needed, stretches};
 /// Metric for the number of labels whose subject is not in the data.
 const UNKNOWN: &str = "labels_of_unknown_subjects";
 
-/// A source with one row per label. It has one partition, so that nodes above cannot change the order of
-/// the labels, and computes several batches concurrently.
+/// A source with one row per label, in one partition to keep their order. Computes batches concurrently.
 #[derive(Clone)]
 pub(in crate::sql) struct AsOfSource {
     folder: MedsFolder,

@@ -1,5 +1,4 @@
-//! `ragged_axes('query')`: describes axes by aggregates over list lengths, so scans of `.nrt` read no
-//! values.
+//! `ragged_axes('query')`: describes axes by aggregates of list lengths; scans of `.nrt` read no values.
 
 use std::collections::BTreeMap;
 

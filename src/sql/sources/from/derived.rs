@@ -43,8 +43,7 @@ impl Derived {
     }
 }
 
-/// A table computed from the rows of a query, which is planned with the outer statement for its columns and
-/// rows.
+/// A table computed from a query, which is planned with the outer statement for its columns and rows.
 #[derive(Debug)]
 pub(super) struct DerivedTable {
     query: LogicalPlan,

@@ -152,8 +152,7 @@ impl Input {
         matches!(self, Self::File { waits: true, .. })
     }
 
-    /// Returns the number of bytes read and the number of requests so far. For a mapped file, counts the
-    /// bytes accessed. A local file needs no requests.
+    /// Returns the numbers of bytes read (in a mapped file, accessed) and of requests, if remote, so far.
     pub(super) fn read_so_far(&self) -> (u64, u64) {
         match self {
             Self::File { file, .. } => (file.tensors().source().bytes_read(), 0),

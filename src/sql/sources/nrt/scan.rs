@@ -244,8 +244,7 @@ impl Scan {
         .boxed()
     }
 
-    /// Removes the runs of the next batch from the queue: at least one row, but otherwise at most the
-    /// maximum numbers of rows and leaves of a batch.
+    /// Removes the next batch from the queue: one row, or more within the maximum rows and leaves.
     fn group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<Runs> {
         let depth = self.output.depth();
         let mut group = Vec::new();

@@ -92,8 +92,7 @@ pub(crate) struct ParquetFileFormat {
 }
 
 impl ParquetFileFormat {
-    /// Returns one schema for files that store their columns alike but declare Arrow types that do not
-    /// merge (`Utf8` and `LargeUtf8`, `List` and `LargeList`).
+    /// Returns one schema for files whose equal columns have different types (`Utf8` and `LargeUtf8`, ..).
     async fn unify_spellings(
         &self,
         state: &dyn Session,

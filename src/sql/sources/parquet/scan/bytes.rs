@@ -18,8 +18,7 @@ impl Fetched {
         Self { size, blocks: Vec::new() }
     }
 
-    /// Returns the ranges that are not fetched yet, sorted and disjoint. Merges ranges with a short gap,
-    /// because reading the gap costs less than another request.
+    /// Returns the ranges to fetch, sorted and disjoint. Reading a short gap costs less than a request.
     pub(super) fn missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find(range).is_none());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));

@@ -288,8 +288,7 @@ impl Rows {
                 continue;
             }
             *going = None;
-            // A reader that cannot start in the middle must read all rows of the group in one pass. So
-            // does a reader of a single span that continues the last read.
+            // A reader that cannot start in the middle, or that continues the last read, reads in one pass.
             let follows = self.ends.get(at) == Some(&(group, first.start));
             let parts = match spans.len() == 1 && (many || follows) {
                 _ if !indexed => vec![(first.start..all, true)],
