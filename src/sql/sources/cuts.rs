@@ -113,7 +113,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// Creates a cut of `rows`, with the offsets of the first `axes` axes.
+    /// Copies the offsets of `rows` on the first `axes` axes.
     fn new(table: &RaggedTable, rows: Range<usize>, axes: usize) -> Result<Self> {
         let windows = table.windows(rows)?;
         let layouts = (table.axes().iter().zip(&windows).take(axes))
@@ -164,7 +164,7 @@ impl Cut {
     }
 }
 
-/// A cut and its column arrays, with values or [`hollow`]. Each array is created on first use.
+/// A [`Cut`] with its column arrays, each with values and as [`hollow`], created on first use.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
     cut: Cut,
@@ -200,7 +200,7 @@ impl WithArrays {
 /// Maximum number of bytes of cached offsets.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// Rows to divide into cuts, the axis whose elements are counted, and the maximum elements and rows per cut.
+/// How to divide a table: the rows, the axis to count, and the maximum elements and rows per batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct Way {
     pub(in crate::sql) rows: Range<usize>,
@@ -215,8 +215,8 @@ struct Kept {
     cuts: Arc<Vec<WithArrays>>,
 }
 
-/// Cuts of the most recent scans of a table, cached for the next scan. Otherwise a query that takes a
-/// millisecond would spend most of its time on copying offsets.
+/// Cache of the batches of a table's most recent scans. Otherwise a query that takes a millisecond would
+/// spend most of its time on copying offsets.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct Cuts(Mutex<Vec<Kept>>);
 
@@ -226,7 +226,7 @@ impl Cuts {
         kept.iter().find(|kept| kept.way == *way).map(|kept| Arc::clone(&kept.cuts))
     }
 
-    /// Returns the cuts of a table for `way`, or `None` if their offsets are too large for the cache.
+    /// Returns a table's batches, divided as in `way`, or `None` if their offsets exceed the cache.
     pub(in crate::sql) fn get(
         &self,
         table: &Arc<RaggedTable>,

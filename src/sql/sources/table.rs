@@ -180,7 +180,7 @@ pub(in crate::sql) struct TableSource {
 }
 
 impl TableSource {
-    /// Returns the same source for a query that needs only the lengths of lists: batches are cut by rows,
+    /// Returns the same source for a query that needs only the lengths of lists: rows determine the batches,
     /// and few lists use only one thread. If `without_leaves`, columns have [`hollow`] types, without leaf
     /// values.
     pub(in crate::sql) fn of_lengths(&self, without_leaves: bool) -> Result<Self> {
@@ -250,7 +250,7 @@ impl DataSource for TableSource {
         let size = (leaves, batch_size);
         let axis = if self.of_lengths { 0 } else { depth(&self.table, &columns) };
         let way = Way { rows: rows.clone(), axis, size };
-        // Cuts of a few rows are not cached.
+        // Batches of a few rows are not cached.
         let few = self.limit.is_some() || self.rows().len() < self.table.num_rows();
         let kept = if few { None } else { self.cuts.get(&self.table, &way)? };
         Ok(match kept {

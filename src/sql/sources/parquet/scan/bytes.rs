@@ -39,9 +39,9 @@ impl Fetched {
         self.blocks.sort_by_key(|(start, _)| *start);
     }
 
-    /// Returns the data of a range from the block that contains it.
+    /// Returns the data of a range from the fetched range that contains it.
     fn find(&self, range: &Range<u64>) -> Option<Bytes> {
-        // Blocks may overlap, because a later request may cover an earlier block.
+        // Fetched ranges may overlap, because a later request may cover an earlier one.
         let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);
         self.blocks[..candidates].iter().rev().find_map(|(start, bytes)| {
             let from = usize::try_from(range.start - start).ok()?;
