@@ -97,7 +97,7 @@ fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
         return Err(plan.refuse(
             1,
             format!(
-                "(time) has {} levels of lists, but the list that it selects from has only {}",
+                "(time) has {} levels of lists, but the list that it selects from has only {}; give at most as many",
                 values.depth(),
                 lists.depth()
             ),

@@ -174,7 +174,7 @@ pub(super) static FILL_NULL: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "has {} levels of lists, but the list that it fills has only {}",
+                    "has {} levels of lists, but the list that it fills has only {}; give at most as many",
                     value.depth(),
                     lists.depth()
                 ),

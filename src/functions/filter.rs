@@ -71,7 +71,7 @@ fn check_mask(plan: &Plan<'_>) -> Result<Lists> {
         return Err(plan.refuse(
             1,
             format!(
-                "(mask) has {} levels of lists, but the list that it filters has only {}",
+                "(mask) has {} levels of lists, but the list that it filters has only {}; give at most as many",
                 mask.depth(),
                 lists.depth()
             ),

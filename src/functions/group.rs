@@ -94,7 +94,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
         return Err(plan.refuse(
             1,
             format!(
-                "(keys) has {} levels of lists, but the list that it groups has only {}",
+                "(keys) has {} levels of lists, but the list that it groups has only {}; give at most as many",
                 keys.depth(),
                 lists.depth()
             ),
@@ -106,7 +106,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
             return Err(plan.refuse(
                 2,
                 format!(
-                    "(groups) has {} levels of lists, but the keys have only {}",
+                    "(groups) has {} levels of lists, but the keys have only {}; give at most as many",
                     groups.depth(),
                     keys.depth()
                 ),

@@ -48,7 +48,7 @@ pub(super) static SCATTER: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "has {} levels of lists, but the list that it writes to has only {}",
+                    "has {} levels of lists, but the list that it writes to has only {}; give at most as many",
                     at.depth(),
                     lists.depth()
                 ),

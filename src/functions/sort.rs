@@ -50,7 +50,7 @@ pub(super) static SORT: Def = Def {
             return Err(plan.refuse(
                 by,
                 format!(
-                    "(by) has {} levels of lists, but the list that it sorts has only {}",
+                    "(by) has {} levels of lists, but the list that it sorts has only {}; give at most as many",
                     keys.depth(),
                     lists.depth()
                 ),

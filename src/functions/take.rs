@@ -44,7 +44,7 @@ pub(super) static TAKE: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "has {} levels of lists, but the list that it selects from has only {}",
+                    "has {} levels of lists, but the list that it selects from has only {}; give at most as many",
                     indices.depth(),
                     lists.depth()
                 ),

@@ -231,7 +231,7 @@ fn check_times(plan: &Plan<'_>) -> Result<Shape> {
         return Err(plan.refuse(
             1,
             format!(
-                "(time) has {} levels of lists, but the list that it describes has only {}",
+                "(time) has {} levels of lists, but the list that it describes has only {}; give at most as many",
                 time.depth(),
                 x.depth()
             ),

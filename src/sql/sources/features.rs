@@ -106,7 +106,7 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
         Ok(form) => form,
         Err(_) => {
             return plan_err!(
-                "{NAME}: the form {form:?} is not 'columns', 'list', 'sparse' or 'names'"
+                "{NAME}: the form must be 'columns', 'list', 'sparse' or 'names', not {form:?}"
             );
         }
     };

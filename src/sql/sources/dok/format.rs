@@ -105,7 +105,7 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
                 Ok(at) => columns.push(at),
                 Err(_) => {
                     return plan_err!(
-                        "the option 'keys' names column '{key}', which the query does not have"
+                        "the option 'keys' names column '{key}', which the query does not have; select it"
                     );
                 }
             }
