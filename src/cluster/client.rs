@@ -275,9 +275,9 @@ pub(super) struct Channels {
 impl Channels {
     pub(super) fn new(runtime: Handle, token: Option<&str>, timeout: Duration) -> Result<Self> {
         let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
-        let token = token.transpose().map_err(|_| {
-            exec_datafusion_err!("the token may have only visible ASCII characters")
-        })?;
+        let token = token
+            .transpose()
+            .map_err(|_| exec_datafusion_err!("the token must be visible ASCII characters"))?;
         Ok(Self { runtime, token, timeout, open: Arc::default() })
     }
 
