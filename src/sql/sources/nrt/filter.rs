@@ -70,8 +70,8 @@ impl RowFilter {
         datafusion::physical_plan::apply_expression_roots(self.conditions.iter(), f)
     }
 
-    /// Returns the conditions by the data that they read, with dynamic filters in their current state.
-    /// `constant` tells whether a column is constant in the file; `row` is true if the file lacks a column
+    /// Returns the conditions grouped by the data that they read, with dynamic filters in their current
+    /// state. `constant` tells whether a column is constant in the file; `row`, whether it lacks a column
     /// `_row`.
     pub(super) fn now(&self, constant: impl Fn(&str) -> bool, row: bool) -> Result<Conditions> {
         let mut out = Conditions::default();
