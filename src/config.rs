@@ -13,8 +13,7 @@ use datafusion::error::{DataFusionError, Result};
 /// How SQL reads a NaN in a float column of an `.nrt` file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NrtNan {
-    /// Reads it as NULL. `.nrt` has no nulls, and writers store NaN in their place, so a query returns
-    /// the same answer for every format.
+    /// Reads NaN as NULL. Writers store NULL as NaN in `.nrt`, so all formats give the same answers.
     #[default]
     Null,
     /// Keeps it as NaN.
@@ -42,8 +41,8 @@ impl FromStr for NrtNan {
     }
 }
 
-/// Optimizer rules that speed up queries without changing answers. The setting `serrate.rule.NAME`
-/// switches one off. Rules on which answers depend have no setting.
+/// Name and description of each optimizer rule that `SET serrate.rule.NAME = false` switches off. These
+/// rules change the speed of a query, never its answer. Rules that answers depend on have no setting.
 pub(crate) const RULES: [(&str, &str); 9] = [
     ("asof_projections", "Evaluate columns of a query in scans of meds_asof"),
     ("below_joins", "Evaluate functions that shrink lists below joins"),
@@ -61,7 +60,7 @@ pub(crate) const RULES: [(&str, &str); 9] = [
 
 /// The settings of Serrate in a DataFusion session, set with `SET serrate.NAME = VALUE`.
 ///
-/// They are part of the session's configuration, so that functions and remote executors can read them.
+/// DataFusion carries the settings in the configuration, where functions and remote executors read them.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -85,11 +84,10 @@ pub struct SerrateOptions {
     pub nrt_nan: NrtNan,
     /// Target number of leaf values (innermost list elements) per batch of a scan. Default 524288.
     pub leaf_batch_size: usize,
-    /// Whether a subject of a MEDS data set may be in several shards, and then has one row from each. By
-    /// default this is an error.
+    /// Whether a MEDS subject may be in several shards, with a row for each. By default, it is an error.
     pub meds_shared_subjects: bool,
-    /// The `codes.parquet`, or the MEDS folder that contains one, that `descendants` uses if its call
-    /// names none. Default none: an empty string.
+    /// Path of the `codes.parquet` file, or of a MEDS folder with one, for calls of `descendants` that name
+    /// no file. Default: an empty string, which is no file.
     pub codes: String,
     /// Whether Serrate's own decoder (default) or DataFusion's scan reads list columns in Parquet files.
     pub parquet_lists: bool,
@@ -124,7 +122,7 @@ impl SerrateOptions {
         let Some((name, _)) = RULES.iter().find(|(known, _)| *known == name) else {
             let known = RULES.map(|(name, _)| name).join(", ");
             return config_err!(
-                "there is no optimizer rule serrate.rule.{name}; the rules are {known}"
+                "there is no optimizer rule serrate.rule.{name}; use one of {known}"
             );
         };
         match parse_bool(&format!("rule.{name}"), value)? {
@@ -168,14 +166,14 @@ impl ExtensionOptions for SerrateOptions {
                     Ok(n) if n > 0 => n,
                     _ => {
                         return config_err!(
-                            "serrate.leaf_batch_size must be a number of values above 0, not '{value}'"
+                            "serrate.leaf_batch_size is '{value}'; set it to a whole number above 0"
                         );
                     }
                 }
             }
             _ => {
                 return config_err!(
-                    "there is no setting serrate.{key}; the settings are max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects, codes, parquet_lists, rule.NAME"
+                    "there is no setting serrate.{key}; use one of max_dense_bytes, mmap, nrt_nan, leaf_batch_size, meds_shared_subjects, codes, parquet_lists, rule.NAME"
                 );
             }
         }

@@ -55,7 +55,7 @@ impl Argument for ScalarValue {
     }
 }
 
-/// `None` is NULL.
+/// Converts `None` to a NULL literal.
 impl<T: Argument> Argument for Option<T> {
     fn into_expr(self) -> Expr {
         self.map_or(Expr::Literal(ScalarValue::Null, None), Argument::into_expr)
@@ -73,7 +73,7 @@ macro_rules! literals {
 }
 literals!(i64, f64, f32, bool, &str, String, u16, u32, u64);
 
-/// SQL reads integers as 64 bits wide.
+/// Converts to an Int64 literal, because SQL integer literals have 64 bits.
 impl Argument for i32 {
     fn into_expr(self) -> Expr {
         lit(i64::from(self))
@@ -106,7 +106,8 @@ lists! {
     &str => Utf8, Utf8;
 }
 
-/// Returns a call of a function. Tests check that every name in this module exists.
+/// Builds a call of the SQL function `name`. A test checks that every name in this module is a function, so
+/// the `coalesce` fallback is never reached.
 fn call(name: &str, args: Vec<Expr>) -> Expr {
     if let Some(f) = functions::scalar(name) {
         return f.call(args);
@@ -129,8 +130,7 @@ macro_rules! builders {
             }
         )+)*
 
-        /// Name of a function, the number of arguments that a builder passes, and whether more may
-        /// follow.
+        /// The SQL function of each builder, its number of fixed arguments, and whether more may follow.
         #[cfg(test)]
         const BUILT: &[(&str, usize, bool)] = &[
             $($((
@@ -190,7 +190,7 @@ builders! {
     "ragged_mode": ragged_mode(x), ragged_mode_axis(x, axis);
     "ragged_any": ragged_any(mask), ragged_any_axis(mask, axis);
     "ragged_all": ragged_all(mask), ragged_all_axis(mask, axis);
-    // Running
+    // Cumulative functions and sorting
     "ragged_cumsum": ragged_cumsum(x), ragged_cumsum_axis(x, axis);
     "ragged_cumprod": ragged_cumprod(x), ragged_cumprod_axis(x, axis);
     "ragged_cummin": ragged_cummin(x), ragged_cummin_axis(x, axis);
@@ -269,18 +269,18 @@ builders! {
     "ragged_lookup": ragged_lookup(x, from, key, column);
     "ragged_bin": ragged_bin(val, code, from), ragged_bin_by(val, code, from, key, cuts);
     "descendants": descendants(roots), descendants_in(roots, codes);
-    // Structure
+    // Structs, broadcasting and coordinates
     "ragged_zip": ragged_zip(name, x; more);
     "ragged_unzip": ragged_unzip(x; names);
     "ragged_broadcast": ragged_broadcast(x, y), ragged_broadcast_how(x, y, how);
     "ragged_coords": ragged_coords(x), ragged_coords_axis(x, axis);
-    // Dense
+    // Dense tensors
     "densify": densify(x, sizes), densify_fill(x, sizes, fill), densify_side(x, sizes, fill, side);
     "densify_mask": densify_mask(x, sizes), densify_mask_side(x, sizes, side);
     "densify_valid": densify_valid(x, sizes), densify_valid_side(x, sizes, side);
     "ragged_pad": ragged_pad(x, sizes), ragged_pad_fill(x, sizes, fill),
         ragged_pad_side(x, sizes, fill, side);
-    // Sparse
+    // Sparse tensors
     "dok_get": dok_get(m, i; more);
     "dok_contains": dok_contains(m, i; more);
     // Aggregates
@@ -294,8 +294,7 @@ builders! {
     "ragged_histogram_agg": ragged_histogram_agg(x), ragged_histogram_agg_top(x, n);
 }
 
-/// Returns a call of the SQL function `ragged_map` over one list; `body` builds the expression from
-/// the lambda's variable.
+/// Returns a call of `ragged_map` over one list; `body` builds the expression from the lambda's variable.
 ///
 /// The variable has no type yet. Before you use the expression, resolve it with the schema it will
 /// be evaluated on: `expr.resolve_lambda_variables(df.schema())?.data`.
@@ -340,8 +339,8 @@ fn map_call(mut args: Vec<Expr>, names: &[&str], body: impl FnOnce(Vec<Expr>) ->
 mod tests {
     use super::*;
 
-    /// The builders of a function by its syntax, `f(x [, axis [, ddof]])`: with the arguments that
-    /// it needs, and one for each argument more, which is named after it.
+    /// Returns the line of `builders!` for a function with a syntax such as `f(x [, axis [, ddof]])`: one
+    /// builder for the required arguments, and one per optional argument, named after that argument.
     fn write_builders(name: &str) -> String {
         let syntax = functions::first_syntax(name).unwrap();
         let inside = syntax.strip_prefix(name).and_then(|s| s.strip_prefix('(')).unwrap();
@@ -366,7 +365,7 @@ mod tests {
         assert_eq!(found, format!("    \"ragged_std\": {expected};\n"));
     }
 
-    /// Writes the builders of functions that have none into this file. The next build has them.
+    /// Adds builders for functions without one to this source file. They exist from the next build on.
     fn add_builders() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/expr_fn.rs");
         let mut source = std::fs::read_to_string(path).unwrap();
@@ -379,7 +378,6 @@ mod tests {
         std::fs::write(path, source).unwrap();
     }
 
-    /// Every function, with every number of arguments it takes.
     #[test]
     fn every_function_has_its_builders() {
         if std::env::var_os("SERRATE_BLESS").is_some() {
@@ -396,10 +394,10 @@ mod tests {
                     .iter()
                     .any(|(b, least, open)| b == name && (*least == n || (*open && *least < n)))
             };
-            // The planner appends the contents of tables as an argument.
+            // Only the planner makes calls with these numbers of arguments; it appends a table's contents.
             let planned =
                 |n: usize| matches!((*name, n), ("ragged_lookup", 5) | ("ragged_bin", 4 | 6));
-            // A function of any number of arguments has a builder that accepts any number.
+            // A variadic function has one builder for all numbers of arguments, so 8 more are enough.
             for n in (least..=most.min(least + 8)).filter(|n| !planned(*n)) {
                 assert!(built(n), "no builder of {name} with {n} argument(s)");
             }

@@ -7,8 +7,7 @@
 //! * [`table::RaggedTable`]: jointly ragged columns, flat Arrow arrays over offsets stored once per
 //!   axis; [`array::RaggedArray`]: one column with its axes.
 //! * [`mod@index`]: numpy-style indices along each axis.
-//! * [`kernels`]: operations on ragged arrays as free functions; [`dense`]: padded tensors and
-//!   masks.
+//! * [`kernels`]: operations on ragged arrays as functions; [`dense`]: padded tensors and masks.
 //! * [`batching`]: samples of different size as one batch, and operations on such batches.
 //! * [`het`]: tensors in which the size of some axes varies.
 //! * [`loader`]: epochs of padded or packed batches, for training.
@@ -44,7 +43,7 @@ pub mod functions;
 #[cfg(feature = "sql")]
 pub mod sql;
 
-// Public for the binary alone.
+// Public only for the `serrate` binary.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;

@@ -57,7 +57,7 @@ pub(super) enum Command {
     Densify(super::densify::DensifyArgs),
     /// Write training batches of a MEDS folder or a tensorized cohort.
     Batches(super::batches::BatchesArgs),
-    /// Write features of labels for tabular models: codes by windows by aggregates.
+    /// Write a table of features for labels: one feature per code, time window and aggregate.
     Features(super::features::FeaturesArgs),
     /// Generate synthetic patients.
     Generate(super::generate::GenerateArgs),
@@ -76,7 +76,7 @@ pub(super) const PATIENTS: u64 = 1_000_000_000;
 /// Maximum number of generated files.
 pub(super) const SHARDS: u64 = 100_000;
 
-/// Parses numbers up to a limit that no machine has the memory, threads or disk space to exceed.
+/// Returns a parser for numbers up to `limit`, which is more than any machine has memory, threads or disk.
 pub(super) fn up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }
@@ -93,10 +93,10 @@ pub(super) struct QueryArgs {
     /// Open the shell after running files and commands.
     #[arg(short, long, conflicts_with = "output")]
     pub(super) interactive: bool,
-    /// Format of results [default: by the name after -o, else table].
+    /// Format of results [default: by the extension of the -o file, else table].
     #[arg(short, long, value_enum)]
     pub(super) format: Option<Format>,
-    /// Write results to a file, which appears only if everything succeeds.
+    /// Write results to a file, which is created only if every statement succeeds.
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
     /// Replace an existing output file.
@@ -112,7 +112,7 @@ pub(super) struct QueryArgs {
     pub(super) cluster: super::worker::ClusterArgs,
 }
 
-/// Appearance of tables; the other formats are never shortened.
+/// Arguments for results printed as tables. The other formats are never shortened.
 #[derive(Args, Clone, Debug)]
 pub(super) struct TableArgs {
     /// Rows shown per table; 0 shows all.
@@ -128,7 +128,7 @@ pub(super) struct TableArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
-    /// Aligned for reading; long values and results are shortened.
+    /// An aligned table; long values and results are shortened.
     Table,
     /// Comma-separated with a header; lists as JSON with null for NaN.
     Csv,

@@ -51,39 +51,40 @@ pub(super) struct BatchesArgs {
     /// Largest number of measurements (or events) per item.
     #[arg(long, value_name = "N", value_parser = up_to(LENGTH))]
     len: usize,
-    /// File or folder of labels; an item is what is known up to the time of a label, inclusive.
+    /// File or folder of labels; each item is the history of a subject up to the time of one label,
+    /// inclusive.
     #[arg(long, value_name = "LABELS")]
     labels: Option<PathBuf>,
     /// Split of the subjects: train, tuning, held_out or another [default: all].
     #[arg(long, value_name = "SPLIT")]
     split: Option<String>,
-    /// Elements of sequences: `measurement` or `event`.
+    /// Element of a sequence: one `measurement` or one `event`.
     #[arg(long, value_name = "UNIT", default_value = "measurement", value_parser = parse::<Unit>)]
     unit: Unit,
-    /// Part of a longer sequence: `random`, `balanced` (every element equally likely), `end`,
-    /// `start` or `step` [default: end with labels, else random].
+    /// Part to take of a sequence longer than LEN: `random`, `balanced` (every element equally likely),
+    /// `end`, `start` or `step` [default: end with labels, else random].
     #[arg(long, value_name = "WINDOW")]
     window: Option<String>,
-    /// Distance between the starts of windows, with --window step [default: LEN].
+    /// Distance between the starts of consecutive windows, with --window step [default: LEN].
     #[arg(long, value_name = "N", conflicts_with = "overlap")]
     stride: Option<usize>,
-    /// Elements that a window shares with the one before, with --window step.
+    /// Number of elements that consecutive windows share, with --window step.
     #[arg(long, value_name = "N")]
     overlap: Option<usize>,
-    /// Facts without a time: `include` them as tensors, `prepend` them to sequences, or `omit`
-    /// them.
+    /// Static measurements, which have no time: `include` them as tensors, `prepend` them to sequences, or
+    /// `omit` them.
     #[arg(long = "static", value_name = "STATIC", default_value = "include", value_parser = parse::<Statics>)]
     statics: Statics,
     /// Largest number of measurements per event, with --unit event.
     #[arg(long, value_name = "N", value_parser = up_to(LENGTH))]
     per_event: Option<usize>,
-    /// Side of the padding.
+    /// Side on which sequences are padded.
     #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse::<Side>)]
     side: Side,
-    /// Give every batch the shape of LEN and --per-event instead of that of its longest item.
+    /// Pad every batch to LEN (and --per-event) instead of to its longest item.
     #[arg(long)]
     fixed: bool,
-    /// Write flat values with the ends of the items instead of padding.
+    /// Write the values of all items in a row, with the end offset of each item, instead of padding.
     #[arg(long, conflicts_with = "fixed")]
     packed: bool,
     /// Write exactly the tensors of meds-torch-data.
@@ -92,10 +93,10 @@ pub(super) struct BatchesArgs {
     /// Shuffle the items in every epoch.
     #[arg(long)]
     shuffle: bool,
-    /// Seed of random windows and of the order.
+    /// Seed of random windows and of the shuffled order.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Group items of similar length, within pools of this many batches of the order.
+    /// Group items of similar length within pools of this many consecutive batches.
     #[arg(long, value_name = "BATCHES", value_parser = up_to(BATCH))]
     bucket: Option<usize>,
     /// Drop the last items if they do not fill a batch.
@@ -173,7 +174,7 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     println(&line)
 }
 
-/// Opens the stream. Its batches contain the categories, which batches.json contains for a folder.
+/// Opens the stream on standard output. Its metadata has the categories, which a folder has in batches.json.
 fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     let out = BufWriter::with_capacity(1 << 20, std::io::stdout());
     let stream = BatchStream::new(out, "standard output");
@@ -183,7 +184,7 @@ fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     }
 }
 
-/// Refuses arguments that are invalid for any data, and names their flags.
+/// Returns an error that names the flag if an argument is invalid for any data.
 fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
     let wrong = |message: String| Err(Failure::usage(message));
     let step = matches!(window, Some("step" | "step_through"));
@@ -215,12 +216,12 @@ fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
     if args.packed && (args.per_event.is_some() || args.side == Side::Left) {
         let flag = if args.per_event.is_some() { "--per-event" } else { "--side left" };
         return wrong(format!(
-            "{flag} applies to padding, which --packed does not have; use one or the other"
+            "{flag} applies to padding, but --packed writes none; remove one of the two flags"
         ));
     }
     if args.statics == Statics::Prepend && args.len < 2 && !args.compat {
         return wrong(
-            "--static prepend with --len 1 leaves nothing of the sequence; use a larger --len"
+            "--static prepend with --len 1 leaves no room for timed measurements; use --len 2 or more"
                 .into(),
         );
     }

@@ -1,4 +1,4 @@
-//! `serrate check`: faults of a data set.
+//! `serrate check`: finds faults in a data set.
 
 use std::path::PathBuf;
 
@@ -100,8 +100,7 @@ fn print_summary(audit: &Audit) -> Outcome {
     ))
 }
 
-/// Formats a number with its share in percent, rounded to thousandths. A small share is never shown as 0,
-/// nor an incomplete one as 100.
+/// Formats a count and its percentage of `whole`, where only 0 is 0.000 and only all is 100.000.
 fn format_share(part: u64, whole: u64) -> String {
     let (part, whole) = (u128::from(part), u128::from(whole.max(1)));
     let thousandths = (part * 200_000 / whole).div_ceil(2);

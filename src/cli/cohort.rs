@@ -25,9 +25,9 @@ pub(super) struct CohortArgs {
     /// Treatment of codes that are not in the vocabulary [default: drop].
     #[arg(long, value_enum, value_name = "WHAT")]
     unknown: Option<UnknownArg>,
-    /// Scale numbers to (value - mean) / std of their code. `compatible` (the default) computes in
-    /// 32 bits like meds-torch-data, equal up to one or two units in the last place of its sums,
-    /// which depend on its number of threads; `exact` computes in 64 bits; `file` uses
+    /// Scale numbers to (value - mean) / std of their code. `compatible` (the default) computes in 32 bits
+    /// and agrees with meds-torch-data up to one or two units in the last place, because the sums of
+    /// meds-torch-data depend on its number of threads; `exact` computes in 64 bits; `file` uses
     /// metadata/codes.parquet only.
     #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "compatible")]
     normalize: Option<NormalizeArg>,
@@ -41,11 +41,11 @@ pub(super) struct CohortArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum UnknownArg {
-    /// Leave out their measurements.
+    /// Leave out measurements with such codes.
     Drop,
-    /// Give them the token 0.
+    /// Give such codes the token 0.
     Zero,
-    /// Stop at the first one.
+    /// Stop at the first such code.
     Error,
 }
 

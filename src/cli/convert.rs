@@ -53,10 +53,10 @@ pub(super) struct ConvertArgs {
     to: Option<FileFormat>,
     #[command(flatten)]
     declared: DeclaredTypes,
-    /// Keep NaN of .nrt files in formats with nulls, instead of writing NULL as SQL does.
+    /// Write NaN of .nrt files as NaN; by default, formats with nulls get NULL instead, as in SQL.
     #[arg(long)]
     keep_nan: bool,
-    /// Omit ids in .nrt files.
+    /// Omit the ids (`subject_id`) from .nrt files.
     #[arg(long)]
     plain: bool,
     /// Replace existing files.
@@ -78,7 +78,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     let mut source = InputSource::open(&args.input)?;
     let by_name = FileFormat::of(&args.output);
     source.declare_types(&args.declared)?;
-    // A folder becomes a folder, unless OUT has the name of a file.
+    // A folder is written as a folder, unless OUT has the extension of a file format.
     let to_folder = (source.is_folder() && by_name.is_none()) || names_folder(&args.output);
     let format = match args.to.or(by_name.filter(|_| !to_folder)) {
         Some(format) => format,
@@ -181,8 +181,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the path to which a file of `folder` is written. With `staged`, this is a temporary path, from
-/// which all files move to the folder once they are complete.
+/// Returns the path to write first: with `staged`, a temporary one until all files are complete.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),
@@ -204,12 +203,12 @@ pub(super) fn names_folder(output: &Path) -> bool {
     output.is_dir() || slash || (output.extension().is_none() && !output.is_file())
 }
 
-/// Refuses strings from JSON in `.nrt`, because they may be times, which JSON writes as strings.
+/// Returns an error if strings from JSON would go to `.nrt`. They may be times, which JSON holds as strings.
 fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {
         Some(f) if json => Err(Failure::message(format!(
-            "{}: column {name:?} has strings, which .nrt cannot hold; if they are times, set --schema {name}=timestamp; codes need a vocabulary first; .parquet and .arrow keep strings",
+            "{}: column {name:?} has strings, which .nrt cannot hold; if they are times, set --schema {name}=timestamp; if they are codes, replace them with integers first; .parquet and .arrow keep strings",
             source.path.display(),
             name = f.name()
         ))),
@@ -239,7 +238,7 @@ fn vocabulary_path(
     })
 }
 
-/// Refuses to replace the vocabulary of a folder while files that use it remain.
+/// Returns an error if the vocabulary of a folder would be replaced while other files there use it.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,
@@ -258,14 +257,13 @@ fn check_vocabulary(
     match kept {
         None => Ok(()),
         Some(file) => Err(Failure::message(format!(
-            "{} contains other codes than this data set, and {} uses them; choose another folder",
+            "{} lists the codes of another data set, which {} uses; choose another folder",
             path.display(),
             file.path().display()
         ))),
     }
 }
 
-/// Prints a line to standard output. A closed pipe is an error.
 pub(super) fn println(line: &str) -> Outcome {
     use std::io::Write;
     writeln!(std::io::stdout(), "{line}")?;
@@ -293,13 +291,13 @@ fn write_shards(
     sink.finish()
 }
 
-/// Refuses existing files, two outputs of one name, and an input as output, before anything is written.
+/// Returns an error, before anything is written, if an output exists, is also an input, or is named twice.
 fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> Outcome {
     let mut seen = HashSet::new();
     for target in targets {
         if !seen.insert(target) {
             return Err(Failure::message(format!(
-                "two input files would both become {}; rename one of them",
+                "two input files would both be written to {}; rename one of them",
                 target.display()
             )));
         }
@@ -315,7 +313,7 @@ fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> 
         let same = |s: &InputShard| matches!((s.path.canonicalize(), target.canonicalize()), (Ok(a), Ok(b)) if a == b);
         if source.shards.iter().any(same) {
             return Err(Failure::message(format!(
-                "{} is an input and cannot be the output, too; choose another name",
+                "{} is an input file and cannot also be the output; choose another name",
                 target.display()
             )));
         }

@@ -16,7 +16,7 @@ pub(super) type Outcome<T = ()> = Result<T, Failure>;
 
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The arguments are invalid together: exit code 2.
+    /// The arguments contradict each other: exit code 2.
     Usage(String),
     /// A query or a file failed: exit code 1.
     Failed(String),
@@ -126,7 +126,7 @@ impl From<io::Error> for Failure {
 fn format_error(e: &DataFusionError) -> String {
     match e {
         DataFusionError::Diagnostic(_, inner) => format_error(inner),
-        // Contexts of one word are names of optimizer rules; other contexts are sentences.
+        // Drops a context that is the name of an optimizer rule, which has no space, unlike other contexts.
         DataFusionError::Context(rule, inner) if !rule.contains(' ') => format_error(inner),
         DataFusionError::Shared(inner) => format_error(inner),
         DataFusionError::ExecutionJoin(e) if e.is_panic() => {

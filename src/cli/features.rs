@@ -66,23 +66,23 @@ pub(super) struct FeaturesArgs {
     /// codes.parquet, or the folder with it, whose codes are aggregated.
     #[arg(long, value_name = "PATH")]
     vocabulary: Option<String>,
-    /// Spans before the time of the label: 12h, 30d, 4w; `all` is everything before it, `static` the
-    /// facts without a time.
+    /// Time windows before a label: 12h, 30d, 4w; `all` is all measurements before it, `static` the
+    /// measurements without a time.
     #[arg(long, value_name = "W,..", value_delimiter = ',', default_value = "30d,365d,all", value_parser = parse::<FeatureWindow>)]
     windows: Vec<FeatureWindow>,
     /// Aggregates: count (of measurements), value_count, sum, sum_sqd, mean, min, max, first, last,
     /// slope (per day).
     #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "count,sum,mean,min,max,last,slope", value_parser = parse::<FeatureAggregate>)]
     aggregates: Vec<FeatureAggregate>,
-    /// Ends of a window that belong to it: `(]` includes the time of the label, `[)` the start of the
-    /// window, `[]` both, `()` neither.
+    /// Ends of a window that belong to the window: `(]` includes the time of the label, `[)` the start of
+    /// the window, `[]` both, `()` neither.
     #[arg(long, value_name = "ENDS", default_value = "(]", value_parser = parse::<Closure>)]
     closed: Closure,
-    /// Columns of a table: `columns` (one per feature), `list` (one list of all) or `sparse` (lists of
-    /// the numbers and values of features that exist).
+    /// Columns of a table: `columns` (one per feature), `list` (one list with all features) or `sparse`
+    /// (lists of the indices and values of the features that exist).
     #[arg(long, value_name = "FORM", default_value = "columns", value_parser = parse::<FeatureForm>)]
     form: FeatureForm,
-    /// Labels whose features are computed at a time by a thread.
+    /// Number of labels that a thread computes at a time.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = up_to(BATCH))]
     block: usize,
     /// Replace existing files.
@@ -90,7 +90,7 @@ pub(super) struct FeaturesArgs {
     overwrite: bool,
 }
 
-/// The kind of OUT.
+/// Kind of output, chosen by the extension of OUT.
 enum Target {
     Table(FileFormat),
     Matrix,
@@ -111,7 +111,7 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
     let tasks = Labels::tasks(&args.labels)?;
     let features = Features::new(folder, labels, spec.closed(args.closed));
     if matches!(target, Target::Table(_)) {
-        // Too many columns are an error before the data is read.
+        // Reports too many columns before the data is read.
         features.schema(args.form)?;
     }
     let _folders = NewFolders::of(&written);
@@ -153,7 +153,7 @@ fn find_target(args: &FeaturesArgs) -> Outcome<Target> {
         Some(FileFormat::Safetensors) => Target::Matrix,
         Some(FileFormat::Nrt) => {
             return Err(Failure::usage(
-                ".nrt has no NULL; write .parquet, .arrow, .ndjson, .json or .safetensors",
+                ".nrt files cannot hold NULL, the value of an absent feature; write .parquet, .arrow, .ndjson, .json or .safetensors",
             ));
         }
         Some(format) => Target::Table(format),
@@ -170,7 +170,7 @@ fn find_target(args: &FeaturesArgs) -> Outcome<Target> {
     Ok(target)
 }
 
-/// Returns the files that are written, the main one first.
+/// Returns the paths of all output files, the main one first.
 fn list_outputs(args: &FeaturesArgs, target: &Target) -> Vec<PathBuf> {
     match target {
         Target::Table(_) => vec![args.output.clone()],
@@ -185,7 +185,6 @@ fn list_outputs(args: &FeaturesArgs, target: &Target) -> Vec<PathBuf> {
     }
 }
 
-/// Computes the features shard by shard.
 fn fill_store(
     args: &FeaturesArgs,
     features: &Features,
@@ -251,7 +250,7 @@ fn write_target(
     }
 }
 
-/// Returns the tables of the features and of the labels.
+/// Returns one table with a row per feature and one with a row per label.
 fn describe_axes(features: &Features) -> Outcome<(RecordBatch, RecordBatch)> {
     Ok((features.spec().names()?, features.label_rows()?))
 }

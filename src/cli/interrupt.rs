@@ -16,11 +16,11 @@ use super::error::{Failure, Outcome};
 static PRESSED: AtomicBool = AtomicBool::new(false);
 /// Set by SIGTERM. No further work is started, and the process ends.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
-/// Set while standard input is read. Only the end of input ends the read, and it needs no clean-up.
+/// Set during a read of standard input, which no signal can stop. SIGTERM then ends the process at once.
 static READING: AtomicBool = AtomicBool::new(false);
 static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
 
-/// Set while the shell runs, which an interrupt does not end.
+/// Set while the interactive shell runs. An interrupt then cancels the statement and not the process.
 static SHELL: AtomicBool = AtomicBool::new(false);
 
 /// Time that interrupted work has to clean up.
@@ -28,7 +28,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most end at once.
 const SOON: Duration = Duration::from_millis(700);
-/// Number of tasks of statements that still exist.
+/// Number of running tasks of statements.
 static TASKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Listens for signals on a thread with its own runtime, because all other workers may be busy.
@@ -66,8 +66,8 @@ async fn handle_signals() {
     interrupts.await;
 }
 
-/// Asks the running work to stop. The process ends on the second signal, or if the work does not stop in
-/// time. In the shell, whose tables would be lost, only a second interrupt ends the process.
+/// Tells the running work to stop. A second signal, or work that continues after [`GRACE`], ends the
+/// process. In the shell, only a second interrupt ends the process, because its tables would be lost.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         std::process::exit(exit_code().into());
@@ -119,7 +119,7 @@ pub(super) fn check() -> Outcome {
 pub(super) async fn or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     let pressed = NOTIFY.notified();
     tokio::pin!(pressed);
-    // Registered before the flag is read, so that a signal in between is not lost.
+    // Registers before the flag is read, so that a signal between the two is not lost.
     pressed.as_mut().enable();
     check()?;
     tokio::select! {
@@ -128,7 +128,7 @@ pub(super) async fn or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outc
     }
 }
 
-/// Counts a task while it exists.
+/// Counts a task in [`TASKS`] while the task exists.
 struct TaskGuard;
 
 impl TaskGuard {

@@ -81,7 +81,7 @@ fn run_command(cli: Cli) -> Outcome {
             Some(command) => run_file_command(command).await,
         }
     });
-    // An interrupted blocking read is not waited for.
+    // Does not wait for blocking reads, which an interrupt cannot stop.
     runtime.shutdown_background();
     result
 }
@@ -97,7 +97,9 @@ async fn run_file_command(command: Command) -> Outcome {
         Command::Features(args) => features::run(args),
         Command::Generate(args) => generate::run(args),
         #[cfg(feature = "cluster")]
-        Command::Worker(_) => Err(Failure::message("a worker does not run on files")),
+        Command::Worker(_) => Err(Failure::message(
+            "internal error: serrate worker was started as a command on files",
+        )),
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| match e.try_into_panic() {
         Ok(panic) => panics::to_failure(panic.as_ref()),

@@ -8,8 +8,7 @@ use serrate_core::internal::panic_text;
 
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
-/// Records the location of a panic instead of printing it, because the code that catches the panic
-/// reports it. If `RUST_BACKTRACE` is set, the panic is printed, too.
+/// Records the place of a panic for the code that catches it. `RUST_BACKTRACE` also prints the panic.
 pub(super) fn install_hook() {
     let print = std::panic::take_hook();
     let loud = std::env::var_os("RUST_BACKTRACE").is_some_and(|v| v != "0");

@@ -194,7 +194,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Shows the result of a statement. For one that writes, `done` is the verb and object to report.
+    /// Shows the result of a statement. `done` is the verb and object to report for a statement that writes.
     async fn show_results(
         &mut self,
         mut stream: SendableRecordBatchStream,
@@ -211,7 +211,7 @@ impl Runner {
         }
         let schema = stream.schema();
         if schema.fields().is_empty() {
-            // CREATE, SET and similar statements have no result but must run.
+            // CREATE, SET and similar statements run only when their stream, which has no columns, is read.
             while let Some(batch) = stream.next().await {
                 batch?;
             }
@@ -284,7 +284,7 @@ impl Runner {
 struct RunningStatement {
     plan: Arc<dyn ExecutionPlan>,
     stream: SendableRecordBatchStream,
-    /// Verb and object to report for a statement that writes.
+    /// Verb and object to report if the statement writes, such as ("wrote", " to out.parquet").
     done: Option<(&'static str, String)>,
     explains: bool,
 }

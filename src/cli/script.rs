@@ -17,8 +17,7 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Returns the text after as much white space as precedes it in the script, so that the parser's
-    /// positions refer to the script.
+    /// Returns the text after blank lines and spaces, so that the parser's positions refer to the script.
     pub(super) fn padded_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
         let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);
@@ -45,13 +44,13 @@ impl Statement {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Script {
-    /// The statements, without empty ones.
+    /// Statements that are not empty.
     pub(super) statements: Vec<Statement>,
     /// Whether the last statement ends with a semicolon (or there are no statements).
     pub(super) complete: bool,
 }
 
-/// An error in the tokens of a text, such as an open quote or comment.
+/// An error of the tokenizer, such as an unclosed quote or comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TokenError {
     pub(super) message: String,
@@ -68,9 +67,9 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     })?;
     let lines = LineStarts::new(sql);
     let mut statements = Vec::new();
-    // Start of the first and end of the last token of the current statement.
+    // Location of the first token and of the end of the last token in the current statement.
     let mut open: Option<(Location, Location)> = None;
-    // The current comment, and its last line.
+    // Lines of the comment that may be the title of the next statement, and the line of its end.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);
     // Line of the last token. A comment on it trails the token and is not the title of the next statement.
     let mut last_line = 0;
@@ -108,8 +107,7 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             ) => {}
             _ => {
                 last_line = token.span.end.line;
-                // Stores locations. Byte offsets are computed only at the end of a statement, because
-                // each takes a pass over the characters of its line.
+                // Computes byte offsets only at statement ends, because each takes a pass over its line.
                 let end = token.span.end;
                 open = Some(match open {
                     None => {
@@ -128,7 +126,7 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     Ok(Script { statements, complete })
 }
 
-/// Converts the tokenizer's lines and columns to byte offsets.
+/// Start offset of each line, to convert the tokenizer's lines and columns to byte offsets.
 struct LineStarts<'a> {
     text: &'a str,
     starts: Vec<usize>,

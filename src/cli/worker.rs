@@ -18,13 +18,13 @@ const SILENCE: u64 = 60;
 /// Arguments of `serrate worker`.
 #[derive(Args, Debug)]
 pub(super) struct WorkerArgs {
-    /// Address to listen on; port 0 chooses a free one. Other machines need --token-file.
+    /// Address to listen on; port 0 chooses a free one. Addresses of other machines require --token-file.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7100")]
     listen: String,
     /// Memory for all queries together, such as 8GB [default: no limit].
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// Folder outside which no file is read.
+    /// Read only files inside this folder.
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// File with the secret that sessions and other workers send.
@@ -42,7 +42,7 @@ pub(super) struct ClusterArgs {
     /// Workers that run parts of queries [default: $SERRATE_WORKERS].
     #[arg(long, value_name = "HOST:PORT,..")]
     workers: Option<String>,
-    /// File with the secret that the workers ask for.
+    /// File with the secret that the workers expect.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Seconds after which a silent worker counts as lost.
@@ -73,17 +73,16 @@ fn read_token(path: &Path) -> Outcome<String> {
     let text = std::fs::read_to_string(path)
         .map_err(|e| Failure::message(format!("{}: {e}", path.display())))?;
     match text.trim() {
-        "" => Err(Failure::message(format!("{}: the file has no token", path.display()))),
+        "" => Err(Failure::message(format!("{} is empty; write the token to it", path.display()))),
         token => Ok(token.to_owned()),
     }
 }
 
 fn resolve_address(text: &str) -> Outcome<SocketAddr> {
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-    found.ok_or_else(|| Failure::usage(format!("--listen {text}: this is no address HOST:PORT")))
+    found.ok_or_else(|| Failure::usage(format!("--listen {text} is not an address; use HOST:PORT")))
 }
 
-/// Runs a worker until it is interrupted.
 pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
     let memory = args.memory.as_deref().map(parse_bytes).transpose();
     let memory =

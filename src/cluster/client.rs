@@ -28,24 +28,24 @@ use super::planner::ClusterPlanner;
 use super::settings::ClusterOptions;
 use super::tasks::{count_tasks, divide_leaf};
 
-/// How long a connection may take to open.
+/// Maximum time to open a connection.
 const CONNECT: Duration = Duration::from_secs(3);
-/// How long what was found out about the workers holds.
+/// Time for which the result of a health check is reused.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// How a session reaches its workers.
+/// Addresses, token and timeout with which a session reaches its workers.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
-    /// The workers, as `HOST:PORT`.
+    /// Addresses of the workers, as `HOST:PORT`.
     pub workers: Vec<String>,
-    /// The secret that the workers ask for.
+    /// Secret token that the workers expect, if any.
     pub token: Option<String>,
-    /// How long a worker may be silent before it counts as lost.
+    /// Time without an answer after which a worker counts as lost.
     pub timeout: Duration,
 }
 
 impl ClientConfig {
-    /// Reads a list of workers such as `a:7100,b:7100`.
+    /// Reads a comma-separated list of workers such as `a:7100,b:7100`. Sets no token and a timeout of 60 s.
     pub fn new(workers: &str) -> Self {
         let workers = workers.split(',').map(str::trim).filter(|w| !w.is_empty());
         Self {
@@ -56,7 +56,7 @@ impl ClientConfig {
     }
 }
 
-/// The workers of a session.
+/// The workers of a session. Clones share their connections.
 #[derive(Clone)]
 pub struct Cluster {
     shared: Arc<Shared>,
@@ -67,7 +67,7 @@ struct Shared {
     channels: Channels,
     health: Mutex<Health>,
     notes: Mutex<Vec<String>>,
-    /// Ends the thread of the connections when it is dropped.
+    /// Stops the thread of the connections when dropped.
     _thread: tokio::sync::oneshot::Sender<()>,
 }
 
@@ -75,7 +75,7 @@ struct Shared {
 struct Health {
     checked: Option<Instant>,
     alive: Vec<Url>,
-    /// Faults of the others.
+    /// For each worker that cannot be used, its address and the reason.
     faults: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the address of a worker as its users write it.
+/// Returns the address of a worker as `HOST:PORT`.
 fn show_address(url: &Url) -> String {
     match (url.host_str(), url.port()) {
         (Some(host), Some(port)) => format!("{host}:{port}"),
@@ -98,10 +98,10 @@ fn show_address(url: &Url) -> String {
 }
 
 impl Cluster {
-    /// Prepares connections to workers. They are opened when a query needs them.
+    /// Prepares connections to workers. Each connection is opened when a query needs it.
     ///
     /// # Errors
-    /// When an address is not `HOST:PORT`, or the token cannot be sent.
+    /// If an address is not `HOST:PORT`, or a header cannot hold the token.
     pub fn new(config: &ClientConfig) -> Result<Self> {
         let mut all: Vec<Url> = Vec::new();
         for worker in &config.workers {
@@ -112,10 +112,10 @@ impl Cluster {
                         all.push(url);
                     }
                 }
-                _ => return plan_err!("{worker:?} is not the address of a worker, HOST:PORT"),
+                _ => return plan_err!("{worker:?} is not an address; write HOST:PORT"),
             }
         }
-        // Connections live on a thread of their own, so that they answer while queries compute.
+        // Connections run on their own thread, so that they answer pings while queries compute.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -133,12 +133,12 @@ impl Cluster {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Makes the queries of a session use the workers.
+    /// Changes a session so that its queries use the workers.
     pub fn attach(&self, context: &SessionContext) {
         let mut builder = context.clone().into_state_builder();
         let inner = builder.query_planner().take();
         let config = builder.config().get_or_insert_with(SessionConfig::new);
-        // Several times the tasks of one machine, so that each worker has as many as this one would.
+        // Multiplies partitions by workers, so that each worker has as many as this session alone.
         let partitions = config.target_partitions().saturating_mul(self.shared.all.len().max(1));
         *config = config.clone().with_target_partitions(partitions);
         let builder = builder
@@ -152,26 +152,26 @@ impl Cluster {
         let mut builder = builder;
         if let Some(config) = builder.config() {
             let options = config.options_mut();
-            // Look-ups need their table as a constant; the engine switches this off.
+            // Look-up functions need constant tables, but datafusion-distributed switches this option off.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
-            // A filter that one task fills is never filled in another.
+            // A dynamic filter that one task updates is never updated in other tasks.
             options.optimizer.enable_dynamic_filter_pushdown = false;
             options.optimizer.enable_topk_dynamic_filter_pushdown = false;
             options.optimizer.enable_join_dynamic_filter_pushdown = false;
             options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-            // The encoding of a plan loses the properties that these rules change.
+            // Encoding a plan loses the properties that these two rules set.
             options.optimizer.enable_sort_pushdown = false;
             options.optimizer.prefer_existing_union = true;
-            // Partitions of a union keep their order.
+            // Keeps the partitions of a union in order.
             let _ = options.set("distributed.children_isolator_unions", "false");
         }
         let planner = ClusterPlanner::new(inner, self.clone());
-        // In place, because tables of files by path refer to the state of their session.
+        // Replaces the state in place, because tables that read file paths refer to it.
         let state = builder.with_query_planner(Arc::new(planner)).build();
         *context.state_ref().write() = state;
     }
 
-    /// Finds out which workers answer. The answer holds for a second.
+    /// Asks all workers whether they can be used, unless they were asked less than [`FRESH`] ago.
     pub(super) async fn refresh_health(&self) {
         if lock_mutex(&self.shared.health).checked.is_some_and(|at| at.elapsed() < FRESH) {
             return;
@@ -187,13 +187,13 @@ impl Cluster {
         *lock_mutex(&self.shared.health) = health;
     }
 
-    /// Forgets what is known of the workers, and finds it out again.
+    /// Asks all workers again, no matter when they were last asked.
     pub(super) async fn recheck_health(&self) {
         lock_mutex(&self.shared.health).checked = None;
         self.refresh_health().await;
     }
 
-    /// Returns what is wrong with the workers that do not work.
+    /// Returns, for each worker that cannot be used, its address and the reason.
     pub(super) fn list_faults(&self) -> Vec<String> {
         lock_mutex(&self.shared.health).faults.clone()
     }
@@ -206,7 +206,7 @@ impl Cluster {
         let question = async {
             match self.ask_once(url).await {
                 Err(e) if !is_refused(&e) => {
-                    // A worker that was started again needs a new connection.
+                    // A restarted worker requires a new connection.
                     self.shared.channels.forget_channel(url);
                     self.ask_once(url).await
                 }
@@ -218,7 +218,7 @@ impl Cluster {
         match tokio::time::timeout(limit, question).await {
             Err(_) => Err(format!("worker {name} does not answer")),
             Ok(Err(e)) if is_refused(&e) => Err(format!(
-                "worker {name} asks for another token; name its file with --token-file"
+                "worker {name} refuses the token; pass the file with its token as --token-file"
             )),
             Ok(Err(e)) => {
                 let text = e.strip_backtrace();
@@ -226,7 +226,7 @@ impl Cluster {
                 Err(format!("worker {name} cannot be reached ({cause})"))
             }
             Ok(Ok(info)) if info.version != VERSION => Err(format!(
-                "worker {name} is {:?}, but this is {VERSION:?}; both must be the same",
+                "worker {name} has version {:?}, but this session has {VERSION:?}; both must be the same",
                 info.version
             )),
             Ok(Ok(_)) => Ok(()),
@@ -242,7 +242,7 @@ impl Cluster {
         lock_mutex(&self.shared.notes).push(note);
     }
 
-    /// Takes the notes since the last call: why statements ran in the session.
+    /// Returns and clears the notes about statements that did not use all workers.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut lock_mutex(&self.shared.notes))
     }
@@ -263,7 +263,7 @@ impl WorkerResolver for Cluster {
     }
 }
 
-/// Connections to workers, which notice a machine that no longer answers.
+/// Open connections to workers. Keep-alive pings detect a machine that no longer answers.
 #[derive(Clone)]
 pub(super) struct Channels {
     runtime: Handle,
@@ -277,7 +277,7 @@ impl Channels {
         let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
         let token = token
             .transpose()
-            .map_err(|_| exec_datafusion_err!("the token must consist of visible ASCII letters"))?;
+            .map_err(|_| exec_datafusion_err!("the token must be visible ASCII characters"))?;
         Ok(Self { runtime, token, timeout, open: Arc::default() })
     }
 
@@ -321,7 +321,7 @@ impl ChannelResolver for Channels {
     }
 }
 
-/// A connection that sends a token with each request.
+/// A connection that sends the token with each request.
 #[derive(Clone)]
 struct Bearer {
     channel: Channel,

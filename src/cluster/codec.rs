@@ -1,9 +1,9 @@
-//! [`SerrateCodec`]: the bytes of Serrate's plan nodes.
+//! [`SerrateCodec`]: encodes Serrate's physical plan nodes as bytes, to send them to workers.
 //!
-//! A node is the letters `SRTP`, a version, the length of a JSON object, the object, and then what the
-//! object does not hold: an encoded plan or schema. It is engine-neutral; DataFusion's encoding of plans
-//! has a place for it. Nothing that is decoded is trusted: lengths and versions are checked, and unknown
-//! nodes refused.
+//! A node is encoded as the letters `SRTP`, a format version, the length of a JSON object, the object, and a
+//! plan or schema if the node has one. DataFusion's protobuf encoding of plans embeds these bytes. The
+//! format does not depend on datafusion-distributed. Decoding trusts no input: it checks lengths and
+//! versions, and refuses unknown nodes.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -29,17 +29,18 @@ use crate::sql::travel::{MedsScan, Portable, Reader, from_portable, to_portable}
 
 const MAGIC: [u8; 4] = *b"SRTP";
 const FORMAT: u8 = 1;
-/// Length of what stands before the JSON object.
+/// Number of bytes before the JSON object.
 const START: usize = 9;
 
-/// Encodes and decodes the nodes of Serrate in a physical plan.
 #[derive(Debug)]
 pub(super) struct SerrateCodec;
 
 fn write_frame(header: &Value, rest: &[u8], buf: &mut Vec<u8>) -> Result<()> {
     let header = header.to_string();
     let Ok(length) = u32::try_from(header.len()) else {
-        return exec_err!("the description of a plan node has more than 4 GiB");
+        return exec_err!(
+            "a plan node cannot be sent to workers: its description has more than 4 GiB"
+        );
     };
     buf.extend(MAGIC);
     buf.push(FORMAT);
@@ -50,14 +51,16 @@ fn write_frame(header: &Value, rest: &[u8], buf: &mut Vec<u8>) -> Result<()> {
 }
 
 fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
-    let damaged = || exec_datafusion_err!("a plan node is not one of Serrate, or is cut short");
+    let damaged = || exec_datafusion_err!("a plan node is damaged: it has no complete header");
     let (start, rest) = buf.split_at_checked(START).ok_or_else(damaged)?;
     let [m0, m1, m2, m3, format, l0, l1, l2, l3] = *start else { return Err(damaged()) };
     if [m0, m1, m2, m3] != MAGIC {
         return Err(damaged());
     }
     if format != FORMAT {
-        return exec_err!("a plan node has format {format}, but this worker reads {FORMAT}");
+        return exec_err!(
+            "a plan node has format {format}, but this worker reads {FORMAT}; use the same version everywhere"
+        );
     }
     let length = usize::try_from(u32::from_le_bytes([l0, l1, l2, l3])).map_err(|_| damaged())?;
     let (header, rest) = rest.split_at_checked(length).ok_or_else(damaged)?;
@@ -66,7 +69,7 @@ fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
     Ok((header, rest))
 }
 
-/// The values of a decoded object, with errors that name the key.
+/// A decoded JSON object. Errors name the missing or invalid key.
 struct Fields(Value);
 
 impl Fields {
@@ -175,7 +178,7 @@ impl SerrateCodec {
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = protobuf::PhysicalPlanNode::decode(bytes)
-            .map_err(|e| exec_datafusion_err!("a part of a plan is damaged: {e}"))?;
+            .map_err(|e| exec_datafusion_err!("a received plan cannot be decoded: {e}"))?;
         converter.proto_to_execution_plan(&plan, &PhysicalPlanDecodeContext::new(context, self))
     }
 
@@ -223,7 +226,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
             return write_frame(&json!({"node": "task_rows", "fetch": rows.fetch()}), &[], buf);
         }
         if let Some(merge) = node.downcast_ref::<TaskMergeExec>() {
-            // DataFusion encodes the order as that of a merge of nothing.
+            // DataFusion can encode the sort order as part of a merge, here with an empty input.
             let empty = Arc::new(EmptyExec::new(node.schema()));
             let carrier = SortPreservingMergeExec::new(merge.sort_order().clone(), empty)
                 .with_fetch(merge.fetch());
@@ -266,7 +269,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
             },
             name @ ("task_rows" | "task_merge") => {
                 let [input] = inputs else {
-                    return exec_err!("a node of the plan has {} inputs, not 1", inputs.len());
+                    return exec_err!("a received plan node has {} inputs, not 1", inputs.len());
                 };
                 let input = Arc::clone(input);
                 if name == "task_rows" {
@@ -275,7 +278,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
                 }
                 let carrier = self.decode_plan(rest, context, converter)?;
                 let Some(merge) = carrier.downcast_ref::<SortPreservingMergeExec>() else {
-                    return exec_err!("a merge of the plan has no order");
+                    return exec_err!("a received merge node has no sort order");
                 };
                 return Ok(Arc::new(TaskMergeExec::new(
                     merge.expr().clone(),
@@ -285,7 +288,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
             }
             other => {
                 return exec_err!(
-                    "a plan node is of the kind {other:?}, which this worker does not know"
+                    "a plan node is of the unknown kind {other:?}; use the same version of session and workers"
                 );
             }
         };
@@ -321,7 +324,7 @@ mod tests {
         }
     }
 
-    /// Plans of every node that travels, with more than one of some kinds.
+    /// Queries whose plans together contain every kind of encoded node.
     const QUERIES: [&str; 9] = [
         "SELECT * FROM T WHERE subject_id % 7 = 3 AND g > 1",
         "SELECT subject_id, codes FROM T WHERE ragged_any(codes > 3)",
@@ -363,7 +366,7 @@ mod tests {
         }
     }
 
-    /// Returns the display of a plan that returns the same rows, sorted, after it was decoded.
+    /// Checks that a decoded plan returns the same rows as the original, in any order. Returns its display.
     async fn check_query(context: &SessionContext, query: &str) -> String {
         let frame =
             crate::sql::sql(context, query).await.unwrap_or_else(|e| panic!("{query}: {e}"));
@@ -377,7 +380,7 @@ mod tests {
             &SerrateCodec,
             &converter,
         );
-        // OFFSET and LIMIT within files stay with the session.
+        // Plans with OFFSET or LIMIT inside a file scan cannot be encoded.
         let Ok(bytes) = encoded else { return String::new() };
         let task = context.task_ctx();
         let converter = DeduplicatingProtoConverter::default();
@@ -396,7 +399,6 @@ mod tests {
         shown
     }
 
-    /// Changed bytes give an error or a node, not a panic.
     #[test]
     fn changed_descriptions_do_not_panic() {
         let scan = MedsScan {
@@ -421,7 +423,7 @@ mod tests {
                 let _ = SerrateCodec.try_decode(&bytes, &[], &context, &converter);
             }
         }
-        // Another listing of the folder is refused.
+        // Decoding fails if the folder has other files than the plan.
         let error = SerrateCodec.try_decode(&good, &[], &context, &converter).unwrap_err();
         assert!(error.to_string().contains("every machine must see the same files"), "{error}");
     }

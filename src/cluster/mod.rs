@@ -1,9 +1,8 @@
-//! Queries over several processes: workers, and sessions that use them.
+//! Queries over several processes: workers, and sessions that use the workers.
 //!
-//! A session with workers plans a statement as any other does. The finished physical plan is then cut:
-//! scans are divided among the workers, and what is above them moves with them up to the first exchange
-//! of rows. Everything that is not known to give the same answer in parts runs in the session.
-//! `docs/scale.md` says what that is.
+//! A session plans a statement as without workers, then divides the physical plan: the workers share the
+//! partitions of each scan, and run the nodes above it up to the first exchange of rows. A statement whose
+//! answer could change runs in the session. `docs/scale.md` lists these statements.
 
 mod client;
 mod codec;
@@ -17,5 +16,5 @@ mod worker;
 pub use client::{ClientConfig, Cluster};
 pub use worker::{WorkerConfig, serve};
 
-/// Version of a session and of its workers, which work together only if it is equal.
+/// Version of this build. A session uses only workers of the same version.
 const VERSION: &str = concat!("serrate ", env!("CARGO_PKG_VERSION"), ", plans 1");

@@ -1,4 +1,4 @@
-//! Plan nodes of queries over workers.
+//! Plan nodes of queries that use workers.
 
 use std::any::Any;
 use std::fmt;
@@ -27,8 +27,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
-/// Concatenates the partitions of a task, so that each connection carries one partition. The task that
-/// reads several partitions of one connection in order stops when the others fill its buffer.
+/// Concatenates the partitions of a task, so that each connection carries one partition. Otherwise a task
+/// that reads the partitions of one connection in order stalls when the later partitions fill the buffer.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -143,10 +143,9 @@ impl ExecutionPlan for TaskMergeExec {
     }
 }
 
-/// Returns the rows of tasks in the order of the tasks.
-///
-/// Its input is a node that marks, for the cut of the plan, that the partitions below are collected. That
-/// node would return them in any order, so it is passed over.
+/// Returns the rows of all tasks in the order of the tasks. Execution skips the input, a
+/// [`CoalescePartitionsExec`] at which datafusion-distributed divides the plan, because it returns rows in
+/// any order.
 #[derive(Debug)]
 pub(super) struct RowsInOrderExec {
     input: Arc<dyn ExecutionPlan>,
@@ -154,7 +153,7 @@ pub(super) struct RowsInOrderExec {
 }
 
 impl RowsInOrderExec {
-    /// Collects the partitions of `input`, which hold the rows in order one after another.
+    /// Returns a node that reads the partitions of `input` one after another.
     pub(super) fn collect_partitions(input: Arc<dyn ExecutionPlan>, fetch: Option<usize>) -> Self {
         Self::new(Arc::new(CoalescePartitionsExec::new(input)), fetch)
     }
@@ -202,10 +201,9 @@ impl ExecutionPlan for RowsInOrderExec {
     }
 }
 
-/// Runs a part of a plan on the runtime for queries, and turns a panic in it into an error.
-///
-/// Without it, a panic ends the stream of a worker like the last row. Connections are served by another
-/// runtime, so that a busy worker still answers when it is asked whether it lives.
+/// Runs a part of a plan on the runtime for queries, which leaves the runtime of connections free to answer
+/// health checks. Converts a panic to an error, because it would end the stream as if all rows had been
+/// sent.
 #[derive(Debug)]
 pub(super) struct GuardExec {
     inner: Arc<dyn ExecutionPlan>,
@@ -231,7 +229,7 @@ impl DisplayAs for GuardExec {
     }
 }
 
-/// Children, name and metrics are those of the inner node: the session finds metrics by their place.
+/// Forwards children, name and metrics, because the session finds metrics by their position in the plan.
 impl ExecutionPlan for GuardExec {
     fn name(&self) -> &str {
         self.inner.name()
@@ -287,7 +285,7 @@ impl ExecutionPlan for GuardExec {
     }
 }
 
-/// Sends the batches of a partition until the receiver is gone. A panic is an error.
+/// Sends the batches of a partition until the receiver is dropped. A panic becomes an error.
 async fn send_batches(
     plan: &Arc<dyn ExecutionPlan>,
     partition: usize,
@@ -315,7 +313,6 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// Returns the single input of a node.
 pub(super) fn single_child(node: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match node.children()[..] {
         [child] => Ok(Arc::clone(child)),
@@ -332,7 +329,7 @@ mod tests {
 
     use super::*;
 
-    /// Panics when it starts, or with its first batch.
+    /// Panics at the start, or at the first batch.
     #[derive(Debug)]
     struct PanickingExec {
         at_start: bool,

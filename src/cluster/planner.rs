@@ -1,4 +1,4 @@
-//! [`ClusterPlanner`]: cuts a finished plan into parts for workers, or leaves it as it is.
+//! [`ClusterPlanner`]: divides a physical plan among workers, or leaves it unchanged.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use super::settings::{ClusterOptions, encode_settings};
 use crate::sql::travel::{division_of, reason_of};
 use crate::sql::{SourceOrderExec, one_input};
 
-/// Nodes that may be in a plan of which parts are sent. Others were not tried.
+/// Nodes that a divided plan may contain. Other nodes are not tested with workers.
 const KNOWN: [&str; 35] = [
     "AggregateExec",
     "AnalyzeExec",
@@ -67,8 +67,7 @@ const KNOWN: [&str; 35] = [
     "YieldingExec",
 ];
 
-/// Nodes that return the rows of their input partition by partition and in order, so that an order over
-/// the partitions of the scan below is one above.
+/// Nodes that keep the partitions of their input and the order of rows in each partition.
 const IN_ORDER: [&str; 7] = [
     "BatchSizeExec",
     "CoalesceBatchesExec",
@@ -79,7 +78,7 @@ const IN_ORDER: [&str; 7] = [
     "UnnestExec",
 ];
 
-/// Plans as the session would, and divides the plan among workers if that is known to be right.
+/// Plans with the session's own planner, then divides the plan among workers if the answer stays the same.
 pub(super) struct ClusterPlanner {
     inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
     cluster: Cluster,
@@ -126,8 +125,7 @@ impl QueryPlanner for ClusterPlanner {
 }
 
 impl ClusterPlanner {
-    /// Returns the plan divided among workers, `None` if it has nothing to divide, or the reason why it is
-    /// not divided.
+    /// Returns the divided plan, or `None` if no scan can be divided. The error says why it is not divided.
     async fn divide_plan(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
@@ -140,14 +138,16 @@ impl ClusterPlanner {
         let faults = self.cluster.list_faults();
         match self.cluster.count_alive() {
             0 => return Err(faults.join(", ")),
-            // The engine divides nothing into one task.
+            // datafusion-distributed does not divide a plan for a single task.
             1 => {
-                let only = "one worker alone takes no work off the session";
+                let only = "a plan is divided only among two or more workers";
                 let all = faults.into_iter().chain([only.to_owned()]);
                 return Err(all.collect::<Vec<_>>().join(", "));
             }
             _ if faults.is_empty() => {}
-            alive => self.cluster.add_note(format!("{}; {alive} others run it", faults.join(", "))),
+            alive => self
+                .cluster
+                .add_note(format!("{}; the other {alive} run the statement", faults.join(", "))),
         }
         check_known(plan)?;
         let settings =
@@ -165,8 +165,7 @@ impl ClusterPlanner {
     }
 }
 
-/// Whether a scan of a plan can be divided. If none can, the reason of the first that has several
-/// partitions is the error.
+/// Whether a scan can be divided. If none can, the error is the reason for a scan with several partitions.
 fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, String> {
     let (mut found, mut reason) = (false, None);
     let mut open = vec![plan];
@@ -190,11 +189,11 @@ fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, Str
 fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String> {
     let mut open = vec![plan];
     while let Some(node) = open.pop() {
-        // Such as `SortExec(TopK)`.
+        // Removes details such as in `SortExec(TopK)`.
         let name = node.name().split('(').next().unwrap_or_default();
         if !KNOWN.contains(&name) {
             return Err(match name {
-                "ScalarSubqueryExec" => "a query within an expression runs first".into(),
+                "ScalarSubqueryExec" => "a subquery in an expression must run first".into(),
                 name => reason_of(name),
             });
         }
@@ -203,8 +202,8 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
     Ok(())
 }
 
-/// Returns the rows of a plan without an order of its own in the order of its sources. A session alone
-/// keeps their partitions apart, so that a table that is created of them has that order.
+/// Makes a plan without a sort order return its rows in the order of the files. Without workers the
+/// partitions stay separate, so that a table created from them has this order, too.
 fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     if plan.output_partitioning().partition_count() < 2 || !is_chain_of_scan(plan) {
         return Arc::clone(plan);
@@ -213,8 +212,7 @@ fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     Arc::new(RowsInOrderExec::collect_partitions(each, None))
 }
 
-/// Makes each connection carry one partition where rows are read in an order, and marks where the
-/// partitions of tasks are collected.
+/// Inserts the nodes that give each connection one partition and collect the tasks' partitions in order.
 fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         if let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>()
@@ -238,7 +236,7 @@ fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(plan.data)
 }
 
-/// Whether a plan is a scan that can be divided, below nodes that keep partitions and order.
+/// Whether a plan is a scan that can be divided, with only nodes of [`IN_ORDER`] above the scan.
 fn is_chain_of_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     loop {
@@ -250,7 +248,7 @@ fn is_chain_of_scan(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// Gives a physical plan to the planner of the engine.
+/// Divides a physical plan with the planner of datafusion-distributed.
 async fn cut_plan(
     plan: Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -259,13 +257,13 @@ async fn cut_plan(
         .with_query_planner(Arc::new(GivenPlan(plan)))
         .with_distributed_planner();
     let Some(planner) = builder.query_planner().take() else {
-        return Err(exec_datafusion_err!("there is no planner for workers"));
+        return Err(exec_datafusion_err!("internal error: there is no planner for workers"));
     };
     let any = LogicalPlanBuilder::empty(false).build()?;
     planner.create_physical_plan(&any, session).await
 }
 
-/// A planner that returns a plan that is there already.
+/// A query planner that returns the given physical plan.
 #[derive(Debug)]
 struct GivenPlan(Arc<dyn ExecutionPlan>);
 
@@ -289,7 +287,7 @@ fn contains_distributed(plan: &Arc<dyn ExecutionPlan>) -> bool {
     found
 }
 
-/// Runs a plan that is divided among workers: sends the settings with it, and explains lost workers.
+/// Runs a divided plan. Sends the settings of the session to the workers, and names lost workers in errors.
 #[derive(Debug)]
 pub(super) struct ClusterExec {
     input: Arc<dyn ExecutionPlan>,
@@ -363,7 +361,7 @@ impl ExecutionPlan for ClusterExec {
     }
 }
 
-/// Whether an error is one of a connection, not of a query: errors of queries keep their kind.
+/// Whether an error comes from the connection to a worker. Errors of the query itself have other types.
 fn is_lost(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::External(e) => e.is::<tonic::Status>(),

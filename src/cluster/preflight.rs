@@ -1,8 +1,8 @@
-//! Checks, before a query runs, that workers would run the plan that the session made.
+//! Checks, before a query runs, that workers would receive the same plan that the session made.
 //!
-//! Each part that would be sent is encoded, decoded and compared with the original. A part that cannot be
-//! encoded would only be noticed by a worker that waits ten seconds for it, and what an encoding drops
-//! would not be noticed at all.
+//! Encodes and decodes each part of the plan for workers, and compares it with the original. Without this
+//! check, a worker would wait ten seconds for a part that cannot be encoded, and properties that the
+//! encoding drops would go unnoticed.
 
 use std::sync::Arc;
 
@@ -27,14 +27,14 @@ use datafusion_proto::physical_plan::DeduplicatingProtoConverter;
 
 use crate::sql::travel::{hidden_functions, to_portable};
 
-/// Maximum number of bytes of a part of a plan. Tables in memory are part of it.
+/// Maximum size of an encoded part of a plan in bytes. The part includes the tables in memory that it reads.
 const LIMIT: usize = 64 << 20;
 
-/// Functions that read files by a path, which a worker would resolve in its own folder.
+/// Functions that read files by path. A worker would resolve a relative path in its own working folder.
 const READ_FILES: [&str; 5] =
     ["descendants", "dok_contains", "dok_get", "ragged_decode", "ragged_encode"];
 
-/// Returns the reason why a part of a plan is not sent.
+/// Returns an error with the reason if workers cannot run a part of the plan.
 pub(super) fn check_stages(
     plan: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -47,7 +47,7 @@ pub(super) fn check_stages(
     Ok(())
 }
 
-/// The context in which a worker decodes plans.
+/// Returns the context with which a worker decodes plans.
 fn worker_context(session: &dyn Session) -> Arc<TaskContext> {
     let context = session.task_ctx();
     let mut functions = context.scalar_functions().clone();
@@ -64,15 +64,14 @@ fn worker_context(session: &dyn Session) -> Arc<TaskContext> {
     ))
 }
 
-/// Returns the type of a column that cannot be sent.
-///
-/// arrow-flight announces a large list as a list, whose offsets have half the size, so that the receiver
-/// reads other rows or none. Of unions it drops the metadata.
+/// Returns an error if a column has a type that cannot be sent. arrow-flight declares a LargeList as a List,
+/// whose offsets have half the size, so that the receiver reads other rows or none. It also drops the
+/// metadata of unions.
 fn check_types(schema: &Schema) -> std::result::Result<(), String> {
     for field in schema.fields() {
         if let Some(lost) = find_unsendable(field.data_type()) {
             return Err(format!(
-                "the column {:?} is or holds a {lost}, which is not sent; cast it to a list",
+                "the column {:?} contains a {lost}, which cannot be sent to workers; cast it to a List",
                 field.name()
             ));
         }
@@ -95,7 +94,7 @@ fn find_unsendable(data_type: &DataType) -> Option<&'static str> {
     }
 }
 
-/// Returns the topmost parts of a plan that workers would run.
+/// Returns the topmost parts of a plan that run on workers.
 fn find_stages(plan: &Arc<dyn ExecutionPlan>) -> Vec<Arc<dyn ExecutionPlan>> {
     if plan.is_network_boundary() {
         return plan.children().into_iter().map(Arc::clone).collect();
@@ -126,12 +125,11 @@ fn check_stage(
     let one = first_task(stage).map_err(|e| e.strip_backtrace())?;
     let decoded = encode_and_decode(&one, context).map_err(|e| {
         let text = e.strip_backtrace();
-        format!("the plan cannot be sent: {}", text.lines().next().unwrap_or_default())
+        format!("the plan cannot be sent to workers: {}", text.lines().next().unwrap_or_default())
     })?;
     compare_plans(&one, &decoded)
 }
 
-/// The plan of the first task of a stage.
 fn first_task(stage: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = Arc::clone(stage).transform_up(|node| {
         let first = node.downcast_ref::<DistributedLeafExec>().and_then(|l| l.variants().first());
@@ -154,7 +152,10 @@ fn encode_and_decode(
         &DeduplicatingProtoConverter::default(),
     )?;
     if bytes.len() > LIMIT {
-        return exec_err!("it has {} bytes; write tables in memory to files", bytes.len());
+        return exec_err!(
+            "it has {} bytes, but at most {LIMIT} are allowed; write tables in memory to files",
+            bytes.len()
+        );
     }
     let decoded = physical_plan_from_bytes_with_proto_converter(
         &bytes,
@@ -165,12 +166,12 @@ fn encode_and_decode(
     retype_calls(decoded, context.session_config().options())
 }
 
-/// Returns where a decoded plan is not the original.
+/// Returns an error that names the first difference between a plan and its decoded copy.
 fn compare_plans(
     plan: &Arc<dyn ExecutionPlan>,
     decoded: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<(), String> {
-    let lost = |what: &str| Err(format!("{} loses its {what} on the way", plan.name()));
+    let lost = |what: &str| Err(format!("the encoding of {} loses its {what}", plan.name()));
     if plan.name() != decoded.name() {
         return lost("name");
     }
@@ -192,7 +193,7 @@ fn compare_plans(
     ours.into_iter().zip(theirs).try_for_each(|(a, b)| compare_plans(a, b))
 }
 
-/// Returns the reason why a node is not sent.
+/// Returns the reason why a node cannot be sent, or `None`.
 fn check_node(
     node: &Arc<dyn ExecutionPlan>,
     session: &dyn Session,
@@ -202,7 +203,7 @@ fn check_node(
         Some(leaf) => leaf.original(),
         None => node,
     };
-    // DataFusion encodes tables in memory.
+    // DataFusion itself encodes tables in memory.
     let scan = leaf.downcast_ref::<DataSourceExec>();
     if scan.is_some_and(|scan| !scan.data_source().is::<MemorySourceConfig>())
         && let Err(reason) = to_portable(leaf)
@@ -224,7 +225,7 @@ fn check_node(
             let known = session.aggregate_functions().get(expr.fun().name());
             if known.is_none_or(|known| known.as_ref() != expr.fun()) {
                 return Ok(Some(format!(
-                    "the function {} exists only in this query",
+                    "the function {} exists only in this query, not on workers",
                     expr.fun().name()
                 )));
             }
@@ -242,26 +243,25 @@ fn check_function(
     let name = call.fun().name();
     if READ_FILES.contains(&name) {
         return Some(format!(
-            "{name}() reads a file, which it finds from the folder of the session"
+            "{name}() reads a file by a path that may be relative to the folder of the session"
         ));
     }
-    // Functions travel by name.
+    // Functions are sent by name, so the worker must have the same function under this name.
     let known = context.scalar_functions().get(name);
     if known.is_none_or(|known| known.as_ref() != call.fun()) {
-        return Some(format!("the function {name} exists only in this query"));
+        return Some(format!("the function {name} exists only in this query, not on workers"));
     }
     let field = expr.return_field(&Schema::empty());
     let tagged = field.is_ok_and(|f| !f.metadata().is_empty());
     if tagged && !node.is::<ProjectionExec>() {
         return Some(format!(
-            "the shape that {name}() returns is used within a condition or group"
+            "the metadata of the result of {name}(), such as a shape, is lost within a condition or group"
         ));
     }
     None
 }
 
-/// Derives the result types of functions again: an encoded call holds the type without its metadata, such
-/// as the shape of a tensor.
+/// Adds the metadata of function results, such as the shape of a tensor, which encoded calls lack.
 pub(super) fn retype_calls(
     plan: Arc<dyn ExecutionPlan>,
     options: &Arc<ConfigOptions>,
@@ -283,7 +283,7 @@ pub(super) fn retype_calls(
                 let new = ScalarFunctionExpr::try_new(fun, args, &schema, Arc::clone(options))?;
                 let found = e.return_field(&schema)?;
                 let derived = new.return_field(&schema)?;
-                // Everything else is as the session planned it.
+                // Only metadata may change. Any other difference is kept as the session planned it.
                 let same = found.metadata() == derived.metadata()
                     || found.data_type() != derived.data_type()
                     || found.is_nullable() != derived.is_nullable();

@@ -1,4 +1,4 @@
-//! Settings that travel with a query.
+//! Settings that a session sends to workers with a query.
 
 use arrow::error::ArrowError;
 use datafusion::common::{exec_datafusion_err, exec_err, extensions_options};
@@ -11,9 +11,9 @@ use crate::config::SerrateOptions;
 extensions_options! {
     /// The settings `cluster.*` of a session with workers.
     pub(crate) struct ClusterOptions {
-        /// Bytes of files for which one more worker reads a scan
+        /// Number of file bytes per task of a scan; more bytes use more workers
         pub bytes_per_task: usize, default = 4 * 1024 * 1024
-        /// Settings that differ from the defaults; written for each query
+        /// Settings of the session that differ from the defaults; set internally for each query
         pub settings: String, default = String::new()
     }
 }
@@ -24,13 +24,10 @@ impl ConfigExtension for ClusterOptions {
 
 /// Prefixes of the settings that change what a worker computes.
 const TRAVELS: [&str; 2] = ["serrate.", "datafusion.execution."];
-/// They travel in a header, all of which together have 16 KiB.
+/// Maximum length in bytes of the settings, sent in a header. All headers together may have 16 KiB.
 const LIMIT: usize = 8 << 10;
 
-/// Writes the settings that differ from the defaults, as text that a header can hold.
-///
-/// # Errors
-/// When they are too long for a header.
+/// Encodes the settings that differ from the defaults. A text longer than [`LIMIT`] is an error.
 pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     let mut defaults = ConfigOptions::default();
     defaults.extensions.insert(SerrateOptions::default());
@@ -50,15 +47,14 @@ pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     }
     let text = encode_percent(&Value::Object(changed).to_string());
     if text.len() > LIMIT {
-        return exec_err!("the settings of the session are longer than {LIMIT} bytes");
+        return exec_err!(
+            "the encoded settings of the session are longer than {LIMIT} bytes; reset some of them"
+        );
     }
     Ok(text)
 }
 
-/// Sets what [`encode_settings`] wrote.
-///
-/// # Errors
-/// When the text is damaged, or this build does not know a setting.
+/// Applies settings that [`encode_settings`] encoded. A setting that this build does not know is an error.
 pub(super) fn apply_settings(text: &str, options: &mut ConfigOptions) -> Result<()> {
     if text.is_empty() {
         return Ok(());
@@ -100,7 +96,7 @@ fn decode_percent(text: &str) -> std::result::Result<String, DataFusionError> {
         }
         let digits = rest.get(..2).and_then(|d| std::str::from_utf8(d).ok());
         let byte = digits.and_then(|d| u8::from_str_radix(d, 16).ok());
-        bytes.push(byte.ok_or_else(|| exec_datafusion_err!("a % without two digits"))?);
+        bytes.push(byte.ok_or_else(|| exec_datafusion_err!("a % without two hexadecimal digits"))?);
         rest = rest.get(2..).unwrap_or_default();
     }
     String::from_utf8(bytes)

@@ -1,4 +1,4 @@
-//! How many tasks run a part of a plan, and what each reads.
+//! Chooses the number of tasks for each part of a plan, and the partitions that each task reads.
 
 use std::sync::Arc;
 
@@ -22,10 +22,8 @@ fn has_one_partition(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.output_partitioning().partition_count() == 1
 }
 
-/// Whether a node must see all rows in one task.
-///
-/// The engine gives a leaf with one partition to every task. A LIMIT, a window or an aggregation that
-/// relies on that partition would then return its rows once per task.
+/// Whether a node needs all rows in one task. datafusion-distributed gives a leaf with one partition to
+/// every task, so a LIMIT, window or aggregation over it would return its rows once per task.
 fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let collects = plan.is::<CoalescePartitionsExec>()
         || plan.is::<SortPreservingMergeExec>()
@@ -37,7 +35,7 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     if has_one_partition(plan) {
         return true;
     }
-    // The engine sends the build side of these joins to every task.
+    // datafusion-distributed sends the build side of these joins to every task.
     let hash = plan.downcast_ref::<HashJoinExec>();
     if hash.is_some_and(|join| join.mode == PartitionMode::CollectLeft)
         || plan.is::<NestedLoopJoinExec>()
@@ -51,7 +49,7 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     })
 }
 
-/// Answers for every node how many tasks run it at most, and for scans how many should.
+/// Returns the maximum number of tasks for a node, or the desired number for a scan.
 pub(super) fn count_tasks(
     event: DesiredTaskCountEvent<'_>,
 ) -> Option<Result<DesiredTaskCountEventResponse>> {
@@ -73,8 +71,7 @@ pub(super) fn count_tasks(
     Some(Ok(DesiredTaskCountEventResponse::desired(tasks)))
 }
 
-/// Gives each task a run of the partitions of a scan, so that the tasks, one after another, are the
-/// partitions in their order.
+/// Gives each task consecutive partitions, so that all partitions in task order are in scan order.
 pub(super) fn divide_leaf(
     event: ScaleUpLeafNodeEvent<'_>,
 ) -> Option<Result<ScaleUpLeafNodeEventResponse>> {

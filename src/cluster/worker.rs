@@ -32,25 +32,24 @@ use super::settings::{ClusterOptions, apply_settings};
 use crate::config::SerrateOptions;
 use crate::sql::travel::{hidden_functions, paths_of};
 
-/// Stack size of each thread that runs queries.
 const STACK: usize = 64 << 20;
 
-/// How a worker runs.
+/// Settings of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerConfig {
-    /// The address to listen on; port 0 chooses a free one.
+    /// Address to listen on; port 0 chooses a free port.
     pub listen: SocketAddr,
-    /// Maximum number of bytes that the queries of the worker hold together.
+    /// Maximum number of bytes that all queries on the worker hold together.
     pub memory: Option<usize>,
-    /// The folder outside which the worker reads no file.
+    /// Folder outside which the worker reads no files.
     pub root: Option<PathBuf>,
-    /// The secret that sessions and other workers send.
+    /// Secret token that sessions and other workers must send.
     pub token: Option<String>,
-    /// How long another worker may be silent before it counts as lost.
+    /// Time without an answer after which another worker counts as lost.
     pub timeout: Duration,
 }
 
-/// Threads for queries, ended without waiting for them.
+/// Runtime for queries. Drop does not wait for its tasks.
 struct Threads(Option<Runtime>);
 
 impl Drop for Threads {
@@ -61,19 +60,19 @@ impl Drop for Threads {
     }
 }
 
-/// Runs a worker until the future is dropped. `ready` gets the address when sessions can connect.
+/// Runs a worker until the future is dropped. Calls `ready` with the address once sessions can connect.
 ///
 /// # Errors
-/// When the address cannot be used, or is reachable from other machines and no token is set.
+/// If the address cannot be used, or if other machines can reach it and no token is set.
 pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     if !config.listen.ip().is_loopback() && config.token.is_none() {
         return plan_err!(
-            "a worker runs what it is sent, so it listens on {} only with a token; write one to a file and name it with --token-file, or listen on 127.0.0.1",
+            "a worker runs any plan that it receives, so it listens on {} only with a token; write one to a file and name it with --token-file, or listen on 127.0.0.1",
             config.listen.ip()
         );
     }
     let root = config.root.as_deref().map(std::fs::canonicalize).transpose()?;
-    // Queries have their own threads, so that the others answer while all of these compute.
+    // Queries have their own threads, so that the server still answers while all these threads compute.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .thread_stack_size(STACK)
         .thread_name("query")
@@ -125,12 +124,12 @@ fn check_token(
     }
 }
 
-/// Compares secrets without telling by the time it takes how much of them is equal.
+/// Compares secrets in a time that does not depend on the number of equal bytes.
 fn equals_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |all, (x, y)| all | (x ^ y)) == 0
 }
 
-/// Builds the session of one task: the functions of Serrate, and the settings of the query.
+/// Builds the session state of one task from the functions of Serrate and the settings of the query.
 fn build_state(
     context: WorkerQueryContext,
     functions: &SessionState,
@@ -153,7 +152,7 @@ fn build_state(
     options.extensions.insert(SerrateOptions::default());
     let settings = options.extensions.get::<ClusterOptions>().map(|o| o.settings.clone());
     apply_settings(&settings.unwrap_or_default(), options)?;
-    // The files of a partition are read in their order.
+    // Reads the files of each partition in order.
     options.execution.enable_file_stream_work_stealing = false;
     let mut state = builder.build();
     copy_functions(functions, &mut state)?;
@@ -163,8 +162,7 @@ fn build_state(
     Ok(state)
 }
 
-/// Registers all functions of one session in another. A name that is an alias of one function and the
-/// name of another stays what it is.
+/// Copies all functions to another session, aliases first, so that names take precedence over aliases.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {
@@ -192,18 +190,18 @@ fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     Ok(())
 }
 
-/// Refuses plans that write, and files outside the folder of the worker.
+/// Returns an error if a plan writes files, or reads files outside the folder of the worker.
 fn check_plan(plan: &Arc<dyn ExecutionPlan>, root: Option<&Path>) -> Result<()> {
     plan.apply(|node| {
         if node.name().contains("Sink") {
-            return exec_err!("a worker writes no files");
+            return exec_err!("a worker does not write files; run the statement without workers");
         }
         let Some(root) = root else { return Ok(TreeNodeRecursion::Continue) };
         for path in paths_of(node).unwrap_or_default() {
             let full = std::fs::canonicalize(&path)
-                .map_err(|e| exec_datafusion_err!("{path}: {e}, on a worker"))?;
+                .map_err(|e| exec_datafusion_err!("the worker cannot open {path}: {e}"))?;
             if !full.starts_with(root) {
-                return exec_err!("{path} is outside the folder of the worker (--root)");
+                return exec_err!("{path} is outside the folder of the worker (set with --root)");
             }
         }
         Ok(TreeNodeRecursion::Continue)
@@ -211,7 +209,7 @@ fn check_plan(plan: &Arc<dyn ExecutionPlan>, root: Option<&Path>) -> Result<()> 
     Ok(())
 }
 
-/// Puts a [`GuardExec`] at the top of a part of a plan, below an exchange, which the engine looks for.
+/// Puts a [`GuardExec`] at the top, or below an exchange, which datafusion-distributed expects at the top.
 fn guard_plan(plan: Arc<dyn ExecutionPlan>, queries: &Handle) -> Result<Arc<dyn ExecutionPlan>> {
     if plan.is::<RepartitionExec>() || plan.is::<BroadcastExec>() {
         let inner = Arc::new(GuardExec::new(single_child(&plan)?, queries.clone()));

@@ -16,7 +16,7 @@ use crate::array::{RaggedArray, list_depth};
 use crate::error::{Error, Result};
 use crate::kernels::RowArg;
 
-/// The arguments at planning: their types, and the values of literals.
+/// Argument types and literal values of a call, as known at planning time.
 pub(crate) struct Plan<'a> {
     def: &'a Def,
     fields: &'a [FieldRef],
@@ -75,13 +75,12 @@ impl<'a> Plan<'a> {
         Error::invalid(format!("{}: argument {} {message}", self.name(), i + 1))
     }
 
-    /// Returns the levels of an argument that must be a list.
     pub(crate) fn lists(&self, i: usize) -> Result<Lists> {
         let found = self.data_type(i);
         match found {
             DataType::ListView(_) | DataType::LargeListView(_) => Err(self.refuse(
                 i,
-                format!("is a {found}; cast it to List or LargeList first, as arrow_cast does"),
+                format!("is a {found}, which is not supported; cast it to List or LargeList with arrow_cast first"),
             )),
             DataType::Boolean => Err(self.refuse(
                 i,
@@ -95,7 +94,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns an error about the type of the values of argument 0, with a hint how to convert them.
+    /// Returns an error that the leaves of argument 0 have a wrong type, with a hint for decimals.
     pub(crate) fn refuse_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
         let hint = match leaf {
             t if t.is_decimal() => {
@@ -114,7 +113,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Checks that an argument, which may be a column, is an integer.
+    /// Checks that argument `i`, if given, is an integer literal or an integer column.
     pub(crate) fn integer(&self, i: usize, what: &str) -> Result<()> {
         match self.fields.get(i).map(|f| f.data_type()) {
             None | Some(DataType::Null) => Ok(()),
@@ -123,7 +122,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the value of an argument that must be a literal, or `None` if it is not given.
+    /// Returns the literal argument `i`, or `None` if it is not given. Any other expression is an error.
     pub(crate) fn literal(
         &self,
         i: usize,
@@ -165,7 +164,6 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Like [`literal`](Self::literal), for a string.
     pub(crate) fn literal_text(&self, i: usize, what: &str, such: &str) -> Result<Option<&'a str>> {
         let Some(value) = self.literal(i, what, such)? else { return Ok(None) };
         match value.try_as_str() {
@@ -177,15 +175,14 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the axis that an argument names, 1 or more, or `None` if it is not given. Axis 0 is
-    /// refused, and the error suggests `across` instead.
+    /// Returns the axis that argument `i` names, if given. Axis 0 is an error that suggests `across`.
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
     }
 }
 
-/// Resolves an axis of lists. Axis 0, the rows, is refused, and the error suggests `across` instead.
+/// Resolves the number of a list axis. Axis 0, the rows, is an error that suggests `across` instead.
 fn resolve_axis(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usize> {
     let lists = ndim.saturating_sub(1);
     let resolved = crate::array::resolve_axis(axis, ndim, name).map_err(|_| {
@@ -203,7 +200,7 @@ fn resolve_axis(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usiz
     }
 }
 
-/// Returns a value as an integer: `None` if it is not one, `Some(None)` for NULL.
+/// Returns a value as an integer: `None` if it is not an integer, `Some(None)` for NULL.
 fn integer_of(value: &ScalarValue) -> Option<Option<i64>> {
     match value.data_type() {
         DataType::Null => Some(None),
@@ -216,7 +213,7 @@ fn integer_of(value: &ScalarValue) -> Option<Option<i64>> {
     }
 }
 
-/// An argument of one batch.
+/// Argument of a call on one batch: one value for all rows, or one value per row.
 pub(crate) enum Arg {
     One(ScalarValue),
     Each(RefCell<ArrayRef>),
@@ -262,7 +259,6 @@ impl<'a> Call<'a> {
         self.config
     }
 
-    /// Returns the planned field of the result, with its metadata.
     pub(crate) fn return_field(&self) -> &FieldRef {
         self.returns
     }
@@ -271,7 +267,7 @@ impl<'a> Call<'a> {
         self.returns.data_type()
     }
 
-    /// Returns the value of an argument that is the same for all rows.
+    /// Returns the value of argument `i` if it is the same for all rows.
     pub(crate) fn constant(&self, i: usize) -> Option<&'a ScalarValue> {
         match self.args.get(i) {
             Some(Arg::One(s)) => Some(s),
@@ -293,13 +289,12 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns an argument with all its levels of lists.
+    /// Returns argument `i` as a ragged array with all its list levels.
     pub(crate) fn ragged(&self, i: usize) -> Result<RaggedArray> {
         RaggedArray::try_from_arrow(&self.array(i)?)
     }
 
-    /// Like [`ragged`](Self::ragged), but takes the array out of the call, so that its buffers can be
-    /// reused if nothing else refers to them.
+    /// Like [`ragged`](Self::ragged), but moves the array out of the call, for changes in place.
     pub(crate) fn take_ragged(&self, i: usize) -> Result<RaggedArray> {
         match &self.args[i] {
             Arg::Each(a) => {
@@ -310,7 +305,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns an integer argument, or NULL if it is not given.
+    /// Returns integer argument `i`, or NULL if it is not given.
     pub(crate) fn row_arg(&self, i: usize) -> Result<RowArg> {
         match self.args.get(i) {
             None => Ok(RowArg::NONE),
@@ -337,7 +332,7 @@ impl<'a> Call<'a> {
         ))
     }
 
-    /// Returns the integer literal of an argument, or `None` if it is NULL or not given.
+    /// Returns argument `i`, an integer literal, or `None` if it is NULL or not given.
     pub(crate) fn integer(&self, i: usize) -> Option<i64> {
         self.constant(i).and_then(integer_of).flatten()
     }

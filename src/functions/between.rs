@@ -1,4 +1,4 @@
-//! Values within bounds, and elements whose sibling values are within bounds.
+//! `ragged_between`: values within bounds, and elements whose times are within bounds.
 
 use std::sync::Arc;
 
@@ -53,9 +53,8 @@ pub(super) static BETWEEN: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Indices of the compared values and of `closed` among the arguments.
 struct ArgumentPositions {
-    /// Index of the compared values: 0, or 1 if times are given.
+    /// Index of the argument that is compared with the bounds: 0, or 1 if times are given.
     values: usize,
     closed: Option<usize>,
 }
@@ -65,7 +64,8 @@ fn locate_arguments(
     second_is_list: bool,
     last_is_text: bool,
 ) -> ArgumentPositions {
-    // For four arguments, the second decides: a mask with `closed`, or elements without it.
+    // Four arguments are `(x, lo, hi, closed)`, or `(x, time, lo, hi)` if the second is a list and the last
+    // is no `closed` literal.
     match (arguments, second_is_list) {
         (3, _) => ArgumentPositions { values: 0, closed: None },
         (4, false) => ArgumentPositions { values: 0, closed: Some(3) },
@@ -97,7 +97,7 @@ fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
         return Err(plan.refuse(
             1,
             format!(
-                "(time) has {} levels of lists, but the list that it selects from has only {}",
+                "(time) has {} levels of lists, but the list that it selects from has only {}; give at most as many",
                 values.depth(),
                 lists.depth()
             ),
@@ -133,7 +133,7 @@ fn call(call: &Call<'_>) -> Result<ArrayRef> {
     }
 }
 
-/// Compares values with one bound. If the bound is `open`, NULL means no bound.
+/// Compares values with one bound. If `open` is true, a NULL bound is no bound.
 fn compare_bound(
     call: &Call<'_>,
     op: Op,

@@ -43,7 +43,7 @@ pub(super) static BROADCAST: Def = Def {
             return Err(plan.refuse(
                 0,
                 format!(
-                    "has {} levels of lists; the other argument must have more, and has {}",
+                    "has {} levels of lists, but argument 2 has only {}; argument 2 must have more levels",
                     x.depth(),
                     y.depth()
                 ),

@@ -1,10 +1,9 @@
-//! Long chains of arithmetic on scalars and lists as one call.
+//! Replaces long chains of arithmetic, such as `a + b + c + ..` on scalars or lists, with one call of
+//! [`Chain`] or [`ListChain`] whose arguments are the operands.
 //!
-//! The parser nests `a + b + c` as one operator within the next. For each operator, DataFusion computes
-//! the type and the name from all operators below it, so planning time is quadratic in the length, and
-//! evaluation recurses as deep as the chain is long. Chains cannot be balanced, because the order of
-//! operations matters (for floats, and for integers that overflow). A long chain therefore becomes a call
-//! of [`Chain`] or [`ListChain`] with its operands as arguments.
+//! The parser nests each operator within the next, and DataFusion computes its type and name from all
+//! operators below, so planning time is quadratic in the length of a chain. Evaluation recurses as deep.
+//! Chains cannot be balanced, because order matters for floats and for integers that overflow.
 
 use std::fmt::Write;
 use std::sync::{Arc, LazyLock};
@@ -22,13 +21,13 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
 
-/// Minimum length of chains that become a call. Optimizer rules recognize the operators of shorter ones.
+/// Minimum number of operators in a chain that becomes a call, which optimizer rules do not recognize.
 const LONG: usize = 64;
 
-/// Number of operators that are collected before they are appended to a call.
+/// Minimum number of operators that are appended at once to an existing call of [`Chain`].
 const MORE: usize = 16;
 
-/// Maximum number of computed operands of one call. All of them are in memory at once.
+/// Maximum number of computed operands in one call, because all of them are in memory at once.
 const COMPUTED: usize = 64;
 
 /// The operators of chains with the letters that encode them in the first argument of a call.
@@ -71,11 +70,11 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
     true
 }
 
-/// Maximum depth of nested operators. A thread with a small stack can copy and compare them.
+/// Maximum depth of nested operators, so that a thread with a small stack can copy and compare them.
 const DEEPEST: usize = 256;
 
-/// Whether an expression nests more operators than are planned. Such operators are arithmetic on neither
-/// numbers nor lists, such as many intervals added to a date.
+/// Whether an expression nests more than [`DEEPEST`] operators. Chains on numbers and lists are already
+/// calls, so these are other operators, such as many intervals added to a date.
 pub(super) fn is_too_deep(expr: &Expr) -> bool {
     let mut next = expr;
     let mut depth = 0usize;
@@ -103,10 +102,7 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Turns a long chain of operators on numbers into one call.
-///
-/// # Errors
-/// Returns the unchanged expression as the error if an operand is not a scalar number.
+/// Replaces a chain of operators on numbers with a [`Chain`] call, or returns it unchanged as the error.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,
@@ -170,8 +166,7 @@ static CHAIN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(Chain { signature }))
 });
 
-/// `__serrate_chain('+*', a, b, c)` is `(a + b) * c`. It applies the operators from left to right, with
-/// the types and values of DataFusion's operators.
+/// `__serrate_chain('+*', a, b, c)` is `(a + b) * c`, with the types and values of the operators.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Chain {
     signature: Signature,
@@ -262,7 +257,7 @@ fn apply_operator(
     PhysicalBinary::new(left, op, right).evaluate(&batch)
 }
 
-/// The columns of the batch over which an operator is evaluated.
+/// Operands of one operator, as columns of the batch that the operator is evaluated on.
 #[derive(Default)]
 struct Operands {
     fields: Vec<Field>,
@@ -289,7 +284,7 @@ impl Operands {
     }
 }
 
-/// Maximum number of operators on lists that do not become a call of [`ListChain`].
+/// Minimum number of operators on lists in a chain that becomes a call of [`ListChain`].
 const LONG_OF_LISTS: usize = 16;
 
 /// The functions of chains on lists with the letters that encode them in the first argument of a call.
@@ -301,7 +296,7 @@ const FUNCTIONS: [(&str, char); 5] = [
     ("ragged_mod", '%'),
 ];
 
-/// Returns the letter of a call that may be part of a chain on lists.
+/// Returns the letter of a call in [`FUNCTIONS`], or `None` if the call cannot be part of a chain on lists.
 fn list_letter(call: &ScalarFunction) -> Option<char> {
     let (_, letter) = FUNCTIONS.iter().find(|(name, _)| *name == call.name())?;
     (call.args.len() == 2 && super::is_ours(&call.func)).then_some(*letter)
@@ -317,13 +312,11 @@ fn list_function(letter: char) -> Result<&'static Arc<ScalarUDF>> {
     })
 }
 
-/// Whether an expression is a chain of operators on lists in one call.
 pub(super) fn is_list_chain(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &LIST_CHAIN))
 }
 
-/// Appends a call of an operator on lists to the chain on its left side, or turns a chain of such calls
-/// that is long enough into one call.
+/// Appends an operator on lists to a [`ListChain`] on its left side, or replaces a long chain with one.
 pub(super) fn join_lists(call: Expr) -> Expr {
     let Expr::ScalarFunction(mut call) = call else { return call };
     let Some(letter) = list_letter(&call) else { return Expr::ScalarFunction(call) };
@@ -349,7 +342,6 @@ pub(super) fn join_lists(call: Expr) -> Expr {
     }
 }
 
-/// Turns a long chain of operators on lists into one call.
 fn gather_lists(call: ScalarFunction) -> Expr {
     let (mut letters, mut operands) = (Vec::new(), Vec::new());
     let mut rest = Expr::ScalarFunction(call);
@@ -372,7 +364,7 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// Appends an operator to a chain, or starts another chain around one with too many operands in memory.
+/// Appends an operator to a chain, or to a new chain around it if it has too many computed operands.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {
@@ -393,7 +385,7 @@ static LIST_CHAIN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(ListChain { signature }))
 });
 
-/// `__serrate_list_chain('+*', a, b, c)` is `(a + b) * c` of lists.
+/// `__serrate_list_chain('+*', a, b, c)` is `(a + b) * c` on lists.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ListChain {
     signature: Signature,

@@ -64,7 +64,7 @@ pub(super) static WHERE: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the type of the chosen values: the type of the only list, or the common type of both.
+/// Returns the leaf type of the only list, or the common type of `a` and `b` if both are lists.
 fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
     let (x, y) = (a.leaf(), b.leaf());
     match (a.depth() > 0, b.depth() > 0) {
@@ -76,7 +76,7 @@ fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
     }
 }
 
-/// Checks that an argument fits the type of the values that it is combined with.
+/// Checks that argument `i`, of type `value`, can be cast to the leaf type `values`, and returns the latter.
 pub(super) fn check_fits(
     plan: &Plan<'_>,
     i: usize,
@@ -92,13 +92,13 @@ pub(super) fn check_fits(
     if cut || !can_cast_types(value, values) {
         return Err(plan.refuse(
             i,
-            format!("must fit the values of the other argument, which are {values}; it is {value}"),
+            format!("is {value}, but must fit the values of the other argument, which are {values}; cast it first"),
         ));
     }
     Ok(values.clone())
 }
 
-/// Returns a list type with the levels of the deepest argument. One argument must be a list.
+/// Returns a field with the levels of the deepest argument around `leaf`, or an error if all are scalars.
 fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef> {
     let deep = sides.iter().rev().max_by_key(|l| l.depth());
     match deep {
@@ -110,7 +110,7 @@ fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<Fi
     }
 }
 
-/// Casts an argument. A number that the type cannot represent is refused.
+/// Casts argument `i`. A scalar number that the type cannot represent is an error.
 fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperand> {
     let side = BatchOperand::of(call, i)?;
     let from = side.data_type().clone();
@@ -124,11 +124,11 @@ fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperan
             let back = cast(&there, &from)?;
             Ok(not_distinct(&back, value)?.true_count() == value.len())
         });
-        // A float in fewer bits is rounded to the nearest one, as a literal would be.
+        // A cast to a narrower float may round, as a literal of that type would.
         let nearest = from.is_floating() && to.is_floating();
         if !(nearest || exact.unwrap_or(false)) {
             return Err(Error::invalid(format!(
-                "{}: argument {} does not fit the values of the other argument, which are {to}; cast them first",
+                "{}: argument {} has a value that does not fit {to}, the type of the other argument; cast the other argument first",
                 call.name(),
                 i + 1
             )));
@@ -174,7 +174,7 @@ pub(super) static FILL_NULL: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "has {} levels of lists, but the list that it fills has only {}",
+                    "has {} levels of lists, but the list that it fills has only {}; give at most as many",
                     value.depth(),
                     lists.depth()
                 ),
@@ -256,7 +256,7 @@ casts!(
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
-/// Returns an error that names the first value that the type cannot represent.
+/// Replaces a cast error with one that names the first value that `to` cannot represent, and its position.
 fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {

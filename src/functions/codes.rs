@@ -33,7 +33,7 @@ struct VocabularyCodes {
     /// Codes in the order of their tokens.
     texts: ArrayRef,
     tokens: Vec<u32>,
-    /// Index into `texts` by token. Empty if tokens are too far apart for a table.
+    /// Index into `texts` by token. Empty if the table would be much larger than the number of tokens.
     places: Vec<Option<u32>>,
 }
 
@@ -53,7 +53,7 @@ impl VocabularyCodes {
         VOCABULARIES.get(&codes_file(path), Self::read)
     }
 
-    /// Returns the index of each token in `texts`. The padding token 0 has none.
+    /// Returns the index of each token in `texts`: NULL for NULL and for the padding token 0.
     fn positions_of(&self, tokens: &UInt32Array, path: &str) -> Result<UInt32Array> {
         let find = |token: u32| match self.places.as_slice() {
             [] => find_first(&self.tokens, token),
@@ -74,7 +74,7 @@ impl VocabularyCodes {
     }
 }
 
-/// Returns the first index of a token in ascending tokens.
+/// Returns the first index of `token` in a sorted slice.
 fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
     let at = tokens.partition_point(|t| *t < token);
     if tokens.get(at) == Some(&token) { u32::try_from(at).ok() } else { None }
@@ -97,18 +97,18 @@ fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     }
 }
 
-/// Returns the field of a result, with metadata that names its vocabulary.
+/// Returns the field of the result, with the id of the vocabulary in its metadata.
 fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
     let id = codes.vocabulary.id().to_string();
     let metadata = [(VOCABULARY_METADATA.to_owned(), id)].into();
     Arc::new(Field::new("", data_type, true).with_metadata(metadata))
 }
 
-/// Returns the codes with which the query was planned, or an error if the file has changed.
+/// Returns the path and vocabulary of a call, or an error if the vocabulary differs from planning.
 fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     let path = call.text(1).ok_or_else(|| {
         Error::invalid(format!(
-            "{}: the path of the codes must be the same for all rows",
+            "{}: the path of the codes must be the same for all rows; give a literal",
             call.name()
         ))
     })?;

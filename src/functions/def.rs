@@ -19,7 +19,7 @@ use super::naming;
 use crate::array::{leaf_type, list_depth};
 use crate::error::{Error, Result};
 
-/// The definition of a scalar function. Registration, documentation and tests read the same list.
+/// Definition of a scalar SQL function, which registration, documentation and tests use.
 pub(crate) struct Def {
     pub(crate) name: &'static str,
     pub(crate) aliases: &'static [&'static str],
@@ -31,27 +31,24 @@ pub(crate) struct Def {
     /// The operator that column names show for a call, such as `>` in `val > 5`.
     pub(crate) infix: Option<&'static str>,
     pub(crate) fails: Fails,
-    /// Facts that rules of the planner ask for.
     pub(crate) facts: Facts,
 }
 
-/// Facts about a function that rules of the planner ask for. [`NONE`](Self::NONE) is always right.
+/// Facts about a function that optimizer rules use. [`NONE`](Self::NONE) is safe for every function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// The result has fewer values than the lists it is made of. `sql::pushdown::below_joins` then
-    /// computes it below a join.
+    /// Whether the result has fewer values than the argument lists. `sql::pushdown::below_joins` then
+    /// evaluates the call below a join.
     pub(crate) shrinks: bool,
-    /// A call with one argument reads the values of a row, whatever lists they are in.
-    /// `sql::pushdown::flat_filters` then leaves out the inner lists of a filter below it.
+    /// Whether a call with one argument depends on the values of a row, but not on how inner lists divide
+    /// them. `sql::pushdown::flat_filters` then filters below the call without building inner lists.
     pub(crate) whole_row: bool,
-    /// The part of its first argument that it reads. `sql::pushdown::lengths` skips values that nothing
-    /// reads.
+    /// Part of the first argument that is read. `sql::pushdown::lengths` skips values that nothing reads.
     pub(crate) reads: Reads,
-    /// It orders values or finds equal ones, which intervals cannot do. `sql::mends::times` then
-    /// refuses intervals.
+    /// Whether it compares values. `sql::mends::times` then refuses intervals, which have no order.
     pub(crate) compares: bool,
-    /// Scalar functions and aggregates in whose place it is used for lists, if they have other
-    /// names. `sql::statement::hints` suggests it for them.
+    /// Scalar functions and aggregates of other names that this function replaces on lists.
+    /// `sql::statement::hints` suggests this function when one of them is called on a list.
     pub(crate) instead_of: &'static [&'static str],
 }
 
@@ -64,68 +61,61 @@ impl Facts {
         instead_of: &[],
     };
 
-    /// The facts of a function that orders values or finds equal ones.
     pub(crate) const COMPARES: Self = Self { compares: true, ..Self::NONE };
 
-    /// The facts of a reduction.
     pub(crate) const REDUCES: Self = Self { shrinks: true, whole_row: true, ..Self::NONE };
 }
 
-/// The part of its first argument that a function reads.
+/// Part of the first argument that a function reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
     Values,
-    /// The lengths of lists.
     Lengths,
-    /// The lengths of lists and which values are NULL.
+    /// The lengths of lists, and which values are NULL.
     LengthsAndNulls,
-    /// Nothing: it moves or drops values, provided that all arguments but the first are literals.
-    /// Below a function that reads lengths, only the lengths of lists are read.
+    /// Nothing: the function only moves or drops values, if all arguments but the first are literals. If
+    /// only list lengths of its result are read, it reads only list lengths itself.
     Structure,
 }
 
 impl Reads {
-    /// Whether it reads lengths and no values.
     pub(crate) fn is_length(self) -> bool {
         matches!(self, Self::Lengths | Self::LengthsAndNulls)
     }
 }
 
-/// When a call can fail although planning has accepted the types of its arguments.
-///
-/// A rewrite may evaluate a call for rows for which the query would not (rows that a condition drops,
-/// that match no row of a join, that take another branch of CASE) only if the call cannot fail.
+/// When a call can fail although planning has accepted the types of its arguments. Only calls that cannot
+/// fail may be evaluated for rows for which the query does not (rows that a condition drops, that match no
+/// row of a join, that take another branch of CASE).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fails {
     Never,
-    /// If an argument other than the first is computed. Planning checks literals.
+    /// Can fail only if an argument other than the first is computed. Planning checks literals.
     ComputedArguments,
-    /// If lists that are matched element by element differ in length.
+    /// Can fail only if lists that are matched element by element differ in length.
     UnequalLengths,
-    /// If a result does not fit the integers of its type.
+    /// Can fail only if a result does not fit the integers of its type.
     IntegerOverflow,
-    /// For some values, such as an index out of range or a division by zero. The default for functions.
+    /// Can fail for some values, such as an index out of range or a division by zero. The default.
     Values,
 }
 
 impl Def {
-    /// Holds for most definitions; name, documentation, type and computation are always
-    /// given.
+    /// Values of the fields that most definitions share. Each sets `name`, `doc`, `plan` and `call`.
     pub(crate) const DEFAULTS: Self = Self {
         name: "",
         aliases: &[],
         arity: (1, 1),
         doc: Doc::EMPTY,
         plan: |plan| Err(plan.refuse(0, "belongs to no function")),
-        call: |_| Err(Error::invalid("the function has no definition")),
+        call: |_| Err(Error::invalid("internal error: the function has no definition")),
         infix: None,
         fails: Fails::Values,
         facts: Facts::NONE,
     };
 
-    /// Whether a call can fail for some values. `shapes` names, for each argument, the column whose
-    /// list lengths it has, if known; `written` is true if all arguments but the first are
-    /// literals.
+    /// Whether a call can fail for some values. For each argument, `shapes` has the column with the same
+    /// list lengths, if known; `written` is true if all arguments but the first are literals.
     pub(crate) fn can_fail(
         &self,
         types: &[DataType],
@@ -161,8 +151,7 @@ impl Def {
         (names.len() == self.arity.1 && names.iter().all(is_name)).then_some(names)
     }
 
-    /// Whether the result has one value for each value of its list arguments, as an elementwise
-    /// function or a string test.
+    /// Whether the result has one value per value of the lists, as for elementwise functions.
     pub(crate) fn keeps_lengths(&self) -> bool {
         match self.doc.section {
             Section::Elementwise => true,
@@ -172,10 +161,9 @@ impl Def {
     }
 }
 
-/// An unlimited number of arguments.
+/// Maximum arity of functions that take any number of arguments.
 pub(crate) const ANY: usize = usize::MAX;
 
-/// Returns a nullable field of a type for [`Def::plan`].
 pub(crate) fn nullable(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("", data_type, true))
 }
@@ -270,8 +258,8 @@ impl ScalarUDFImpl for RaggedUdf {
         &self.signature
     }
 
-    /// Declares the table that the statement reads for a call conditional. If two calls use the same
-    /// table, the optimizer would otherwise compute it as a common column, with a copy for every row.
+    /// Declares scalar subqueries, which read the table of a look-up, as conditional. Otherwise the
+    /// optimizer would compute a table that two calls share as a common column, with a copy for every row.
     fn conditional_arguments<'a>(
         &self,
         args: &'a [Expr],
@@ -279,14 +267,13 @@ impl ScalarUDFImpl for RaggedUdf {
         Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
     }
 
-    /// A function of one list returns NULL for a NULL list. In functions of several arguments, a NULL may
-    /// mean that an argument is not given.
+    /// Functions of one list return NULL for NULL. In others, NULL may mean that an argument is absent.
     fn is_strict(&self) -> bool {
         self.def.arity == (1, 1)
     }
 
     fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
-        exec_err!("{}: the result type depends on the arguments", self.def.name)
+        exec_err!("{}: internal error, the result type depends on the arguments", self.def.name)
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
@@ -304,7 +291,7 @@ impl ScalarUDFImpl for RaggedUdf {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        // If all arguments are constant, one row is computed, whatever the size of the batch.
+        // If all arguments are constant, computes one row instead of the whole batch.
         let constant = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let (field, config) = (&args.return_field, &args.config_options);

@@ -53,7 +53,7 @@ pub(super) static DENSIFY: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "(the sizes) has {} for {} axes of lists; give one size per axis",
+                    "(the sizes) has {} sizes, but argument 1 has {} axes of lists; give one size per axis",
                     sizes.len(),
                     lists.depth()
                 ),
@@ -128,7 +128,7 @@ pub(super) static VALID: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "(the sizes) has {} for {} axes of lists; give one size per axis",
+                    "(the sizes) has {} sizes, but argument 1 has {} axes of lists; give one size per axis",
                     sizes.len(),
                     lists.depth()
                 ),
@@ -150,7 +150,7 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
         return Err(plan.refuse(
             1,
             format!(
-                "(the sizes) has {} for {} axes of lists; give at most one size per axis",
+                "(the sizes) has {} sizes, but argument 1 has {} axes of lists; give at most one size per axis",
                 sizes.len(),
                 lists.depth()
             ),
@@ -160,7 +160,7 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(Arc::new(tensor_field("", DType::Bool, &sizes)?))
 }
 
-/// Returns the sizes, which determine the type of the result.
+/// Returns the sizes at planning. They must be literals, because they determine the type of the result.
 fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
     let Some(value) = plan.known_literal(1) else {
         return Err(plan.refuse(
@@ -233,8 +233,7 @@ fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, 
     }))
 }
 
-/// Returns the fill value of a batch. It may be computed, because it does not determine a type, but it
-/// must be the same for all rows.
+/// Returns the fill value, which may be computed but must be the same for all rows.
 fn given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
     match call.constant(2) {
         None if call.len() > 2 => Err(Error::invalid(format!(
@@ -253,7 +252,7 @@ fn parse_side(text: Option<&str>) -> Result<Side> {
     text.map_or(Ok(Side::default()), str::parse)
 }
 
-/// Returns the options of a batch. Partitions already run in parallel, so each uses one thread.
+/// Returns the options for a batch. Uses one thread, because partitions already run in parallel.
 fn dense_options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
     Ok(DenseOptions {
         side: parse_side(call.text(i))?,
@@ -278,7 +277,6 @@ fn name_limit(e: Error) -> Error {
     }
 }
 
-/// Returns a tensor as one array element per row of the batch.
 fn to_rows(call: &Call<'_>, tensor: &DenseTensor) -> Result<ArrayRef> {
     let array = tensor.to_arrow()?;
     debug_assert_eq!(array.data_type(), call.return_type());
@@ -357,7 +355,7 @@ pub(super) static PAD: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the sizes of [`PAD`], one argument per axis.
+/// Returns the sizes for [`PAD`], one [`RowArg`] per axis.
 fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
     let constant = call.constant(1).is_some();
     let sizes = match call.constant(1) {
@@ -376,7 +374,7 @@ fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
     let wrong = |row: usize| valid(row) && level.layout().length(row) != axes;
     if let Some(row) = (0..sizes.len()).find(|r| wrong(*r)) {
         return Err(Error::invalid(format!(
-            "{}: {} size(s) for {axes} axes of lists (row {row}); give one per axis, NULL for an axis to leave as it is",
+            "{}: {} size(s) for the {axes} axes of lists in row {row}; give one size per axis, NULL for an axis to leave as it is",
             call.name(),
             level.layout().length(row)
         )));

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use datafusion::logical_expr::{DocSection, Documentation};
 
-/// Pages of `docs/functions/`, in order.
+/// Sections of the documentation, each a page of `docs/functions/`, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     Shape,
@@ -81,7 +81,6 @@ impl Section {
         format!("{}.md", self.label().to_lowercase().replace(' ', "-"))
     }
 
-    /// Returns the description that the functions of the section share.
     pub(crate) fn description(self) -> &'static str {
         self.section().description.unwrap_or_default()
     }
@@ -93,11 +92,11 @@ pub(crate) struct Doc {
     pub(crate) description: &'static str,
     pub(crate) syntax: &'static [&'static str],
     pub(crate) args: &'static [(&'static str, &'static str)],
-    /// Rules for NULL, empty lists, NaN and positions out of range.
+    /// How the function treats NULL, empty lists, NaN and positions out of range.
     pub(crate) missing: &'static str,
-    /// The closest equivalent in DuckDB.
+    /// The closest equivalent in DuckDB, as Markdown.
     pub(crate) duckdb: &'static str,
-    /// Statements with their output, which the tests run and compare.
+    /// SQL statements with their output, which the tests run and compare.
     pub(crate) example: &'static str,
 }
 
@@ -140,7 +139,7 @@ impl Doc {
     }
 }
 
-/// Width of the pages of `docs/functions/`.
+/// Maximum line width of `docs/functions/`, in characters.
 const WIDTH: usize = 100;
 
 pub(crate) fn wrap_paragraph(paragraph: &str) -> String {

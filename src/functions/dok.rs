@@ -145,7 +145,7 @@ fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]
     ))
 }
 
-/// Checks the types of the keys, and wraps the type of one result in their lists.
+/// Checks the types of the keys, and returns the field of the result: `of`, or lists of `of` for list keys.
 fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
     let mut lists: Option<Lists> = None;
     for (i, (name, key)) in (1..).zip(keys) {
@@ -213,7 +213,7 @@ fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
     Err(plan.refuse(i, format!("(default) must fit the values, which are {value}; it is {found}")))
 }
 
-/// Runs a look-up for the rows of a batch, or for the elements of their lists.
+/// Runs a look-up for each row of a batch, or for each element if the keys are lists.
 fn look_up_rows(
     call: &Call<'_>,
     keys: usize,
@@ -234,7 +234,7 @@ fn look_up_rows(
             Some(lists) => aligned(&lists, &key, lists.axes().len())?.0,
         });
     }
-    let Some(lists) = lists else { return Err(Error::invalid("no lists")) };
+    let Some(lists) = lists else { return Err(Error::invalid("internal error: no key is a list")) };
     let rows = coord(&lists, 0)?;
     let rows: UInt64Array = cast(rows.leaves(), &DataType::UInt64)?.as_primitive().clone();
     let leaves = given.iter().map(|key| match in_lists(key) {
@@ -365,8 +365,8 @@ fn read_elements(
     }
 }
 
-/// Converts negative indices to non-negative ones as int64, and returns the rows in which no index is
-/// NULL. Indices outside the tensor stay outside.
+/// Converts the indices to non-negative int64, and returns which rows have no NULL index. Indices outside
+/// the tensor become negative or stay too large.
 fn normalize_indices(
     keys: &[ArrayRef],
     shape: &[usize],
@@ -385,18 +385,18 @@ fn normalize_indices(
         let size = u64::try_from(*size).unwrap_or(u64::MAX);
         let from_start = |i: i64| match i {
             0.. => i,
-            // An index before the start of the axis stays negative, which is outside.
+            // An index before the start of the axis stays negative, which means outside.
             _ => i.checked_add_unsigned(size).unwrap_or(i64::MIN),
         };
-        // An index too large for int64 is outside.
+        // An index too large for int64 is outside, too.
         let each = wide.iter().map(|i| i.map_or(i64::MIN, from_start));
         out.push(each.collect::<Vec<_>>().into());
     }
     Ok((out, nulls))
 }
 
-/// Returns keys in the types of the dictionary, and the rows in which no key is NULL. A value that the
-/// type cannot represent becomes NULL, which is not a key.
+/// Casts keys to the key types of the dictionary, and returns which rows have no NULL key. A value that the
+/// type cannot represent becomes NULL, which is never a key.
 fn as_stored(
     keys: &[ArrayRef],
     fields: &[FieldRef],
@@ -415,23 +415,20 @@ fn as_stored(
 }
 
 pub(crate) trait TableNames: fmt::Debug + Send + Sync {
-    /// Returns the current contents of the table of this name, or `None` if there is no such table.
-    ///
-    /// # Errors
-    /// When the table is not STORED AS DOK, or its file cannot be read.
+    /// Returns the contents of a table, `None` if there is none, or an error if it is not STORED AS DOK.
     fn find(&self, name: &str) -> DfResult<Option<Arc<Version>>>;
 }
 
 /// A function whose first argument may be the name of a table of the session.
 struct NamedTableUdf {
-    /// The same function, which accepts only a [`Spec`] or path as its first argument.
+    /// The same function, but with a [`Spec`] or path instead of a table name.
     inner: Arc<ScalarUDF>,
     names: Arc<dyn TableNames>,
-    /// Keeps the version that the plan uses in memory for as long as the plan exists.
+    /// The file version that the plan uses, kept in memory for as long as the plan exists.
     bound: Option<Arc<Version>>,
 }
 
-/// Returns the functions for a session with tables.
+/// Returns `dok_get` and `dok_contains` for a session whose tables they find by name.
 pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
     let named = [&GET, &CONTAINS].into_iter().filter_map(|def| {
         let inner = Arc::clone(super::scalar(def.name)?);
@@ -442,8 +439,7 @@ pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
 }
 
 impl NamedTableUdf {
-    /// Returns the replacement of a table name and the version that it refers to, or `None` to keep the
-    /// text.
+    /// Returns the [`Spec`] for a table name or path, and its file version, or `None` to keep the text.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

@@ -16,18 +16,17 @@ use super::harmless::{cast_cannot_fail, is_harmless, is_plain, operator_cannot_f
 use super::{DEFS, is_ours};
 use crate::array::list_depth;
 
-/// Whether an expression has a value for every row whose columns have the types of a schema. If so, a
-/// rewrite may evaluate it for rows for which the query does not.
+/// Whether an expression has a value for every row of a schema, so that a rewrite may evaluate it for rows
+/// that the query skips.
 ///
-/// True for columns, literals, operators and casts without failing values, functions of Serrate that
-/// cannot fail and harmless functions of DataFusion. False for any other expression. Subqueries are
-/// ignored, because they run once, whatever the rows.
+/// True for columns, literals, operators and casts that accept all values, and functions of Serrate and
+/// DataFusion that cannot fail. Ignores subqueries, because each runs once, whatever the rows.
 pub(crate) fn cannot_fail(e: &Expr, schema: &DFSchema) -> Result<bool> {
     Known { schema, types: HashMap::new(), shapes: HashMap::new() }.cannot_fail(e)
 }
 
-/// Memoizes the types and shapes of the parts of an expression. Without the memo, the search would take
-/// time cubic in the length of a chain.
+/// Memo of the type and shape of each subexpression. Without the memo, the search would take time cubic in
+/// the length of a chain. The shape is the column with the same list lengths.
 struct Known<'a> {
     schema: &'a DFSchema,
     types: HashMap<*const Expr, FieldRef>,
@@ -93,8 +92,7 @@ impl<'a> Known<'a> {
         Ok(!def.can_fail(&types, &shapes, has_written_arguments(call)))
     }
 
-    /// Returns the field of an expression, computed from the fields of the arguments for Serrate's
-    /// functions.
+    /// Returns the field of an expression. Serrate's functions compute it from the fields of arguments.
     fn find_field(&mut self, e: &'a Expr) -> Result<FieldRef> {
         if let Some(known) = self.types.get(&std::ptr::from_ref(e)) {
             return Ok(Arc::clone(known));
@@ -121,7 +119,7 @@ impl<'a> Known<'a> {
         Ok(field)
     }
 
-    /// Returns the column whose list lengths an expression has.
+    /// Returns the column that has the same list lengths as an expression, if known.
     fn find_shape(&mut self, e: &'a Expr) -> Option<&'a Column> {
         match e {
             Expr::Column(column) => Some(column),
@@ -157,7 +155,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Whether a function of Serrate, or `array_length` or `cardinality` of DataFusion, never fails.
+/// Whether a call never fails. Knows Serrate's functions, slices, `array_length` and `cardinality`.
 pub(crate) fn never_fails(call: &ScalarFunction) -> bool {
     match our_def(call) {
         Some(def) => match def.fails {
@@ -210,10 +208,9 @@ mod tests {
 
     use super::*;
 
-    /// Calls of functions that never fail, or never with literal arguments, on lists (a function
-    /// that is not here is called with each list alone): `i` of
-    /// integers, `f` of floats with NaN and infinities, `s` of strings, `b` of booleans and `n` of
-    /// lists. `k` is a column of integers.
+    /// Calls per function that must not fail. Other functions are called with each list alone. Lists hold
+    /// integers (`i`), floats (`f`), strings (`s`), booleans (`b`) or lists (`n`); `k` is a column of
+    /// integers.
     const CALLS: [(&str, &[&str]); 43] = [
         ("ragged_ndim", &["ragged_ndim(n)"]),
         ("ragged_shape", &["ragged_shape(n)", "ragged_shape(i)"]),
@@ -284,7 +281,7 @@ mod tests {
                 .map(ToString::to_string)
                 .collect();
             if total && listed.is_none() {
-                // Over each kind of list that planning accepts.
+                // Calls the function with each kind of list that planning accepts.
                 for list in ["i", "f", "s", "b", "n"] {
                     let call = format!("{}({list})", def.name);
                     if ctx.sql(&format!("SELECT {call} FROM ({ROWS})")).await.is_ok() {

@@ -1,4 +1,4 @@
-//! Cache of files that functions need, which are read again when they change.
+//! Cache of files that functions read. A file that changes is read again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serrate_core::internal::Stamp;
 
 const MAX_FILES: usize = 4;
 
-/// Cache of the results of the most recently used files, because functions have no state.
+/// Parsed contents of the most recently used files. The cache is static, because functions have no state.
 pub(super) struct FileCache<T> {
     files: Mutex<Vec<CacheEntry<T>>>,
 }
@@ -19,8 +19,8 @@ struct CacheEntry<T> {
     slot: CacheSlot<T>,
 }
 
-/// The result of one file. The lock is held while the file is read, so that partitions that start
-/// together read it once, and no caller waits for another file.
+/// Parsed contents of one file, or `None` before the first read. The lock is held while the file is read, so
+/// that partitions that start together read it once, and no caller waits for another file.
 type CacheSlot<T> = Arc<Mutex<Option<(Stamp, Arc<T>)>>>;
 
 fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -60,7 +60,7 @@ pub(super) static COMPRESS: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the lists of argument 0 after checking that argument 1 is a mask for them.
+/// Returns the list levels of argument 0 after checking that argument 1 is a mask for them.
 fn check_mask(plan: &Plan<'_>) -> Result<Lists> {
     let lists = plan.lists(0)?;
     if plan.is_untyped_null(1) {
@@ -71,7 +71,7 @@ fn check_mask(plan: &Plan<'_>) -> Result<Lists> {
         return Err(plan.refuse(
             1,
             format!(
-                "(mask) has {} levels of lists, but the list that it filters has only {}",
+                "(mask) has {} levels of lists, but the list that it filters has only {}; give at most as many",
                 mask.depth(),
                 lists.depth()
             ),

@@ -1,4 +1,4 @@
-//! Groups within a list.
+//! Groups the elements within a list by keys.
 
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::datatypes::{DataType, FieldRef};
@@ -68,7 +68,7 @@ pub(super) static GROUP: Def = Def {
     infix: None,
 };
 
-/// Refuses keys that do not order.
+/// Returns an error if values of the type `leaf` have no order.
 fn check_keys(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     fn have_order(t: &DataType) -> bool {
         match t {
@@ -82,7 +82,7 @@ fn check_keys(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
         true => Ok(()),
         false => Err(plan.refuse(
             i,
-            format!("must hold values that can be compared, or structs of them; they are {leaf}"),
+            format!("must hold values that can be compared, or structs of such values; its values are {leaf}"),
         )),
     }
 }
@@ -94,7 +94,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
         return Err(plan.refuse(
             1,
             format!(
-                "(keys) has {} levels of lists, but the list that it groups has only {}",
+                "(keys) has {} levels of lists, but the list that it groups has only {}; give at most as many",
                 keys.depth(),
                 lists.depth()
             ),
@@ -106,14 +106,14 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
             return Err(plan.refuse(
                 2,
                 format!(
-                    "(groups) has {} levels of lists, but the keys have only {}",
+                    "(groups) has {} levels of lists, but the keys have only {}; give at most as many",
                     groups.depth(),
                     keys.depth()
                 ),
             ));
         }
         if keys.leaf().is_nested() || groups.leaf().is_nested() {
-            return Err(plan.refuse(2, "(groups) needs keys of one list, not structs"));
+            return Err(plan.refuse(2, "(groups) requires keys from one list, but the keys or groups are structs; leave it out"));
         }
         let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
         let (key, wanted) = (keys.leaf(), groups.leaf());
@@ -131,7 +131,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
     retyped_field(plan, lists.repeated(keys.depth() - 1, 2))
 }
 
-/// Whether the wanted groups are given; NULL without a type is as if they were not.
+/// Whether the argument `groups` is given. An untyped NULL counts as not given.
 fn has_groups(arguments: usize, data_type: impl Fn(usize) -> DataType) -> bool {
     arguments > 2 && !data_type(2).is_null()
 }

@@ -1,4 +1,4 @@
-//! Expressions and functions of DataFusion that have a value for every row.
+//! Expressions and functions of DataFusion that cannot fail for any row.
 
 use std::sync::Arc;
 
@@ -15,10 +15,9 @@ use datafusion::scalar::ScalarValue;
 
 use super::{DEFS, scalar};
 
-/// Functions of DataFusion that have a value for every argument of a type that planning accepts.
-///
-/// Excluded are functions that fail for some values: `abs` (the smallest integer), `power`, `chr`,
-/// `repeat`, `to_timestamp`, `split_part` (position 0), `regexp_like` (a computed pattern).
+/// DataFusion functions that return a value for all arguments that planning accepts. Others fail for some:
+/// `abs` (the smallest integer), `power`, `chr`, `repeat`, `to_timestamp`, `split_part` (position 0),
+/// `regexp_like` (a computed pattern).
 const FUNCTIONS: [&str; 80] = [
     "acos",
     "array_has",
@@ -106,7 +105,7 @@ pub(super) fn is_harmless(name: &str) -> bool {
     FUNCTIONS.binary_search(&name).is_ok()
 }
 
-/// Whether an operator has a value for all values of its operands.
+/// Whether an operator accepts all values of its operands.
 pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<bool> {
     use Operator::{
         And, BitwiseAnd, BitwiseOr, BitwiseXor, Divide, Eq, Gt, GtEq, IsDistinctFrom,
@@ -131,8 +130,7 @@ pub(super) fn is_plain(e: &Expr, schema: &DFSchema) -> Result<bool> {
     Ok(t.is_integer() || t.is_floating())
 }
 
-/// Whether every integer can be divided by an expression: a literal other than 0 and -1, because the
-/// smallest integer divided by -1 overflows.
+/// Whether an expression is a literal that divides every integer: not 0, and not -1, which overflows.
 fn is_divisor(e: &Expr) -> bool {
     match e {
         Expr::Literal(value, _) if value.data_type().is_integer() => {
@@ -143,8 +141,7 @@ fn is_divisor(e: &Expr) -> bool {
     }
 }
 
-/// Whether a physical expression is known to have a value for every row of a schema. Recognizes fewer
-/// expressions than the logical check.
+/// Whether a physical expression cannot fail for any row. Recognizes less than the logical check.
 pub(crate) fn physical_cannot_fail(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -> bool {
     let plain = |e: &Arc<dyn PhysicalExpr>| {
         e.data_type(schema).is_ok_and(|t| t.is_integer() || t.is_floating())
@@ -197,7 +194,7 @@ pub(super) fn cast_cannot_fail(from: &DataType, to: &DataType) -> bool {
                 (true, false) => false,
             }
         }
-        // A value that does not fit becomes infinite.
+        // A value that does not fit the float type becomes infinite.
         (from, to) if (from.is_integer() || from.is_floating()) && to.is_floating() => true,
         (from, to) if from.is_integer() && to.is_decimal() => {
             let digits = match from.primitive_width() {

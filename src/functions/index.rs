@@ -28,7 +28,7 @@ pub(super) fn same_field(plan: &Plan<'_>) -> Result<FieldRef> {
     retyped_field(plan, plan.lists(0)?.open())
 }
 
-/// Returns a field of another type with the metadata of argument 0.
+/// Returns a field of another type with the metadata of argument 0, such as the vocabulary of codes.
 pub(super) fn retyped_field(plan: &Plan<'_>, data_type: DataType) -> Result<FieldRef> {
     let metadata = plan.field(0).metadata().clone();
     Ok(Arc::new(nullable(data_type).as_ref().clone().with_metadata(metadata)))
@@ -153,7 +153,7 @@ pub(super) static GET: Def = Def {
                 1,
                 format!(
                     "has {given} items, but argument 1 has {} axes of lists (the first item is for axis \
-                     1)",
+                     1); give at most one item per axis",
                     lists.depth()
                 ),
             ));
@@ -168,7 +168,7 @@ pub(super) static GET: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Refuses an index list next to another one or to an integer, which numpy combines element by element.
+/// Returns an error for a list beside a list or an integer, which numpy combines element by element.
 fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     let picks = |i: &Index| matches!(i, Index::At(_) | Index::Array(_) | Index::Mask(_));
     let mut picking = index.iter().zip(item_positions(text)).filter(|(item, _)| picks(item));
@@ -184,7 +184,7 @@ fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     }
 }
 
-/// Returns a mask of the levels that an index keeps.
+/// Returns which list levels an index keeps, outermost first.
 fn kept_levels(index: &[Index], depth: usize) -> Vec<bool> {
     let given = index.iter().filter(|i| i.takes_axis()).count();
     let mut keep = Vec::with_capacity(depth);
@@ -274,7 +274,7 @@ fn check_coordinates(plan: &Plan<'_>, lists: &Lists, first: usize) -> Result<()>
         return Err(plan.refuse(
             0,
             format!(
-                "has {} axes of lists and needs as many coordinates ({}); {given} given",
+                "has {} axes of lists and requires {} coordinates; {given} given",
                 lists.depth(),
                 lists.depth()
             ),

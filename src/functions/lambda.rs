@@ -1,4 +1,4 @@
-//! `ragged_map`: a lambda over the leaves.
+//! `ragged_map`: evaluates a lambda for each leaf.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -103,7 +103,7 @@ fn deepest_lists(fields: &[&FieldRef]) -> Result<Option<Lists>> {
     for (i, f) in fields.iter().enumerate() {
         if matches!(f.data_type(), DataType::ListView(_) | DataType::LargeListView(_)) {
             return plan_err!(
-                "{NAME}: argument {} is a {}; cast it to List or LargeList first, as arrow_cast does",
+                "{NAME}: argument {} is a {}, which is not supported; cast it to List or LargeList with arrow_cast first",
                 i + 1,
                 f.data_type()
             );
@@ -151,7 +151,7 @@ impl HigherOrderUDFImpl for RaggedMap {
     }
 
     fn clear_null_values(&self) -> bool {
-        // Reading the lists already removes values of NULL lists where necessary.
+        // `RaggedArray` already removes the values of NULL lists where necessary.
         false
     }
 
@@ -172,7 +172,7 @@ impl HigherOrderUDFImpl for RaggedMap {
         let together =
             broadcast_together(&arrays).map_err(|e| Error::invalid(format!("{NAME}: {e}")))?;
         let Some((shape, leaves)) = together else {
-            return exec_err!("{NAME} needs at least one list before the lambda");
+            return exec_err!("{NAME} requires at least one list before the lambda");
         };
         let params: Vec<_> = leaves.iter().map(|l| || Ok(Arc::clone(l))).collect();
         let params: Vec<&dyn Fn() -> Result<arrow::array::ArrayRef>> =

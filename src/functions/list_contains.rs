@@ -13,11 +13,9 @@ use datafusion::logical_expr::{
     in_list, lit, when,
 };
 
-/// Returns `array_has`, which replaces DataFusion's.
-///
-/// DataFusion rewrites `array_has(list, x)` over a constant list to `x IN (..)`, which is NULL instead of
-/// false if the list contains NULL and not `x`, and false instead of NULL if the list is empty and `x` is
-/// NULL. Remove once `stock_constant_lists_still_contain_null` in `tests/sql/quantified.rs` fails.
+/// Returns `array_has` without DataFusion's rewrite of constant lists to `x IN (..)`, which is NULL instead
+/// of false if the list contains NULL and not `x`, and false instead of NULL if it is empty and `x` is NULL.
+/// Remove once `stock_constant_lists_still_contain_null` in `tests/sql/quantified.rs` fails.
 pub(crate) fn list_contains() -> ScalarUDF {
     ScalarUDF::new_from_impl(ListContains { inner: array_has_udf() })
 }
@@ -42,7 +40,7 @@ impl ScalarUDFImpl for ListContains {
 
     fn simplify(&self, args: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let [list, value] = args.as_slice() else { return Ok(ExprSimplifyResult::Original(args)) };
-        // The result names the value twice.
+        // The rewritten expression contains the value twice.
         if value.is_volatile() {
             return Ok(ExprSimplifyResult::Original(args));
         }
@@ -65,7 +63,7 @@ impl ScalarUDFImpl for ListContains {
     }
 }
 
-/// The elements of a list literal, or of a call of `make_array` with literals, without NULL.
+/// Returns the elements that are not NULL of a list literal, or of a call of `make_array` with literals.
 fn constant_elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
     let values = match list {
         Expr::Literal(list @ (ScalarValue::List(_) | ScalarValue::LargeList(_)), _)

@@ -14,11 +14,10 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-/// Returns functions that count elements, levels or positions, which replace DataFusion's.
-///
-/// DataFusion returns unsigned numbers. List functions do not accept them, as in `x[list_position(x,
-/// 2)]`, and their difference is a decimal. Remove once `stock_positions_are_still_unsigned` in
-/// `tests/sql/numbers.rs` fails.
+/// Returns functions that count elements, levels or positions, which replace DataFusion's. Those return
+/// unsigned integers, whose difference is a decimal, and which list functions do not accept
+/// (`x[list_position(x, 2)]`). Remove once `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs`
+/// fails.
 pub(crate) fn signed_counts() -> [ScalarUDF; 6] {
     let lengths = [array_length_udf(), array_dims_udf(), array_ndims_udf(), cardinality_udf()];
     let [length, dims, levels, elements] = lengths;
@@ -61,7 +60,7 @@ impl ScalarUDFImpl for Signed {
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        // DataFusion's function checks its result against its own return type.
+        // DataFusion's function checks its result against its own return type, which is unsigned.
         let types: Vec<DataType> = args.arg_fields.iter().map(|f| f.data_type().clone()).collect();
         let promised = self.inner.return_type(&types)?;
         args.return_field = Arc::new(args.return_field.as_ref().clone().with_data_type(promised));

@@ -1,4 +1,4 @@
-//! `array_concat`, `array_normalize` and `array_repeat` of lists whose element field has another name.
+//! `array_concat`, `array_normalize` and `array_repeat` of lists whose element fields differ in name.
 
 use std::sync::Arc;
 
@@ -9,11 +9,9 @@ use datafusion::logical_expr::{
     Signature,
 };
 
-/// Returns the functions, which replace DataFusion's.
-///
-/// Parquet names the element field of a list `element`, Arrow `item`. DataFusion's functions return one
-/// name in some batches and another in others, and the query fails. Remove once
-/// `stock_element_fields_still_differ` in `tests/sql/over_lists.rs` fails.
+/// Returns the three functions, which replace DataFusion's. Parquet names the element field of a list
+/// `element`, Arrow `item`; DataFusion's functions return either, depending on the batch, and the query
+/// fails. Remove once `stock_element_fields_still_differ` in `tests/sql/over_lists.rs` fails.
 pub(crate) fn typed_lists() -> impl Iterator<Item = ScalarUDF> {
     datafusion::functions_nested::all_default_nested_functions()
         .into_iter()
@@ -83,7 +81,7 @@ fn with_item_field(field: &FieldRef) -> FieldRef {
     }
 }
 
-/// Returns a type whose lists have nullable element fields named `item`.
+/// Returns a data type in which the element field of each list is nullable and named `item`.
 fn with_item_fields(data_type: &DataType) -> DataType {
     let item = |element: &FieldRef| {
         let data_type = with_item_fields(element.data_type());

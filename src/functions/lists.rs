@@ -1,4 +1,4 @@
-//! The list levels of a type, types derived from them, and arrays that share their lists.
+//! List levels of a type, types derived from them, and arrays broadcast to the same lists.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::kernels::gather;
 use serrate_core::internal::aligned;
 
-/// A list type, split into one kind and one element field per level, and the leaf type.
+/// A nested list type, split into the kind and element field of each level, and the leaf type.
 #[derive(Clone, Debug)]
 pub(crate) struct Lists {
     levels: Vec<(ListKind, FieldRef)>,
@@ -20,7 +20,7 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// Splits a type. A flat type has no levels.
+    /// Splits a type. A type that is not a list has no levels.
     pub(crate) fn of(data_type: &DataType) -> Self {
         let mut levels = Vec::new();
         let mut current = data_type;
@@ -43,18 +43,18 @@ impl Lists {
         &self.leaf
     }
 
-    /// Returns the same levels with other leaves. Field names and metadata are kept, so that a column
-    /// remains tagged with its vocabulary. Fixed sizes become `List`, and elements become nullable.
+    /// Returns the list type of these levels around `leaf`. Keeps field names and metadata, which may name a
+    /// vocabulary. A `FixedSizeList` becomes a `List`, and elements become nullable.
     pub(crate) fn with_leaf(&self, leaf: DataType) -> DataType {
         wrap_levels(&self.levels, leaf)
     }
 
-    /// Returns the type in the form in which functions return it, see [`with_leaf`](Self::with_leaf).
+    /// Returns the type as functions return it: without `FixedSizeList`, and with nullable elements.
     pub(crate) fn open(&self) -> DataType {
         self.with_leaf(self.leaf.clone())
     }
 
-    /// Returns the same levels with plain fields, named `item` and without metadata.
+    /// Returns these levels with element fields named `item`, without metadata.
     pub(crate) fn plain(&self) -> Self {
         let plain = |f: &FieldRef| Arc::new(Field::new_list_field(f.data_type().clone(), true));
         Self {
@@ -63,12 +63,12 @@ impl Lists {
         }
     }
 
-    /// Returns the same levels around other leaves, with a plain innermost field.
+    /// Returns the list type of these levels around `leaf`. The innermost field is `item`, without metadata.
     pub(crate) fn plain_leaf(&self, leaf: DataType) -> DataType {
         self.outer(self.depth(), leaf)
     }
 
-    /// Returns the same levels, each a LargeList if the level of `other` is.
+    /// Returns these levels. A level that is a LargeList in `other` becomes a LargeList.
     pub(crate) fn widened_by(&self, other: &Self) -> Self {
         let mut out = self.clone();
         for (level, (kind, _)) in out.levels.iter_mut().zip(&other.levels) {
@@ -79,7 +79,7 @@ impl Lists {
         out
     }
 
-    /// Returns the `n` outermost levels around new leaves, with a plain innermost field.
+    /// Returns the list type of the `n` outermost levels around `leaf`, with an innermost field `item`.
     pub(crate) fn outer(&self, n: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels[..n.min(self.depth())].to_vec();
         if let Some((_, field)) = levels.last_mut() {
@@ -118,7 +118,7 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Adds a level of `List` with index `at`: 0 is around all levels, their number is around the leaves.
+    /// Inserts a level of `List` at index `at`: 0 is the outermost level, `depth()` the innermost.
     pub(super) fn with_level(&self, at: usize) -> DataType {
         let mut all = self.levels.clone();
         // The element field moves with the elements that it describes.
@@ -133,7 +133,7 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the levels for which `keep` is true, outermost first, or the leaf type if there are none.
+    /// Returns the type of the levels for which `keep` (outermost first) is true, or else the leaf type.
     pub(crate) fn only(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {
@@ -149,7 +149,7 @@ impl Lists {
         wrap_levels(&out.levels, self.leaf.clone())
     }
 
-    /// Returns one list of all leaves, a LargeList if any level is.
+    /// Returns the type of one list of all leaves: a LargeList if any level is a LargeList.
     pub(crate) fn flat(&self) -> DataType {
         let large = self.levels.iter().any(|(k, _)| *k == ListKind::LargeList);
         let kind = if large { ListKind::LargeList } else { ListKind::List };
@@ -170,7 +170,7 @@ fn wrap_levels(levels: &[(ListKind, FieldRef)], leaf: DataType) -> DataType {
     })
 }
 
-/// Selects rows of a column by index. Consecutive lists are copied together.
+/// Selects rows of a column by index, and copies runs of consecutive lists at once.
 pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef> {
     if list_depth(column.data_type()) == 0 {
         return Ok(take(column, order, None)?);
@@ -179,7 +179,7 @@ pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef
     lists.to_arrow_as(column.data_type())
 }
 
-/// Returns, for every leaf below `axes`, the index of its ancestor among the `elements` above them.
+/// Returns the index of each leaf's ancestor among the `elements` above `axes`.
 pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
     let mut of: Vec<u64> = (0..elements as u64).collect();
     for axis in axes {
@@ -192,11 +192,8 @@ pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64A
     UInt64Array::from(of)
 }
 
-/// Broadcasts several arrays to the lists of the deepest one, and returns these lists and the leaves of
-/// each array. A list that is null in one of the arrays is null.
-///
-/// # Errors
-/// Returns an error if two valid lists differ in length.
+/// Broadcasts arrays to the lists of the deepest one. Returns these lists and the leaves of each array. A
+/// list that is null in one array is null in the result. Valid lists of unequal length are an error.
 pub(super) fn broadcast_together(
     arrays: &[RaggedArray],
 ) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {

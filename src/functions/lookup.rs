@@ -25,24 +25,24 @@ const FROM: (&str, &str) = (
     "the name of a table or view, a file, or a query, as a string literal. A Parquet file, or a folder with a `codes.parquet`, works everywhere; other sources work in statements that `serrate` or `serrate::sql::sql` runs",
 );
 
-/// Names of the fields in the list of pairs that a subquery of the statement returns.
+/// Field names of the key-value structs that the subquery of a look-up table returns.
 pub(crate) const PAIR: [&str; 2] = ["k", "v"];
 
-/// Functions whose table a subquery of the statement reads, with the number of arguments before it.
+/// Functions with a table argument that a subquery reads, and the index of the argument.
 pub(crate) const TABLES: [(&str, usize); 2] = [("ragged_lookup", 1), ("ragged_bin", 2)];
 
 pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];
 
 static FILES: FileCache<LookupFile> = FileCache::new();
 
-/// Tables of running queries, by the list of pairs that their subquery returned.
+/// Look-up tables of running queries, found by the list of key-value pairs that the subquery returned.
 static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<LookupTable>)>> = Mutex::new(Vec::new());
 
-/// Two columns of a table, indexed by key.
+/// Key and value column of a table, indexed by key.
 struct LookupTable {
     keys: Lookup,
     values: ArrayRef,
-    /// The values as cuts, computed on first use.
+    /// Values as bin boundaries of `ragged_bin`, computed on first use.
     cuts: std::sync::OnceLock<ListArray>,
 }
 
@@ -63,7 +63,7 @@ impl LookupTable {
     }
 }
 
-/// A file with the tables of its requested columns.
+/// A Parquet file, and the tables read from it by the names of their key and value columns.
 struct LookupFile {
     path: PathBuf,
     made: Mutex<HashMap<[String; 2], Arc<LookupTable>>>,
@@ -92,7 +92,7 @@ impl LookupFile {
     }
 }
 
-/// Returns the table of a subquery of the statement, built once for all batches.
+/// Returns the table that a subquery returned as a list of key-value pairs. Builds it once for all batches.
 fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let ScalarValue::List(list) = list else {
         return Err(Error::invalid(format!(
@@ -115,13 +115,13 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
         pairs.as_struct_opt().filter(|pairs| pairs.num_columns() == 2).ok_or_else(|| {
             Error::type_of("the table", "structs of a key and a value", pairs.data_type())
         })?;
-    // The lock is held, so that partitions that start together build the table once.
+    // Holds the lock, so that partitions that start together build the table once.
     let table = Arc::new(LookupTable::try_new(pairs.column(0), pairs.column(1))?);
     tables.push((Arc::downgrade(list), Arc::clone(&table)));
     Ok(table)
 }
 
-/// Returns the names of the key and value columns, which follow the table argument at index `from`.
+/// Returns the names of the key and value columns, which are the arguments after the table at index `from`.
 fn columns<'a>(
     text: impl Fn(usize) -> Result<Option<&'a str>>,
     from: usize,
@@ -149,7 +149,7 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
         return Err(plan.refuse(
             from,
             format!(
-                "({path:?}) is not a file; names of tables are known in statements that serrate::sql::sql runs"
+                "({path:?}) is not a file; to name a table, run the statement with serrate::sql::sql"
             ),
         ));
     }
@@ -170,8 +170,7 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     LookupFile::get(path, columns(|i| Ok(call.text(i)), from)?)
 }
 
-/// Returns the value of a column that has the same value in all rows, as after the join that replaces a
-/// scalar subquery.
+/// Returns the value that all rows share. The join that replaces a subquery makes such columns.
 fn only_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
     let values = call.array(i)?;
     if values.is_empty() {

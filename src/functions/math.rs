@@ -13,7 +13,7 @@ use crate::kernels::unary::{self, Unary};
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
-/// The smallest integer of a type has no absolute value, so `abs` and negation can fail.
+/// Returns when a unary function fails. The smallest integer of a type has no absolute value or negation.
 const fn unary_fails(how: Unary) -> Fails {
     match how {
         Unary::Neg | Unary::Abs => Fails::Values,
@@ -21,7 +21,7 @@ const fn unary_fails(how: Unary) -> Fails {
     }
 }
 
-/// The names that SQL or DataFusion has for the function of a scalar, if they differ.
+/// Returns facts with the names of the scalar function in SQL or DataFusion if they differ.
 const fn unary_facts(how: Unary) -> Facts {
     let instead_of: &[&str] = match how {
         Unary::Ceil => &["ceiling"],
@@ -194,7 +194,7 @@ fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(out)))
 }
 
-/// Computes a function of leaves. Untyped leaves count as floats, and dictionaries as their values.
+/// Applies a unary function to the leaves. Leaves of type Null become floats, and dictionaries their values.
 fn compute_unary(x: &RaggedArray, how: Unary) -> Result<RaggedArray> {
     if how == Unary::IsNull {
         return unary::unary(how, x);

@@ -1,12 +1,9 @@
 //! SQL functions on nested lists, and the operators that call them.
 //!
-//! [`register_functions`] adds the functions to a session; [`register_operators`] makes `+`, `>`, `AND`
-//! and other operators work on lists. Registration, documentation ([`documentation`]) and tests share one
-//! list of functions.
-//!
-//! Axis 0 is the rows, axis `k` is the `k`-th level of lists, and negative axes count from the innermost.
-//! A `List` stays a `List`, and a `LargeList` a `LargeList`; a `FixedSizeList` becomes a `List` unless a
-//! function documents otherwise.
+//! [`register_functions`] adds the functions to a session; [`register_operators`] makes `+`, `>`, `AND` and
+//! other operators work on lists. Axis 0 is the rows, axis `k` is the `k`-th level of lists, and negative
+//! axes count from the innermost. Kinds of lists stay, except that a `FixedSizeList` becomes a `List` unless
+//! a function documents otherwise.
 
 mod aggregate;
 mod args;
@@ -89,7 +86,6 @@ pub(crate) use scalar::scalar_functions;
 pub(crate) use timestamps::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, unit_of_text};
 pub(crate) use unsigned::{is_for_signed, signed_windows, takes_unsigned};
 
-/// Includes the example of a function with its output.
 macro_rules! example {
     ($name:literal) => {
         include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/functions/examples/", $name, ".txt"))
@@ -239,14 +235,12 @@ pub(crate) fn definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 
-/// Returns the facts about a function for rules of the planner; none for functions that are not
-/// ours.
+/// Returns the facts about a function of Serrate, or [`Facts::NONE`] for any other function.
 pub(crate) fn facts_of(function: &ScalarUDF) -> &'static Facts {
     definition(function).map_or(&Facts::NONE, |def| &def.facts)
 }
 
-/// Returns what a function reads of the lists of its first argument. It knows the functions of
-/// DataFusion that read only lengths or move values as well.
+/// Returns the part of its first argument that a function of Serrate or DataFusion reads.
 pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
     match function.name() {
         "array_length" | "cardinality" => Reads::Lengths,
@@ -255,8 +249,7 @@ pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
     }
 }
 
-/// Returns our function that does for the values of a list what a scalar function or an aggregate
-/// does.
+/// Returns the list function that corresponds to a scalar function or an aggregate.
 pub(crate) fn for_lists(name: &str) -> Option<&'static str> {
     let named = |def: &&&Def| def.name.strip_prefix("ragged_") == Some(name);
     let of = DEFS.iter().find(|def| def.facts.instead_of.contains(&name));
@@ -273,15 +266,14 @@ pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
 }
 
-/// Returns the names of the parameters of a function, and how many of them are required; `None` for
-/// functions of any number of arguments and of several syntaxes.
+/// Returns the parameter names of a function and the number of required parameters, or `None` for functions
+/// with any number of arguments or several syntaxes.
 pub(crate) fn parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> {
     let def = DEFS.iter().find(|def| def.name == name || def.aliases.contains(&name))?;
     Some((def.parameter_names()?, def.arity.0))
 }
 
-/// Whether a name or alias is that of a reduction of lists, for which `f(x) FILTER (WHERE mask)`
-/// means `f(ragged_filter(x, mask))`.
+/// Whether a name is a reduction, for which `f(x) FILTER (WHERE mask)` is `f(ragged_filter(x, mask))`.
 pub(crate) fn is_reduction(name: &str) -> bool {
     DEFS.iter().any(|def| {
         (def.name == name || def.aliases.contains(&name))

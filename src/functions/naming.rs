@@ -16,9 +16,8 @@ pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
     Ok(name)
 }
 
-/// Writes the name of a call and returns the precedence of its loosest operator outside parentheses.
-///
-/// The caller decides on parentheses by this value, so a chain of operators is written once.
+/// Writes the name of a call and returns the precedence of its loosest operator outside parentheses. The
+/// caller decides on parentheses by this value, so a chain of operators is written once.
 fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>> {
     match (def.infix, args) {
         (Some(op), [left, right]) => {
@@ -31,7 +30,7 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
             Ok([precedence(op), first, second].into_iter().flatten().min())
         }
         _ => {
-            // The pairs that a subquery reads for a call are not part of its name.
+            // The subquery that reads the table of a look-up is not part of the name.
             let said = args.iter().filter(|e| !matches!(e, Expr::ScalarSubquery(_)));
             let args: Result<Vec<String>> = said.map(name_expression).collect();
             name.push_str(def.name);
@@ -43,7 +42,7 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
     }
 }
 
-/// Returns the name of nested operators, the first operand of each being the previous call.
+/// Returns the name of a chain of operators, each applied to the result of the operator before it.
 pub(super) fn write_chain_name<'a>(
     first: &Expr,
     rest: impl Iterator<Item = (&'static Def, &'a Expr)>,
@@ -77,14 +76,13 @@ fn name_expression(expr: &Expr) -> Result<String> {
     })
 }
 
-/// Writes an operand, in parentheses if the operator around it binds tighter.
-///
-/// Only the operand's name decides, because the optimizer may have replaced the operand with a column of
-/// that name, and the name of the whole must not change.
+/// Writes an operand, in parentheses if the operator around it binds tighter. Only the operand's name
+/// decides, because the optimizer may replace the operand with a column of that name, and the name of the
+/// whole expression must not change.
 fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Result<Option<u8>> {
     let start = name.len();
     let own = match expr {
-        // Next to floats, a literal 5 has become 5.0; the name shows 5.
+        // Coercion turns a literal 5 next to floats into 5.0; the name still shows 5.
         Expr::Literal(value, _) => {
             let text = literal(value);
             name.push_str(text.strip_suffix(".0").unwrap_or(&text));
@@ -172,7 +170,7 @@ pub(crate) fn literal(value: &ScalarValue) -> String {
             let plain = text.chars().all(|c| c.is_ascii_digit() || c == '-');
             if plain { format!("{text}.0") } else { text }
         }
-        // `Display` would print the fields of these types.
+        // `Display` prints the internal fields of intervals and durations.
         v if matches!(v.data_type(), DataType::Interval(_) | DataType::Duration(_)) => {
             let shown = v.to_array().and_then(|a| Ok(array_value_to_string(&a, 0)?));
             shown.map_or_else(|_| v.to_string(), |text| format!("INTERVAL '{text}'"))

@@ -1,6 +1,5 @@
-//! The order of lists and structs: element by element, where a NULL element is greater than any value,
-//! and a list sorts after its prefixes. All NaN are equal and greater than any number, and 0.0 equals
-//! -0.0.
+//! Order of lists and structs, compared element by element. A NULL element is greater than any value, and a
+//! list sorts after its prefixes. All NaN are equal and greater than any number, and 0.0 equals -0.0.
 
 use arrow::array::{ArrayRef, DynComparator, make_comparator};
 use arrow::compute::SortOptions;
@@ -8,10 +7,7 @@ use arrow::compute::SortOptions;
 use crate::error::Result;
 use serrate_core::internal::canonical_floats;
 
-/// Returns a comparator of rows of two arrays of one type. A NULL row is greater than others.
-///
-/// # Errors
-/// Returns an error if the types differ or have no order.
+/// Returns a comparator for rows of one type, with NULL last. A type without an order is an error.
 pub(crate) fn compare_nested(left: &ArrayRef, right: &ArrayRef) -> Result<DynComparator> {
     let order = SortOptions { descending: false, nulls_first: false };
     let (left, right) = (canonical_floats(left)?, canonical_floats(right)?);

@@ -100,7 +100,7 @@ pub(super) static NORMALIZE: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the order of a norm. NULL means 2.
+/// Returns the order `p` of a norm; 2 for NULL.
 fn norm_order(value: &ScalarValue) -> Option<f64> {
     if value.is_null() {
         return Some(2.0);
@@ -128,7 +128,7 @@ fn plan_scaled(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(leaf)))
 }
 
-/// Returns the first argument. Untyped leaves become floats.
+/// Returns the first argument. Leaves of type Null become floats.
 fn read_floats(call: &Call<'_>) -> Result<RaggedArray> {
     let x = call.ragged(0)?;
     match x.leaf_type() {

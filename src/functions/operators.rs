@@ -15,7 +15,7 @@ use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
 use crate::kernels::times::cast_time;
 
-/// Comparisons and logic accept all values. Arithmetic can overflow or divide by zero.
+/// Returns when an operator fails: only arithmetic does, on overflow or division by zero.
 const fn operator_fails(op: Op) -> Fails {
     match op {
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::Pow => Fails::Values,
@@ -50,10 +50,8 @@ macro_rules! operator {
 /// Rules for NULL, overflow and types in the documentation of arithmetic operators.
 const OVERFLOW: &str = "If either value is NULL, the result is NULL. Integer overflow is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
 
-/// Like [`OVERFLOW`], for division.
 const DIVISION: &str = "If either value is NULL, the result is NULL. Division by an integer zero is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
 
-/// Like [`OVERFLOW`], for comparisons.
 const COMPARISON: &str = "If either value is NULL, the result is NULL, so comparing with a literal NULL returns only NULL. NaN equals NaN and is greater than any number. An integer and a float compare as 64-bit floats (so that 2^53 + 1 equals 2^53), as everywhere in SQL here. A string literal is parsed as a date or time if the values are dates or times.";
 
 const OPERANDS: &[(&str, &str)] = &[
@@ -272,16 +270,15 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
         ));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
-    // The side with more levels determines the lists. They are large if the lists of either side are.
+    // The deeper side determines the levels. A level is a LargeList if either side has one there.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))
 }
 
-/// Returns the types of both sides.
-///
-/// For a comparison, the value of a literal may decide, because the result is a boolean in any case. For
-/// arithmetic, only types decide, so that constant folding does not change the result type.
+/// Returns the types to which both operands are cast. In a comparison, which always returns booleans, the
+/// value of a literal may decide; in arithmetic only types do, so that constant folding keeps the result
+/// type.
 fn operand_types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
     types_at(plan, op, (0, left), (1, right))
 }
@@ -318,7 +315,7 @@ pub(super) enum BatchOperand {
 }
 
 impl BatchOperand {
-    /// Reads an argument: one value if it is the same for all rows.
+    /// Reads argument `i`: one value if it is the same for all rows, else an array.
     pub(super) fn of(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
             Some(value) if !is_list(&value.data_type()) => {
@@ -387,7 +384,7 @@ impl BatchOperand {
     }
 }
 
-/// Returns a mask. Leaves of type Null become booleans that are all null.
+/// Returns a mask with boolean leaves. Leaves of type Null become NULL booleans.
 pub(super) fn as_booleans(mask: &RaggedArray) -> Result<RaggedArray> {
     match mask.leaf_type().is_null() {
         true => mask.with_leaves(cast(mask.leaves(), &DataType::Boolean)?),

@@ -1,4 +1,4 @@
-//! Functions of scalars over the values of lists: `upper(code)`, `date_trunc('month', time)`.
+//! Scalar functions applied to the values of lists, such as `upper(code)` or `date_trunc('month', time)`.
 
 use std::sync::Arc;
 
@@ -10,10 +10,9 @@ use datafusion::logical_expr::{Expr, ExprSchemable, lambda};
 use super::{higher_order, lambda as ragged_map};
 use crate::array::{leaf_type, list_depth};
 
-/// Rewrites a call to a `ragged_map` over its list arguments.
-///
-/// Returns `None` if the function accepts the lists themselves, if no argument is a list, or if the
-/// function does not accept the values of the lists either. The caller then reports the first error.
+/// Rewrites a call of a scalar function to a `ragged_map` over its list arguments. Returns `None` if no
+/// argument is a list, or if the function accepts lists or does not accept their values. The caller then
+/// reports the first error.
 pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let types: Option<Vec<_>> = call.args.iter().map(|arg| arg.get_type(schema).ok()).collect();
     let types = types?;
@@ -41,7 +40,7 @@ pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option
     Some(Expr::HigherOrderFunction(HigherOrderFunction::new(map, lists)))
 }
 
-/// Returns the call that [`map_over_lists`] rewrote to a `ragged_map`.
+/// Returns the call that [`map_over_lists`] rewrote to `map`, as the statement wrote it.
 pub(crate) fn written_call(map: &HigherOrderFunction) -> Option<Expr> {
     let (Expr::Lambda(lambda), lists) = map.args.split_last()? else { return None };
     let Expr::ScalarFunction(mut call) = lambda.body.as_ref().clone() else { return None };
@@ -57,7 +56,7 @@ pub(crate) fn written_call(map: &HigherOrderFunction) -> Option<Expr> {
     lists.next().is_none().then_some(Expr::ScalarFunction(call))
 }
 
-/// Returns the name of the lambda parameter for a list, by the index of the list.
+/// Returns the name of the lambda parameter for the list with index `at`.
 fn variable(at: usize) -> String {
     format!("value_{at}")
 }

@@ -1,4 +1,4 @@
-//! Statistics of two sibling lists.
+//! Correlation and linear regression of two sibling lists.
 
 use arrow::array::ArrayRef;
 use arrow::compute::cast;
@@ -91,21 +91,21 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
         return Ok(nullable(DataType::Float64));
     };
     if axis != deepest.depth() {
-        return Err(plan.refuse(2, "(the axis) must be -1, the innermost lists, or not given"));
+        return Err(plan.refuse(2, "(the axis) must be -1 (the innermost lists) or left out"));
     }
     Ok(nullable(deepest.plain().without(axis - 1, DataType::Float64)))
 }
 
-/// Returns the levels of the result's lists: those of the deeper list, large if either is.
+/// Returns the list levels of the deeper list. A level is a LargeList if either list has one there.
 fn deepest_levels(y: Lists, x: Lists) -> Lists {
     if x.depth() > y.depth() { x.widened_by(&y) } else { y.widened_by(&x) }
 }
 
 fn compute_pair(call: &Call<'_>, how: Statistic) -> Result<ArrayRef> {
     let Some((shape, leaves)) = broadcast_together(&[call.ragged(0)?, call.ragged(1)?])? else {
-        return Err(Error::invalid("two lists are needed"));
+        return Err(Error::invalid("two lists are required"));
     };
-    // The level whose lists give a result each; all levels are merged for whole rows.
+    // Each list at the level `outer` gives one result. At level 0, each row gives one.
     let innermost = shape.axes().len() - 1;
     let outer = if call.integer(2).is_some() { innermost } else { 0 };
     let results = shape.axis_len(outer)?;

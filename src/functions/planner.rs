@@ -1,4 +1,4 @@
-//! Planners before DataFusion's own: operators on lists, lists of literals.
+//! Expression planners that run before those of DataFusion: operators on lists, and lists of literals.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::unsigned::{plan_quotient, signed_index, signed_operand, takes_unsigne
 use crate::array::{leaf_type, list_depth};
 use crate::kernels::elementwise::{Op, OperandType, Types};
 
-/// Turns `[1, 2, 3]` into a literal instead of a call of `make_array` if all elements are literals.
+/// Plans `[1, 2, 3]` as a literal instead of a call of `make_array` if all elements are literals.
 #[derive(Debug)]
 pub(crate) struct LiteralLists;
 
@@ -55,7 +55,7 @@ pub(crate) fn is_constant(expr: &Expr) -> bool {
     }
 }
 
-/// Evaluates an expression without columns at planning. Returns `None` if that is impossible.
+/// Evaluates an expression without columns, or returns `None` if it cannot be evaluated at planning.
 pub(crate) fn fold_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     let simplifier = ExprSimplifier::new(SimplifyContext::default());
     let expr = simplifier.coerce(expr, schema).ok()?;
@@ -75,8 +75,7 @@ impl ExprPlanner for ListOperators {
         schema: &DFSchema,
     ) -> Result<PlannerResult<RawBinaryExpr>> {
         let expr = match expr.op {
-            // In DuckDB, `//` is the integer quotient of integers, and the same as `/` for floats.
-            // DataFusion's `/` does both.
+            // DuckDB's `//` is integer division for integers and `/` for floats, like DataFusion's `/`.
             BinaryOperator::DuckIntegerDivide => {
                 RawBinaryExpr { op: BinaryOperator::Divide, ..expr }
             }
@@ -84,7 +83,7 @@ impl ExprPlanner for ListOperators {
         };
         if chain::is_too_deep(&expr.left) {
             return plan_err!(
-                "an expression has too many operators in a row, {} among them: name parts of it in WITH",
+                "an expression nests too many operators such as {}; split it into several expressions with WITH",
                 expr.op
             );
         }
@@ -119,7 +118,7 @@ impl ExprPlanner for ListOperators {
     }
 
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        // DataFusion plans SQL's `substring(x FROM 2)` as its own function, whatever is registered.
+        // DataFusion plans `substring(x FROM 2)` with its own `substr` even if another is registered.
         Ok(PlannerResult::Planned(takes_unsigned(substr()).call(args)))
     }
 
@@ -146,7 +145,7 @@ impl ExprPlanner for ListOperators {
     }
 }
 
-/// Casts a date to a timestamp before a duration is added, as DuckDB does. DataFusion has no result type.
+/// Casts a date to a timestamp before a duration is added, as DuckDB does. DataFusion cannot add these.
 fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
         return expr;
@@ -167,30 +166,30 @@ fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     }
 }
 
-/// Whether one of the planners plans [`PREDICATES`], which statements write as operators.
+/// Whether one of the planners is [`ListOperators`], which plans the operators of [`PREDICATES`].
 pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     // A planner can be identified only by its debug text.
     let ours = format!("{ListOperators:?}");
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// Predicates that are not operators in the syntax tree and therefore reach no planner: `LIKE`, `ILIKE`,
-/// `IN`, and these with `NOT`. Statements are rewritten to operators of these names. The right side of
-/// `IN` is a call of `make_array`.
+/// Predicates that the parser does not parse as operators, so that statements are rewritten to custom
+/// operators: `LIKE`, `ILIKE`, `IN`, each also with `NOT`. The right side of `IN` becomes a `make_array`
+/// call.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// The operator in `call ON LISTS NULL`, where the call may apply to the values of lists.
+/// Custom operator in `call ON LISTS NULL`, where the call may apply to the values of lists.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
-/// The operator around the operand of a unary minus, which is its left side. The right side is ignored.
+/// Custom operator for a unary minus. The left side is the operand, and the right side is ignored.
 pub(crate) const SIGNED: &str = "SIGNED";
 
-/// The operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
+/// Custom operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
 pub(crate) const FILTER: &str = "FILTER";
 
-/// Plans a reduction of the values for which a mask is true.
+/// Plans a reduction over the values for which a mask is true.
 fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
-    // DataFusion wraps a function that is called by an alias in an alias expression.
+    // DataFusion wraps a call by an alias of the function in an alias expression.
     let plain = match call {
         Expr::Alias(alias) => *alias.expr,
         plain => plain,
@@ -205,7 +204,7 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     if list_depth(&found) == 0 || *leaf_type(&found) != DataType::Boolean {
         let shown = mask.schema_name();
         return plan_err!(
-            "{name}(..) FILTER (WHERE ..) needs a mask, a list of booleans as in FILTER (WHERE x > 3), but the condition is one {found} per row: {name} reduces the list of one row. To select rows, use WHERE; to leave them NULL, use CASE WHEN {shown} THEN {name}(..) END"
+            "{name}(..) FILTER (WHERE ..) requires a mask, which is a list of booleans, as in FILTER (WHERE x > 3), but the condition is one {found} per row: {name} reduces the list of one row. To select rows, use WHERE; to leave them NULL, use CASE WHEN {shown} THEN {name}(..) END"
         );
     }
     let Some(list) = function.args.first_mut() else {
@@ -215,13 +214,13 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::ScalarFunction(function))
 }
 
-/// Functions of DataFusion that test one string, with the functions that test the strings of lists.
+/// Functions of DataFusion that test a string, and the functions that test each string of a list.
 const TESTS: [(&str, &str); 2] =
     [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
 
-/// Replaces a call with the function on lists if its first argument is a list.
+/// Replaces a call with its counterpart for lists if an argument is a list.
 fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
-    // DataFusion wraps a function that is called by an alias in an alias expression.
+    // DataFusion wraps a call by an alias of the function in an alias expression.
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
         plain => plain,
@@ -272,7 +271,7 @@ impl Predicate {
         Some(Self { test, negated })
     }
 
-    /// Plans a test of each value if the left side is a list, else the expression of DataFusion.
+    /// Plans a test of each value if the left side is a list, else DataFusion's own expression.
     fn plan(self, expr: RawBinaryExpr, schema: &DFSchema) -> Expr {
         let RawBinaryExpr { left, right, .. } = expr;
         let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
@@ -306,7 +305,7 @@ impl Predicate {
     }
 }
 
-/// Plans `IN` on a list: one membership test for all literals, and a comparison with each column.
+/// Plans `IN` on a list as one membership test if all items are literals, else as one comparison per item.
 fn plan_in(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
     if items.iter().all(is_constant) {
         let list = make_array(items.to_vec());
@@ -357,7 +356,7 @@ fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     Some(if not { negate_mask(mask) } else { mask })
 }
 
-/// Gives `[]` in a comparison the type of the other side, so that lists of one depth are compared.
+/// Gives `[]` in a comparison the type of the other side, so that two lists of the same depth are compared.
 fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let is_empty = |e: &Expr| match e {
         Expr::ScalarFunction(call) => call.name() == "make_array" && call.args.is_empty(),
@@ -381,15 +380,12 @@ fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr
     expr
 }
 
-/// Number of consecutive operators after which a type is computed again.
+/// Number of consecutive operators after which their type is stored in a cast.
 const KNOWN: usize = 16;
 
-/// Shortens the computation of types in long chains. If the left side of an operator is a long chain of
-/// arithmetic, it becomes one call for numbers, or else a cast to the type that it already has.
-///
-/// Planners and type coercion need the type of each operator of a chain, and compute it from the whole
-/// left side. The type of a cast is known at once. The simplifier removes the cast again, and names do
-/// not show it.
+/// Shortens the computation of types, which takes each operator's whole left side, in long chains: a left
+/// side of numbers becomes one call, and any other arithmetic a cast to its own type, which is known at
+/// once. The simplifier removes the cast again, and column names do not show it.
 fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
@@ -415,7 +411,7 @@ fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr 
     expr
 }
 
-/// Whether the left side of an expression nests that many operators, up to the next cast.
+/// Whether the left side of an expression nests `length` operators without a cast between them.
 fn is_chain(expr: &Expr, length: usize) -> bool {
     let mut next = expr;
     for _ in 0..length {
@@ -433,7 +429,7 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
 /// Returns the call for an operator on lists, or `None` for any other operator.
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // An unplanned operator is not a list. Without this check, planning a chain would take quadratic time.
+    // Operators planned by DataFusion are not lists. Without this check, long chains take quadratic time.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {
@@ -449,7 +445,7 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let lists = (list_depth(&left) > 0, list_depth(&right) > 0);
     let (left, right) = match lists {
         (false, false) => return None,
-        // Two lists of one depth compare as a whole.
+        // Two lists of the same depth are compared as a whole, by DataFusion.
         (true, true) if op.is_comparison() && list_depth(&left) == list_depth(&right) => {
             return None;
         }
@@ -483,7 +479,7 @@ fn list_operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
     })
 }
 
-/// Casts a constant to the type of the values of a list if it fits. Other expressions are unchanged.
+/// Casts a constant to the leaf type of a list if the value fits. Returns other expressions unchanged.
 fn narrow_constant(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: &DFSchema) -> Expr {
     let narrow = || {
         let constant =
@@ -495,7 +491,7 @@ fn narrow_constant(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: 
         let types = Types::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
         if to.is_decimal() && !value.data_type().is_numeric() {
-            // Times compare in a type that their values do not have.
+            // Values of this type compare as decimals, but the literal cannot be stored as one.
             return None;
         }
         Some(Expr::Literal(value.cast_to(to).ok()?, metadata))

@@ -1,4 +1,4 @@
-//! Reductions: one value per list, or one per row.
+//! Reductions of lists to one value per list or per row.
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
@@ -21,7 +21,7 @@ const ARGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Integer sums and products can overflow; other reductions accept all values.
+/// Returns when a reduction fails: only integer sums and products do, on overflow.
 const fn reduction_fails(how: Reduction) -> Fails {
     match how {
         Reduction::Sum | Reduction::Prod => Fails::IntegerOverflow,
@@ -279,7 +279,7 @@ pub(super) static QUANTILE: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the requested quantiles, and whether they were given as a list.
+/// Returns the quantiles in a literal, and whether the literal is a list.
 fn literal_quantiles(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
     let list = list_depth(&value.data_type()) == 1;
     let array = match value {

@@ -83,7 +83,7 @@ pub(super) static SQUEEZE: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         let axis = plan.axis(1, &lists, "rows are not an axis of size 1")?.ok_or_else(|| {
-            plan.refuse(1, "(the axis) must be a literal such as 1 or -1; it is NULL")
+            plan.refuse(1, "(the axis) must be an integer literal such as 1; it is NULL")
         })?;
         retyped_field(plan, lists.without(axis - 1, lists.leaf().clone()))
     },

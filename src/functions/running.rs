@@ -1,4 +1,4 @@
-//! Functions along lists: running sums, differences, shifts, filled gaps.
+//! Functions along lists: cumulative sums, differences, shifts, and NULL values filled from neighbors.
 
 use arrow::datatypes::FieldRef;
 
@@ -45,7 +45,7 @@ macro_rules! cumulative {
             },
             call: |call| {
                 let (x, axis) = (call.ragged(0)?, call.integer(1).unwrap_or(-1));
-                // Untyped values need no computation.
+                // Leaves of type Null are returned as they are.
                 if Lists::of(call.return_type()).leaf().is_null() {
                     return call.lists(&x);
                 }

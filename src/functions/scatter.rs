@@ -1,4 +1,4 @@
-//! Functions that write values at positions, and convert between positions and masks.
+//! Functions that write values at positions, and that convert between positions and masks.
 
 use arrow::compute::kernels::cmp::not_distinct;
 use arrow::datatypes::DataType;
@@ -48,7 +48,7 @@ pub(super) static SCATTER: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "has {} levels of lists, but the list that it writes to has only {}",
+                    "has {} levels of lists, but the list that it writes to has only {}; give at most as many",
                     at.depth(),
                     lists.depth()
                 ),
@@ -59,7 +59,7 @@ pub(super) static SCATTER: Def = Def {
             return Err(plan.refuse(
                 2,
                 format!(
-                    "(the values) has {} levels of lists; {} are needed",
+                    "(the values) has {} levels of lists, but argument 1 has {}; give as many",
                     values.depth(),
                     lists.depth()
                 ),
@@ -86,7 +86,7 @@ pub(super) static SCATTER: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Casts values to another type. A fraction written to integers is refused, not truncated.
+/// Casts values to another type. A fraction that would be written to integers is an error.
 fn cast_whole(call: &Call<'_>, values: &RaggedArray, to: &DataType) -> Result<RaggedArray> {
     let (from, there) = (values.leaf_type(), select::cast(values, to, false)?);
     if from.is_floating() && to.is_integer() {

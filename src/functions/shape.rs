@@ -1,4 +1,4 @@
-//! Shapes, lengths, counts.
+//! Shapes of rows, lengths of lists, and counts of values.
 
 use std::sync::Arc;
 

@@ -50,7 +50,7 @@ pub(super) static SORT: Def = Def {
             return Err(plan.refuse(
                 by,
                 format!(
-                    "(by) has {} levels of lists, but the list that it sorts has only {}",
+                    "(by) has {} levels of lists, but the list that it sorts has only {}; give at most as many",
                     keys.depth(),
                     lists.depth()
                 ),
@@ -87,7 +87,7 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Parses an order, ascending if none is given.
+/// Parses a sort order. The default is ascending.
 fn parse_order(text: Option<&str>) -> Option<Order> {
     let Some(text) = text else { return Some(Order::default()) };
     let words: Vec<String> = text.split_whitespace().map(str::to_ascii_lowercase).collect();
@@ -124,7 +124,7 @@ fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
 fn check_comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     match leaf.is_nested() {
         true => {
-            Err(plan.refuse(i, format!("must hold values that can be compared; they are {leaf}")))
+            Err(plan.refuse(i, format!("must hold values with an order; its values are {leaf}")))
         }
         false => Ok(()),
     }

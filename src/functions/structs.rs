@@ -1,4 +1,4 @@
-//! Conversion of sibling lists to lists of structs and back.
+//! Conversion between sibling lists and lists of structs.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     Ok((lists.iter().fold(first, |all, other| all.widened_by(other)), fields))
 }
 
-/// Returns the type of the elements `levels` levels of lists below.
+/// Returns the type of the elements inside the outermost `levels` levels of lists.
 pub(super) fn type_below(data_type: &DataType, levels: usize) -> &DataType {
     match list_kind(data_type) {
         Some((_, field)) if levels > 0 => type_below(field.data_type(), levels - 1),
@@ -87,7 +87,7 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
         .map(|i| RaggedArray::try_from_arrow_levels(&call.array(i)?, levels))
         .collect::<Result<Vec<_>>>()?;
     let Some((first, rest)) = columns.split_first() else {
-        return Err(Error::invalid("ragged_zip needs at least one name and list"));
+        return Err(Error::invalid("ragged_zip requires at least one name and list"));
     };
     let mut axes = Vec::with_capacity(levels);
     for axis in 1..=levels {

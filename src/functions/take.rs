@@ -44,7 +44,7 @@ pub(super) static TAKE: Def = Def {
             return Err(plan.refuse(
                 1,
                 format!(
-                    "has {} levels of lists, but the list that it selects from has only {}",
+                    "has {} levels of lists, but the list that it selects from has only {}; give at most as many",
                     indices.depth(),
                     lists.depth()
                 ),
@@ -74,7 +74,7 @@ pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Li
     }
 }
 
-/// Returns a list of integers. Untyped leaves, as in `[]`, become integers.
+/// Returns argument `i` as lists of integers. Leaves of type Null, as in `[]`, become integers.
 pub(super) fn read_integers(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
     let x = call.ragged(i)?;
     match x.leaf_type() {
@@ -144,7 +144,7 @@ pub(super) static REPEAT: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Checks that an argument counts elements: an integer, or lists of integers of at most `levels` levels.
+/// Checks that argument `i` is an integer, or lists of integers with at most `levels` levels.
 pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<()> {
     if list_depth(plan.data_type(i)) == 0 {
         return plan.integer(i, "a number of elements");

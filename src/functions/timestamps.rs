@@ -9,11 +9,9 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast};
 
-/// Operators that statements use in place of casts: `CAST(x AS TIMESTAMP)` and TRY_CAST, whose right side
-/// is a NULL of the type, and `x AT TIME ZONE 'zone'`, whose right side is the zone.
-///
-/// DataFusion plans all of these in nanoseconds, without a planning hook. Nanoseconds cannot represent
-/// years before 1678 and after 2262.
+/// Operators that replace casts in statements: `CAST(x AS TIMESTAMP)` and `TRY_CAST`, with a NULL of the
+/// target type as right side, and `x AT TIME ZONE 'zone'`, with the zone. DataFusion plans these casts in
+/// nanoseconds, which cannot represent years before 1678 or after 2262, and has no hook to change that.
 pub(crate) const AS_TIMESTAMP: &str = "AS TIMESTAMP";
 pub(crate) const TRY_AS_TIMESTAMP: &str = "TRY AS TIMESTAMP";
 pub(crate) const AT_TIME_ZONE: &str = "AT TIME ZONE";
@@ -38,9 +36,7 @@ impl ExprPlanner for Timestamps {
             }
             AT_TIME_ZONE => {
                 let Expr::Literal(zone, _) = &expr.right else {
-                    return plan_err!(
-                        "AT TIME ZONE needs a string literal as its zone, such as 'UTC'"
-                    );
+                    return plan_err!("AT TIME ZONE requires a string literal, such as 'UTC'");
                 };
                 let zone = zone.try_as_str().flatten().map(Arc::from);
                 let unit = match expr.left.get_type(schema) {
@@ -67,7 +63,7 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
         _ => of(TimeUnit::Microsecond),
     };
     Ok(match value.get_type(schema) {
-        // Integers are seconds, as in DataFusion.
+        // Integers are seconds since 1970, as in DataFusion.
         Ok(t) if t.is_integer() => {
             let seconds = timestamp_cast(
                 timestamp_cast(value, DataType::Int64, safe),
@@ -92,7 +88,7 @@ fn timestamp_cast(value: Expr, to: DataType, safe: bool) -> Expr {
     }
 }
 
-/// Returns the unit of a timestamp literal: microseconds, or nanoseconds if it has more digits.
+/// Returns the unit of a timestamp literal: nanoseconds above 6 fractional digits, else microseconds.
 pub(crate) fn unit_of_text(text: &str) -> TimeUnit {
     let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
     let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();

@@ -1,8 +1,8 @@
-//! Int64 in place of DataFusion's unsigned 64-bit integers.
+//! Returns Int64 where DataFusion returns unsigned 64-bit integers.
 //!
-//! DataFusion counts rows, ranks and lengths in UInt64. Combined with a signed integer, a UInt64 becomes
-//! a DECIMAL(20, 0), whose quotients have fractions. It cannot be negated, and list functions do not
-//! accept it. Therefore:
+//! DataFusion counts rows, ranks and lengths in UInt64. With a signed integer, a UInt64 becomes a
+//! DECIMAL(20, 0), whose quotients have fractions. It cannot be negated, and list functions do not accept
+//! it. Therefore:
 //!
 //! * Functions that count return Int64, as in DuckDB: `row_number`, `rank`, `dense_rank`, `ntile`,
 //!   `approx_distinct`, and the functions of [`list_counts`](super::list_counts).
@@ -40,16 +40,15 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 
-/// The common type that DataFusion gives a UInt64 and a signed integer.
+/// Common type that DataFusion gives a UInt64 and a signed integer.
 const WIDE: DataType = DataType::Decimal128(20, 0);
 
-/// Returns the window functions that count, which replace DataFusion's.
+/// Returns the window functions that count, with Int64 results. They replace DataFusion's.
 pub(crate) fn signed_windows() -> [WindowUDF; 4] {
     [row_number_udwf(), rank_udwf(), dense_rank_udwf(), ntile_udwf()]
         .map(|inner| WindowUDF::new_from_impl(SignedWindow { inner }))
 }
 
-/// A window function of DataFusion that counts, with Int64 results.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct SignedWindow {
     inner: Arc<WindowUDF>,
@@ -107,7 +106,7 @@ struct SignedEvaluator {
     inner: Box<dyn PartitionEvaluator>,
 }
 
-/// Casts numbers of rows, which always fit Int64.
+/// Casts counts of rows to Int64, which they always fit.
 fn to_signed(counts: &ArrayRef) -> Result<ArrayRef> {
     Ok(cast(counts, &DataType::Int64)?)
 }
@@ -150,7 +149,7 @@ impl PartitionEvaluator for SignedEvaluator {
     }
 }
 
-/// Functions of DataFusion that accept an Int64 but no UInt64.
+/// Functions of DataFusion that accept Int64 but not UInt64. The test
 /// `functions_that_take_integers_take_unsigned_ones` in `tests/sql/integers.rs` fails if one is missing.
 const TAKING_SIGNED: [&str; 35] = [
     "array_append",
@@ -190,12 +189,12 @@ const TAKING_SIGNED: [&str; 35] = [
     "trunc",
 ];
 
-/// Whether a function must be replaced to accept unsigned integers.
+/// Whether a function of DataFusion must be wrapped by [`takes_unsigned`].
 pub(crate) fn is_for_signed(name: &str) -> bool {
     TAKING_SIGNED.contains(&name)
 }
 
-/// Wraps a function so that it accepts unsigned integers where `inner` accepts Int64.
+/// Wraps a function so that it also accepts UInt64 for each Int64 argument.
 pub(crate) fn takes_unsigned(inner: Arc<ScalarUDF>) -> ScalarUDF {
     let signature = Signature::user_defined(inner.signature().volatility);
     ScalarUDF::new_from_impl(TakesUnsigned { inner, signature })
@@ -278,12 +277,12 @@ impl ScalarUDFImpl for TakesUnsigned {
     }
 }
 
-/// Whether a type is UInt64, or the decimal that DataFusion computes from one in arithmetic.
+/// Whether a type is UInt64, or the decimal type that DataFusion computes from UInt64 in arithmetic.
 fn is_unsigned_or_wide(t: &DataType) -> bool {
     matches!(t, DataType::UInt64 | DataType::Decimal128(_, 0))
 }
 
-/// Casts an index or a bound of `x[i]` and `x[i:j]` to Int64 if it is unsigned.
+/// Casts the index of `x[i]` or a bound of `x[i:j]` to Int64 if it is unsigned.
 pub(super) fn signed_index(index: Expr, schema: &DFSchema) -> Expr {
     match index.get_type(schema) {
         Ok(t) if is_unsigned_or_wide(&t) => Expr::Cast(Cast::new(Box::new(index), DataType::Int64)),
@@ -291,7 +290,7 @@ pub(super) fn signed_index(index: Expr, schema: &DFSchema) -> Expr {
     }
 }
 
-/// Casts the operand of a unary minus to a type that can represent its negative.
+/// Casts the operand of a unary minus to a type that can represent the negated value.
 pub(super) fn signed_operand(operand: Expr, schema: &DFSchema) -> Expr {
     let to = match operand.get_type(schema) {
         Ok(DataType::UInt8 | DataType::UInt16 | DataType::UInt32) => DataType::Int64,
@@ -301,18 +300,18 @@ pub(super) fn signed_operand(operand: Expr, schema: &DFSchema) -> Expr {
     Expr::Cast(Cast::new(Box::new(operand), to))
 }
 
-/// Kinds of operands of a division.
+/// Kinds of integer operands in a division.
 #[derive(Clone, Copy, PartialEq)]
 enum Whole {
     Signed,
     Unsigned,
-    /// Unsigned, and representable in every signed and unsigned type of 64 bits.
+    /// UInt8, UInt16 or UInt32, whose values fit Int64 and UInt64.
     Small,
-    /// A decimal without fraction, from arithmetic on signed and unsigned integers.
+    /// A decimal without fraction, from arithmetic on a UInt64 and a signed integer.
     Wide,
 }
 
-/// Returns the kind of an expression whose values are integers. A column of a decimal type is not one.
+/// Returns the kind of an integer expression, or `None` for any other expression, such as a decimal column.
 fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<Whole> {
     match expr {
         Expr::BinaryExpr(BinaryExpr {
@@ -345,7 +344,6 @@ fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<Whole> {
     }
 }
 
-/// Casts a non-negative literal to UInt64.
 fn unsigned_literal(expr: &Expr) -> Option<Expr> {
     let Expr::Literal(value, metadata) = expr else { return None };
     if value.is_null() || !value.data_type().is_signed_integer() {
@@ -355,10 +353,9 @@ fn unsigned_literal(expr: &Expr) -> Option<Expr> {
     Some(Expr::Literal(value, metadata.clone()))
 }
 
-/// Plans the quotient or remainder of an unsigned and a signed integer, if DataFusion's has a fraction.
-///
-/// A literal takes the type of a UInt64 next to it. The quotient of a UInt64 and a signed integer may
-/// exceed both types, so it is a DECIMAL(20, 0), like their sum.
+/// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a fraction. An
+/// integer literal beside a UInt64 becomes a UInt64. A quotient of a UInt64 and a signed integer may exceed
+/// both types, so it is a DECIMAL(20, 0), like their sum.
 pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let op = match expr.op {
         BinaryOperator::Divide => Operator::Divide,
@@ -386,7 +383,7 @@ pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<E
         }
         _ => {}
     }
-    // Remainders of decimals without fraction have none.
+    // DataFusion's remainder of decimals without fraction has no fraction either.
     (op == Operator::Divide).then(|| {
         let signature = Signature::any(2, Volatility::Immutable);
         ScalarUDF::new_from_impl(WholeQuotient { signature })
@@ -419,7 +416,7 @@ impl ScalarUDFImpl for WholeQuotient {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            // A quotient is not greater than its dividend.
+            // The absolute value of a quotient is at most that of its dividend.
             [left, _] if left.is_signed_integer() => Ok(DataType::Int64),
             [DataType::Decimal128(digits, 0), _] => Ok(DataType::Decimal128(*digits, 0)),
             [_, _] => Ok(WIDE),

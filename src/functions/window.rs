@@ -1,4 +1,4 @@
-//! Windows over times, and over elements that follow each other.
+//! Windows over time, and over consecutive elements.
 
 use arrow::array::{ArrayRef, new_empty_array};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -164,14 +164,13 @@ pub(super) static NGRAMS: Def = Def {
     infix: None,
 };
 
-/// Checks that a literal is an integer of at least 1.
 fn check_positive(plan: &Plan<'_>, i: usize, what: &str) -> Result<()> {
     match plan.literal_integer(i, what, "3")? {
         Some(n) if n >= 1 => Ok(()),
         found => Err(plan.refuse(
             i,
             format!(
-                "({what}) must be 1 or more; it is {}",
+                "({what}) must be an integer of 1 or more; it is {}",
                 found.map_or("NULL".into(), |n| n.to_string())
             ),
         )),
@@ -193,7 +192,7 @@ fn reduction_of(name: Option<&str>) -> Option<Reduction> {
     })
 }
 
-/// Returns the reduction that a literal names; `None` for NULL.
+/// Returns the reduction that a literal names, or `None` for NULL.
 fn parse_reduction(plan: &Plan<'_>, i: usize) -> Result<Option<Reduction>> {
     match plan.literal(i, "how", "'mean'")? {
         Some(value) if !value.is_null() => match reduction_of(value.try_as_str().flatten()) {
@@ -201,7 +200,7 @@ fn parse_reduction(plan: &Plan<'_>, i: usize) -> Result<Option<Reduction>> {
             None => Err(plan.refuse(
                 i,
                 format!(
-                    "(how) must be 'any', 'all', 'count', 'sum', 'mean', 'min', 'max', 'first' or 'last'; it is {value}. For others, reduce the lists that ragged_window returns without it: ragged_median(ragged_window(..), -1)"
+                    "(how) must be 'any', 'all', 'count', 'sum', 'mean', 'min', 'max', 'first' or 'last'; it is {value}. For another reduction, leave (how) out and reduce the returned lists: ragged_median(ragged_window(..), -1)"
                 ),
             )),
         },
@@ -214,10 +213,10 @@ fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataT
         .map_err(|_| plan.refuse_values(format_args!("values that have a {}", how.name()), leaf))
 }
 
-/// The levels of elements, of their times and of the times to look from.
+/// List levels of the elements, of their times and of the argument `at`.
 struct Shape {
     x: Lists,
-    /// Number of levels of the times of elements.
+    /// Number of list levels of the argument `time`.
     levels: usize,
     time: DataType,
     at: Lists,
@@ -232,7 +231,7 @@ fn check_times(plan: &Plan<'_>) -> Result<Shape> {
         return Err(plan.refuse(
             1,
             format!(
-                "(time) has {} levels of lists, but the list that it describes has only {}",
+                "(time) has {} levels of lists, but the list that it describes has only {}; give at most as many",
                 time.depth(),
                 x.depth()
             ),
@@ -277,7 +276,7 @@ fn is_time(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_))
 }
 
-/// Checks that the times compare with each other and with the spans, on lists without rows.
+/// Checks on empty arrays that the times, the argument `at` and the spans can be compared.
 fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
     let (x, time) = (none(0)?, none(1)?);
@@ -290,7 +289,7 @@ fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
         plan.refuse(
             2,
             format!(
-                "(at) must hold values that compare with the times, which are {}; they are {}",
+                "(at) must hold values that can be compared with the times, which are {}; its values are {}",
                 time.leaf_type(),
                 at.leaf_type()
             ),
@@ -298,7 +297,7 @@ fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     })
 }
 
-/// Parses strings as times.
+/// Parses `at` as times if it contains strings.
 fn parse_times(at: RaggedArray, to: &DataType) -> Result<RaggedArray> {
     if !at.leaf_type().is_string() || !is_time(to) {
         return Ok(at);
@@ -330,14 +329,14 @@ fn closure_of(text: Option<&str>) -> Result<Closure> {
     text.map_or(Ok(Closure::Right), str::parse)
 }
 
-/// Fills in the default ends.
+/// Creates a window with the defaults for ends that are not given.
 fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> TimeWindow {
     let none = Span::Exact(0);
     let past = if after.is_some() { none } else { Span::Unbounded };
     TimeWindow { before: before.unwrap_or(past), after: after.unwrap_or(none), closure }
 }
 
-/// Returns the span that a literal states; `None` if it is not given.
+/// Returns the span of argument `i`, or `None` if it is not given.
 fn parse_span(plan: &Plan<'_>, i: usize, what: &str, time: &DataType) -> Result<Option<Span>> {
     let such = if is_time(time) { "INTERVAL '30 days'" } else { "30" };
     let Some(value) = plan.literal(i, what, such)? else { return Ok(None) };
@@ -346,7 +345,7 @@ fn parse_span(plan: &Plan<'_>, i: usize, what: &str, time: &DataType) -> Result<
     })
 }
 
-/// Converts a literal to a span between times of a type; `None` for NULL.
+/// Converts a literal to a span for times of the type `time`; `None` for NULL.
 fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
     if value.is_null() {
         return Ok(None);
@@ -382,7 +381,7 @@ fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
             match (calendar, time) {
                 (true, DataType::Duration(_)) => {
                     return Err(Error::invalid(
-                        "a month has no fixed length between durations; write INTERVAL '30 days'",
+                        "a month has no fixed length, unlike durations; write INTERVAL '30 days'",
                     ));
                 }
                 (true, _) => Span::Calendar(by),

@@ -109,7 +109,7 @@ fn nothing_is_overwritten_unasked() {
     place.ok(&["densify", "x.nrt", "-o", "z.safetensors", "--overwrite"]);
     place.ok(&["generate", "--patients", "2", "-o", "g.nrt", "--overwrite"]);
     let err = place.fails(1, &["convert", "x.nrt", "./x.nrt", "--overwrite"]);
-    assert!(err.contains("cannot be the output"), "{err}");
+    assert!(err.contains("cannot also be the output"), "{err}");
     assert_eq!(place.nrt("x.nrt").num_rows(), 3);
 }
 
@@ -305,7 +305,7 @@ fn columns_of_json_can_be_declared() {
     let err = place.fails(2, &["convert", "e.json", "f.nrt", "--schema", "code=uint7"]);
     assert!(err.contains("uint7") && err.contains("float64"), "{err}");
     let err = place.fails(2, &["convert", "e.nrt", "f.parquet", code[0], code[1]]);
-    assert!(err.contains("--schema applies to JSON"), "{err}");
+    assert!(err.contains("--schema applies only to JSON"), "{err}");
     // A value that does not fit the declared type is an error that names its position.
     place.file("n.ndjson", "{\"code\": [1, 300]}\n");
     let err = place.fails(1, &["convert", "n.ndjson", "n.nrt", "--schema", "code=uint8"]);

@@ -193,7 +193,7 @@ SELECT 'after the end';
         assert!(said.out.contains(expected), "{expected}: {}", said.out);
     }
     assert!(!said.out.contains("after the end"));
-    for expected in ["nothing", "elapsed_ms=", ".timing must be on or off", "no command .nonsense"]
+    for expected in ["nothing", "elapsed_ms=", ".timing requires on or off", "no command .nonsense"]
     {
         assert!(said.err.contains(expected), "{expected}: {}", said.err);
     }

@@ -608,7 +608,7 @@ async fn refusals_say_what_to_write() {
     for (sql, words) in [
         (
             "SELECT ragged_sum([1]) FILTER (WHERE false)",
-            &["needs a mask", "one Boolean per row"][..],
+            &["requires a mask", "one Boolean per row"][..],
         ),
         (
             "COPY (SELECT 1 AS a) TO 'x.csv' (FORMAT csv, HEADER)",

@@ -1,4 +1,4 @@
-//! `--schema KEY=TYPE`: declares types of JSON columns that their values do not show.
+//! `--schema KEY=TYPE`: declares the types of JSON columns whose values do not determine them.
 
 use std::str::FromStr;
 
@@ -7,12 +7,11 @@ use clap::Args;
 
 use crate::array::list_of;
 
-/// Declared types of columns of JSON and NDJSON files.
 #[derive(Args, Clone, Debug, Default)]
 pub(in crate::cli) struct DeclaredTypes {
-    /// Type of a column of JSON files: `code=uint16`, `note=text`, `time=timestamp` (from ISO 8601
-    /// strings), with `[]` per level of lists if all are empty: `code=uint16[][]`. May be given
-    /// more than once [default: by the values].
+    /// Type of a JSON column: `code=uint16`, `note=text`, `time=timestamp` (from ISO 8601 strings). Append
+    /// `[]` per level of lists if all lists are empty: `code=uint16[][]`. May be given more than once
+    /// [default: by the values].
     #[arg(long, value_name = "KEY=TYPE", value_parser = parse_declaration)]
     pub(in crate::cli) schema: Vec<(String, DataType)>,
 }
@@ -24,14 +23,14 @@ fn parse_declaration(text: &str) -> Result<(String, DataType), String> {
         Some((key, name)) if !key.is_empty() => {
             let data_type = parse_type(name.trim());
             let data_type = data_type
-                .ok_or_else(|| format!("there is no type {name:?}; the types are {TYPES}"))?;
+                .ok_or_else(|| format!("there is no type {name:?}; use one of {TYPES}"))?;
             Ok((key.to_owned(), data_type))
         }
-        _ => Err(format!("{text:?} is not of the form KEY=TYPE; the types are {TYPES}")),
+        _ => Err(format!("{text:?} is not of the form KEY=TYPE, where TYPE is one of {TYPES}")),
     }
 }
 
-/// Parses a type by its name in numpy, SQL or Arrow.
+/// Parses the name of a type in numpy, SQL or Arrow.
 fn parse_type(name: &str) -> Option<DataType> {
     if let Some(item) = name.strip_suffix("[]") {
         return Some(list_of(1, parse_type(item.trim_end())?));

@@ -1,8 +1,8 @@
-//! [`NewFolders`]: removes created folders that stay empty.
+//! [`NewFolders`]: removes folders that a failed command created and left empty.
 
 use std::path::{Path, PathBuf};
 
-/// The missing folders of some files. On drop, folders that were created but are empty are removed.
+/// Missing parent folders of output files. On drop, removes each of them that exists and is empty.
 pub(in crate::cli) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {
@@ -17,7 +17,7 @@ impl NewFolders {
                 }
             }
         }
-        // Inner folders are removed first.
+        // Sorts inner folders first, so that an outer folder is empty when it is removed.
         missing.sort_by_key(|f| std::cmp::Reverse(f.components().count()));
         Self(missing)
     }
@@ -26,7 +26,7 @@ impl NewFolders {
 impl Drop for NewFolders {
     fn drop(&mut self) {
         for folder in &self.0 {
-            // The system refuses to remove a folder that contains files.
+            // Fails for a folder that contains files, which then stays.
             let _ = std::fs::remove_dir(folder);
         }
     }

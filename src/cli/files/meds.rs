@@ -1,4 +1,4 @@
-//! Parts of MEDS data that other formats can hold.
+//! The parts of MEDS data that each output format can hold.
 
 use std::sync::Arc;
 
@@ -10,14 +10,13 @@ use crate::cli::error::Outcome;
 use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 
-/// A selection of the columns of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum MedsPart {
-    /// Events and static facts, which have separate lists.
+    /// Events and static measurements, each with lists of their own lengths.
     All,
-    /// Events: one ragged table.
+    /// Only events, which are one ragged table.
     Events,
-    /// Events as numbers: `code` is the token, and strings are omitted.
+    /// Only the numeric columns of events. The column `code` has the tokens, and strings are omitted.
     Tokens,
 }
 
@@ -46,12 +45,12 @@ impl MedsPart {
     }
 }
 
-/// Returns the columns of `schema`, the whole schema, that a part contains.
+/// Returns the columns of a whole shard's `schema` that `part` contains.
 pub(super) fn select_part(schema: &SchemaRef, part: MedsPart) -> SchemaRef {
     if part == MedsPart::All {
         return schema.clone();
     }
-    // Columns of events come first.
+    // Columns of events come before the columns of static measurements.
     let events = schema.fields().iter().take_while(|f| f.name() != "static_code");
     let fields: Vec<FieldRef> = match part {
         MedsPart::Tokens => events.filter_map(to_token_field).collect(),
@@ -74,7 +73,7 @@ fn has_strings(data_type: &DataType) -> bool {
     }
 }
 
-/// Describes what a part omits, as notes to the user.
+/// Returns notes to the user about the columns that `part` omits.
 pub(in crate::cli) fn describe_losses(schema: &SchemaRef, part: MedsPart) -> Vec<String> {
     let mut notes = Vec::new();
     if part != MedsPart::All && schema.field_with_name("static_code").is_ok() {

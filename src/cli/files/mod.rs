@@ -90,7 +90,7 @@ impl FileFormat {
     }
 }
 
-/// Refuses a name whose extension contradicts its content: a folder (`of` is `None`), or a file of `of`.
+/// Returns a usage error if the extension of a name contradicts the format `of`, or a folder (`None`).
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {
@@ -120,7 +120,7 @@ const OTHERS: [&str; 16] = [
     "tar", "gz", "zst",
 ];
 
-/// Returns the format of a file by its name, or an error that lists the known extensions.
+/// Returns the file format that the extension names, or an error that lists the known extensions.
 pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     FileFormat::of(path).ok_or_else(|| {
         Failure::message(format!(
@@ -130,7 +130,7 @@ pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     })
 }
 
-/// Returns a schema for the rows of both schemas: numbers are widened, and list kinds become `List`.
+/// Returns one schema for the rows of two. Numeric types are widened; lists become `List` or `LargeList`.
 pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
     let wrong = |message: String| Failure::message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {
@@ -146,11 +146,11 @@ pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<Sche
         .iter()
         .map(|left| {
             let right = b.field_with_name(left.name()).map_err(|_| {
-                wrong(format!("the column {:?} of the files before is missing", left.name()))
+                wrong(format!("the column {:?} of the earlier files is missing; all files must have the same columns", left.name()))
             })?;
             let data_type = unify_types(left.data_type(), right.data_type()).ok_or_else(|| {
                 wrong(format!(
-                    "column {:?} has type {}, but {} in the files before",
+                    "column {:?} has type {}, but {} in the earlier files; convert the files to one type first",
                     left.name(),
                     right.data_type(),
                     left.data_type()
@@ -180,7 +180,7 @@ fn unify_types(a: &DataType, b: &DataType) -> Option<DataType> {
             })
         }
         (None, None) => promote_types(a, b),
-        // A column of nulls had no list to determine its depth.
+        // A column of nulls has no lists to determine its depth.
         (Some(_), None) if b.is_null() => Some(a.clone()),
         (None, Some(_)) if a.is_null() => Some(b.clone()),
         _ => None,

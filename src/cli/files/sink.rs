@@ -1,4 +1,4 @@
-//! Writes batches to a file of any format, completely or not at all.
+//! Writes batches to one file of any format. The file appears only once it is complete.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use serrate_core::internal::AtomicFile;
 #[derive(Clone, Debug, Default)]
 pub(in crate::cli) struct OutputOptions {
     pub(in crate::cli) overwrite: bool,
-    /// Omit ids in `.nrt` files.
+    /// Omit the ids (`subject_id` on axis 0) from `.nrt` files.
     pub(in crate::cli) plain: bool,
     pub(in crate::cli) dense: TableDenseOptions,
 }
@@ -97,7 +97,7 @@ impl OutputFile {
             }
             FileFormat::MedsTorchData => {
                 return Err(Failure::usage(
-                    "meds-torch-data is written only from a MEDS folder: serrate convert MEDS OUT --to meds-torch-data",
+                    "--to meds-torch-data requires a MEDS folder as input; use serrate convert MEDS OUT --to meds-torch-data",
                 ));
             }
         };
@@ -135,7 +135,7 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Completes the file, gives it its name, and returns the number of rows.
+    /// Completes the file, moves it to its path, and returns the number of rows.
     pub(in crate::cli) fn finish(self) -> Outcome<u64> {
         let path = self.path.clone();
         self.complete().map_err(|e| e.with_file_name(&path))
@@ -200,7 +200,7 @@ fn time_to_integer(data_type: &DataType) -> DataType {
     }
 }
 
-/// Describes the columns of an `.nrt` file that were times, as notes to the user.
+/// Returns notes to the user about the time columns that an `.nrt` file stores as integers.
 pub(in crate::cli) fn describe_times(schema: &Schema) -> Vec<String> {
     let unit = |unit: &TimeUnit| match unit {
         TimeUnit::Second => "seconds",

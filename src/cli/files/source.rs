@@ -31,10 +31,10 @@ const BATCH_ROWS: usize = 8192;
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct InputShard {
     pub(in crate::cli) path: PathBuf,
-    /// Path below the folder, without extension. For a single file, its name without extension.
+    /// Path relative to the input folder, or the name of a single input file, without extension.
     pub(in crate::cli) relative: PathBuf,
     pub(in crate::cli) format: FileFormat,
-    /// For MEDS data: the folder, the index of the shard, and the part to read.
+    /// For MEDS data, the folder, the index of the shard in the folder, and the columns to read.
     meds: Option<(MedsFolder, usize, MedsPart)>,
     reading: ReadSettings,
 }
@@ -43,7 +43,6 @@ pub(in crate::cli) struct InputShard {
 struct ReadSettings {
     /// Whether NaN in `.nrt` files becomes null, as in SQL.
     nan_is_null: bool,
-    /// Declared types of columns of JSON files.
     declared: Arc<[(String, DataType)]>,
 }
 
@@ -51,12 +50,12 @@ pub(in crate::cli) struct InputSource {
     pub(in crate::cli) path: PathBuf,
     pub(in crate::cli) format: FileFormat,
     pub(in crate::cli) shards: Vec<InputShard>,
-    /// The folder of MEDS data, or of a tensorized cohort.
+    /// Folder with MEDS data or a tensorized cohort, if the input is one.
     pub(in crate::cli) meds: Option<MedsFolder>,
 }
 
 impl InputSource {
-    /// Opens a file, or a folder with all files of one format below it in natural order (`2` before `10`).
+    /// Opens a file, or a folder whose files all have one format, in natural order (`2` before `10`).
     pub(in crate::cli) fn open(path: &Path) -> Outcome<Self> {
         let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
         let path = path.to_path_buf();
@@ -105,7 +104,7 @@ impl InputSource {
             let entry = entry.map_err(|e| Failure::message(e.to_string()))?;
             let file = entry.path();
             let relative = file.strip_prefix(&path).unwrap_or(file).with_extension("");
-            // Metadata files are not data.
+            // Skips metadata files, which have no rows.
             if relative.starts_with("metadata") || is_hidden(&relative) {
                 continue;
             }
@@ -138,7 +137,7 @@ impl InputSource {
         self.path.is_dir()
     }
 
-    /// Selects a part of MEDS data. Other formats are unaffected.
+    /// Selects the columns to read from MEDS data. Other formats are unaffected.
     pub(in crate::cli) fn select_part(&mut self, part: MedsPart) {
         for (_, _, p) in self.shards.iter_mut().filter_map(|s| s.meds.as_mut()) {
             *p = part;
@@ -149,17 +148,14 @@ impl InputSource {
         self.shards.iter_mut().for_each(|s| s.reading.nan_is_null = true);
     }
 
-    /// Declares the types of columns of JSON files.
-    ///
-    /// # Errors
-    /// When the files are not JSON, because other formats store their types.
+    /// Declares the types of JSON columns. Returns an error for other formats, which store their types.
     pub(in crate::cli) fn declare_types(&mut self, declared: &DeclaredTypes) -> Outcome {
         if declared.schema.is_empty() {
             return Ok(());
         }
         if !matches!(self.format, FileFormat::Json | FileFormat::Ndjson) {
             return Err(Failure::usage(format!(
-                "--schema applies to JSON files; {} files have their own types",
+                "--schema applies only to JSON files; {} files store their types",
                 self.format.name()
             )));
         }
@@ -168,7 +164,7 @@ impl InputSource {
         Ok(())
     }
 
-    /// Returns one schema for the rows of all shards.
+    /// Returns one schema that fits the rows of all shards.
     pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
         if let (Some(folder), Some(shard)) = (&self.meds, self.shards.first())
             && let Some((_, _, part)) = &shard.meds
@@ -233,7 +229,7 @@ impl InputShard {
                     let next = self.add_path(table)?.arrow_schema()?;
                     schema = Some(match schema {
                         None => next,
-                        // A column is null before the record in which it first occurs.
+                        // A column that first occurs in a later record has no type before it.
                         Some(s) if s.fields().len() < next.fields().len() => {
                             add_columns(&s, &next, &self.path)?
                         }
@@ -248,7 +244,7 @@ impl InputShard {
         }
     }
 
-    /// Reads the rows in order. If the format has no types, they have the types of `schema`.
+    /// Returns the rows in batches, in file order. JSON columns get the types in `schema`.
     pub(in crate::cli) fn batches(&self, schema: Option<&SchemaRef>) -> Outcome<Batches> {
         let path = self.path.clone();
         let at_path = move |failure: Failure| failure.at(path.display());
@@ -350,7 +346,9 @@ impl InputShard {
     }
 
     fn written_only(&self) -> Failure {
-        self.file_error("dense tensors can be written but not read as tables")
+        self.file_error(
+            "files of dense tensors can only be written; read the file that they were made from",
+        )
     }
 }
 
@@ -369,7 +367,7 @@ pub(in crate::cli) fn split_table(
     table: RaggedTable,
 ) -> Outcome<impl Iterator<Item = Outcome<RecordBatch>>> {
     let rows = table.num_rows();
-    // An empty table yields one batch without rows, so that its columns are known.
+    // An empty table yields one batch without rows, which has the columns.
     let starts = (0..rows.max(1)).step_by(BATCH_ROWS);
     Ok(starts.map(move |start| {
         let end = rows.min(start + BATCH_ROWS);

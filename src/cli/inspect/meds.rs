@@ -1,4 +1,4 @@
-//! MEDS part of `serrate inspect`: splits, shards and codes.
+//! The part of `serrate inspect` for MEDS data: splits, shards and codes.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -11,7 +11,6 @@ use crate::cli::output::group_digits;
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
 
-/// Counts of a MEDS folder, and the descriptions of its codes.
 pub(super) struct MedsReport {
     summary: MedsSummary,
     names: HashMap<String, String>,
@@ -24,7 +23,7 @@ impl MedsReport {
         Ok(Self { summary, names })
     }
 
-    /// Prints tables of splits, shards and the first `n` codes.
+    /// Prints tables of the splits, the shards and the `n` most frequent codes.
     pub(super) fn write_tables(&self, n: usize, out: &mut impl Write) -> Outcome {
         let splits = self.summary.splits();
         let mut all = splits.clone();
@@ -64,7 +63,7 @@ impl MedsReport {
         Ok(())
     }
 
-    /// Returns the content of the tables as JSON, with the first `n` codes.
+    /// Returns the content of the tables as JSON, with the `n` most frequent codes.
     pub(super) fn to_json(&self, n: usize) -> Map<String, Value> {
         let part = |p: &PartSummary| {
             json!({

@@ -73,7 +73,9 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
     let meds = match &source.meds {
         Some(folder) => Some(MedsReport::new(folder, summary)?),
         None if args.codes.is_some() => {
-            return Err(Failure::usage("--codes applies to folders of MEDS data"));
+            return Err(Failure::usage(
+                "--codes applies only to folders of MEDS data; remove the flag",
+            ));
         }
         None => None,
     };
@@ -91,14 +93,14 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
     }
 }
 
-/// Columns that share their lists, with their statistics.
+/// Columns whose lists have the same lengths, with their statistics.
 struct ColumnGroup {
     columns: Vec<usize>,
     stats: TableStats,
 }
 
-/// Reads all rows. If a column turns out to have other lengths, it moves to another group and reading
-/// starts over. Most files are one ragged table and are read once.
+/// Reads all rows. If the lists of a column have other lengths than its group, the column moves to the next
+/// group and the read starts over. Most files are one ragged table and are read once.
 fn collect_stats(
     source: &InputSource,
     progress: &Progress,
@@ -106,7 +108,7 @@ fn collect_stats(
     let schema = source.schema()?;
     let mut split: Vec<Vec<usize>> = vec![(0..schema.fields().len()).collect()];
     if source.meds.is_some() {
-        // Static facts, which come last, always have other lengths.
+        // Static measurements have the last columns, and their lists always have other lengths than events.
         let first = schema.fields().iter().position(|f| f.name() == "static_code");
         if let Some(first) = first {
             let statics = split[0].split_off(first);
@@ -135,7 +137,7 @@ fn collect_stats(
     }
 }
 
-/// Adds all batches to the groups. Returns a group and a column that does not fit it, if there is one.
+/// Adds all batches to the groups. Returns the first column that does not fit its group, as (group, column).
 fn count_batches(
     source: &InputSource,
     schema: &arrow::datatypes::SchemaRef,
@@ -176,7 +178,7 @@ fn count_batch(batch: &RecordBatch, groups: &mut [ColumnGroup]) -> Outcome<Optio
     for (i, group) in groups.iter_mut().enumerate() {
         let mut part = batch.project(&group.columns)?;
         if i > 0 {
-            // The names of axes belong to the first group.
+            // The schema's axis names describe the first group.
             part = reset_axis_names(part)?;
         }
         match RaggedTable::try_from_batch(&part) {
@@ -192,7 +194,7 @@ fn count_batch(batch: &RecordBatch, groups: &mut [ColumnGroup]) -> Outcome<Optio
     Ok(None)
 }
 
-/// Removes the names of axes, or sets the names for static facts.
+/// Removes the axis names, or sets the names for static measurements.
 fn reset_axis_names(batch: RecordBatch) -> Outcome<RecordBatch> {
     let mut metadata = batch.schema_ref().metadata().clone();
     metadata.remove(AXES_METADATA);
@@ -399,7 +401,7 @@ fn is_float(column: &ColumnStats) -> bool {
     column.data_type.is_floating()
 }
 
-/// JSON numbers are limited to 64 bits here, so larger ones become strings.
+/// Returns a number as JSON, or as a string if it exceeds 64 bits.
 fn to_json_number(n: u128) -> Value {
     u64::try_from(n).map_or_else(|_| Value::from(n.to_string()), Value::from)
 }
@@ -414,7 +416,7 @@ fn format_percent(share: f64) -> String {
     match percent {
         p if p > 0.0 && p < 0.01 => "<0.01%".into(),
         p if p < 1.0 => format!("{p:.2}%"),
-        // Incomplete shares are never shown as 100.0%.
+        // A share below 100 % never shows as 100.0%.
         p if (99.95..100.0).contains(&p) => ">99.9%".into(),
         p => format!("{p:.1}%"),
     }

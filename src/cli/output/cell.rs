@@ -1,4 +1,4 @@
-//! Displays one value: `[[12, 7, … 34], [3], … 40 more lists]`, truncated to a width.
+//! Displays one value, such as `[[12, 7, … 34], [3], … 40 more lists]`, truncated to a width.
 
 use std::ops::Range;
 
@@ -10,13 +10,11 @@ use arrow::util::display::{ArrayFormatter, DurationFormat, FormatOptions};
 
 /// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
-/// Minimum width of a list within a list.
+/// Minimum width of a list inside another list.
 const INNER_WIDTH: usize = 14;
 
-/// Formats the values of one column.
-///
-/// A list wider than its limit shows its first elements and then, after `…`, the number of further
-/// elements (outermost lists) or its last element (inner lists).
+/// Formats the values of one column. A list wider than its limit shows its first elements, then `…`, then
+/// the number of further elements (outermost lists) or the last element (inner lists).
 pub(super) struct CellFormatter<'a> {
     node: CellNode<'a>,
     end: ListEnding,
@@ -46,8 +44,7 @@ impl<'a> CellFormatter<'a> {
         Ok(Self { node: CellNode::try_new(array, false)?, end })
     }
 
-    /// Formats value `row` in at most `width` characters, or more if even the shortest form needs them.
-    /// `None` means no limit.
+    /// Formats value `row` in at most `width` characters, or in its shortest form. `None` means no limit.
     pub(super) fn text(&self, row: usize, width: Option<usize>) -> String {
         let text = self.node.format_value(row, width, Some(&self.end));
         cut_text(escape_controls(text), width)
@@ -111,7 +108,7 @@ impl<'a> CellNode<'a> {
         Ok(Self::List { range: Box::new(range), nulls, child })
     }
 
-    /// Formats one value. `end` is set for the outermost list.
+    /// Formats the value at index `i`. `end` is set only for the outermost list.
     fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
@@ -160,11 +157,11 @@ impl<'a> CellNode<'a> {
                         format!("… {}", cut_text(last, Some(INNER_WIDTH)))
                     }
                 };
-                // The ending takes its maximum width here, because the number of elements depends on it.
+                // Reserves the width of the largest count, because the real count depends on the width left.
                 let widest = more(range.len());
                 let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
                 let limit = limit.saturating_sub(widest.chars().count() + 2);
-                // The last element is already shown after the ellipsis.
+                // An inner list shows its last element after the ellipsis.
                 let first = range.start..range.end - usize::from(!outermost);
                 let mut parts = format_fitting(child, first.clone(), limit, Some(inner)).0;
                 if parts.is_empty() && !first.is_empty() {
@@ -180,7 +177,7 @@ impl<'a> CellNode<'a> {
     }
 }
 
-/// Formats the first elements that fit `width` characters, and whether these are all.
+/// Formats the first elements that fit in `width` characters. The flag is true if all elements fit.
 fn format_fitting(
     node: &CellNode<'_>,
     range: Range<usize>,
@@ -233,7 +230,7 @@ pub(super) fn escape_controls(text: String) -> String {
         .collect()
 }
 
-/// Truncates text to a width and ends it with `…`. Lists are already truncated.
+/// Truncates text to a width and ends it with `…`. Leaves lists alone, which are already truncated.
 fn cut_text(text: String, width: Option<usize>) -> String {
     match width {
         Some(width) if width > 0 && !text.ends_with(']') => match text.char_indices().nth(width) {
@@ -244,7 +241,7 @@ fn cut_text(text: String, width: Option<usize>) -> String {
     }
 }
 
-/// Returns a shape such as `256×64` for a column with the extension type of tensors of fixed shape.
+/// Returns the shape, such as `256×64`, of a column with the extension type `arrow.fixed_shape_tensor`.
 fn tensor_shape(field: &Field) -> Option<String> {
     if field.extension_type_name() != Some("arrow.fixed_shape_tensor") {
         return None;

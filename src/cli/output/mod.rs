@@ -46,8 +46,7 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of standard output closed the pipe, which writers of formats hide in their
-    /// errors.
+    /// Whether the reader of standard output closed the pipe, a cause that Arrow's writers hide in errors.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -61,7 +60,7 @@ impl OutputTarget {
         }
     }
 
-    /// Flushes standard output, or gives the file its name and returns it.
+    /// Flushes standard output, or moves the output file to its path and returns the path.
     pub(super) fn commit(self) -> Outcome<Option<PathBuf>> {
         match self.to {
             Destination::Stdout(mut out) => {
@@ -96,7 +95,7 @@ impl Write for OutputTarget {
 }
 
 pub(super) enum ResultWriter<'a> {
-    /// Collects all rows first, because columns are aligned.
+    /// Collects all rows before it writes, because the widths of columns depend on all values.
     Table(table::TableWriter, &'a mut OutputTarget),
     Csv(arrow::csv::Writer<&'a mut OutputTarget>),
     Json(arrow::json::Writer<&'a mut OutputTarget, JsonArray>),

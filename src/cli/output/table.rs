@@ -1,4 +1,4 @@
-//! Aligned tables for reading, and Markdown.
+//! Results as aligned tables or Markdown.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -14,9 +14,8 @@ use crate::cli::error::Outcome;
 const CELL_WIDTH: usize = 48;
 /// Minimum width of a value on a narrow terminal.
 const LEAST_WIDTH: usize = 16;
-/// Shown in place of omitted columns.
 const OMITTED: &str = "…";
-/// Maximum number of omitted columns that are listed by name.
+/// Maximum number of omitted columns whose names are listed.
 const NAMES: usize = 5;
 
 #[derive(Clone, Debug)]
@@ -25,7 +24,7 @@ pub(in crate::cli) struct TableStyle {
     max_rows: Option<usize>,
     /// Maximum width of a value, or `None` for no limit.
     max_width: Option<usize>,
-    /// Width of a line, to which values are truncated.
+    /// Width of a line in characters. Values are truncated and columns omitted to fit it.
     line: Option<usize>,
     types: bool,
     markdown: bool,
@@ -56,7 +55,6 @@ pub(in crate::cli) fn terminal_width() -> Option<usize> {
     Table::new().width().map(usize::from)
 }
 
-/// Collects the rows to show, and counts the others.
 pub(in crate::cli) struct TableWriter {
     schema: SchemaRef,
     look: TableStyle,
@@ -83,7 +81,7 @@ impl TableWriter {
         let mut table = self.render_table(&all, width)?;
         let mut hidden = 0..0;
         if let Some(line) = self.look.line {
-            // Truncates values until a line fits, then omits columns.
+            // Truncates values until each line fits, then omits columns.
             while let Some(w) = width.filter(|w| *w > LEAST_WIDTH) {
                 if table.lines().all(|l| l.chars().count() <= line) {
                     break;
@@ -118,7 +116,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Renders columns, or `None` as a mark of omission, with values of at most `width` characters.
+    /// Renders columns by index, with values of at most `width` characters. `None` marks omitted columns.
     fn render_table(&self, columns: &[Option<usize>], width: Option<usize>) -> Outcome<Table> {
         let mut table = Table::new();
         let preset =
@@ -166,10 +164,10 @@ impl TableWriter {
     }
 }
 
-/// Chooses the columns to omit so that the others and one mark fit a line. It omits columns in the
+/// Chooses the columns to omit so that the others and the mark `…` fit in a line. Omits columns in the
 /// middle, because tables begin with identifiers and often end with computed columns.
 fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
-    // A column has a space on either side and a border after it.
+    // A column takes its content, a space on either side, and a border.
     let full_width = |width: &usize| width.saturating_add(3);
     let mut left = line.saturating_sub(1);
     if widths.iter().map(full_width).sum::<usize>() <= left {
@@ -177,7 +175,7 @@ fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     }
     left = left.saturating_sub(full_width(&1));
     let mut hidden = 0..widths.len();
-    // Keeps columns from both ends in turn. Continues at the other end if the next column is too wide.
+    // Keeps columns from both ends in turn, and only from the other end after a column that is too wide.
     let (mut front, mut open) = (true, [true, true]);
     while hidden.len() > 1 && open != [false, false] {
         let next = if front { hidden.start } else { hidden.end - 1 };
@@ -211,7 +209,6 @@ mod tests {
 
     use super::*;
 
-    /// Renders columns whose names and values have these widths, on a line of `line` characters.
     fn write_columns(widths: &[usize], line: Option<usize>) -> String {
         let columns = widths.iter().enumerate().map(|(i, width)| {
             let values: ArrayRef = match i % 2 {
@@ -240,7 +237,7 @@ mod tests {
         assert!(header.starts_with("│ 0_________ ┆ 1_________ ┆ … ┆ 7_________ ┆ 8___"), "{text}");
         let names = ["2_________", "3_________", "4_________", "5_________", "6_________"];
         assert!(text.ends_with(&format!("… 5 more columns: {}\n", names.join(", "))), "{text}");
-        // A wide column stops only the columns of its own side.
+        // A wide column stops only the columns on its side.
         let text = write_columns(&[5, 14, 5, 40, 5, 5], Some(40));
         assert!(text.contains("0____ ┆ … ┆") || text.contains("0____ ┆ 1"), "{text}");
         assert!(text.contains("5____ │"), "{text}");

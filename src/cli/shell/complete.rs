@@ -92,7 +92,7 @@ impl Completer for ShellHelper {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let before = &line[..pos];
-        // File names are completed within quotes and after .read.
+        // Completes file names inside quotes and after .read.
         let quoted = before.matches('\'').count() % 2 == 1;
         if quoted {
             let start = before.rfind('\'').map_or(0, |i| i + 1);
@@ -106,7 +106,7 @@ impl Completer for ShellHelper {
     }
 }
 
-/// Returns the start of the word before the cursor, and its completions.
+/// Returns the start of the word before the cursor and the completions of the word.
 fn complete_word(names: &SessionNames, before: &str) -> (usize, Vec<Pair>) {
     let start = before
         .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
@@ -141,7 +141,7 @@ fn to_pairs(words: impl IntoIterator<Item = impl ToString>) -> Vec<Pair> {
     words.into_iter().map(|w| Pair { display: w.to_string(), replacement: w.to_string() }).collect()
 }
 
-/// Lists the keywords of clauses, a small part of all keywords.
+/// Lists the keywords to complete: those reserved against aliases, which begin clauses, and a few more.
 fn list_keywords() -> BTreeSet<&'static str> {
     let reserved = RESERVED_FOR_COLUMN_ALIAS.iter().chain(RESERVED_FOR_TABLE_ALIAS);
     reserved
@@ -161,7 +161,7 @@ impl Validator for ShellHelper {
     }
 }
 
-/// Whether Enter runs the text: a dot command, an empty line, or statements that all end with `;`.
+/// Whether Enter runs the text: a dot command, an empty line, or statements that end with `;`.
 fn is_complete(text: &str, dialect: &Dialect) -> bool {
     let start = text.trim_start();
     // An open quote or comment continues on the next line.

@@ -1,4 +1,4 @@
-//! Help on functions, from their documentation.
+//! Help on functions, printed from their documentation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -53,7 +53,7 @@ fn collect_entries(context: &SessionContext) -> BTreeMap<String, Vec<FunctionEnt
     entries
 }
 
-/// Name, syntax and description of the table functions, which have no documentation of their own.
+/// Name, syntax and description of each table function. DataFusion has no documentation for them.
 const IN_FROM: [(&str, &str, &str); 8] = [
     (
         "meds",
@@ -113,12 +113,15 @@ pub(super) fn format_function(
         let hint = match near.split_at_checked(12) {
             Some((first, more)) if !more.is_empty() => {
                 let first = first.join(", ");
-                format!("; similar are {first} and {} more; .functions lists all", more.len())
+                format!(
+                    "; similar are {first} and {} more; .functions lists all functions",
+                    more.len()
+                )
             }
             _ if near.is_empty() => {
                 let nearest = find_nearest(&name, entries.keys().map(String::as_str));
                 match nearest.is_empty() {
-                    true => "; .functions lists all".to_owned(),
+                    true => "; .functions lists all functions".to_owned(),
                     false => format!("; did you mean {}?", nearest.join(" or ")),
                 }
             }
@@ -173,7 +176,7 @@ impl FunctionEntry {
     }
 }
 
-/// Returns the names with the smallest edit distance, if it is small.
+/// Returns the names with the smallest edit distance to `name`, if it is at most a third of its length.
 fn find_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let near = name.chars().count() / 3;
     let mut least = near;
@@ -192,7 +195,7 @@ fn find_nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a
     found
 }
 
-/// Lists the functions whose names contain `text`, each with its first sentence.
+/// Lists the functions whose names contain `text`, each with the first sentence of its description.
 pub(super) fn list_functions(context: &SessionContext, text: &str) -> String {
     let text = text.to_lowercase();
     let entries = collect_entries(context);

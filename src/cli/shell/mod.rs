@@ -46,7 +46,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         // On first use there is no history yet.
         let _ = editor.load_history(history);
     }
-    // Files and pipes receive only results.
+    // Prints the banner only on a terminal, because files and pipes receive only results.
     if std::io::stdout().is_terminal() {
         println!(
             "serrate {}; statements end with `;`, .help lists the rest",
@@ -64,7 +64,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         if text.trim().is_empty() {
             continue;
         }
-        // An error in writing the history must not end the shell.
+        // A failed write of the history must not end the shell.
         let _ = editor.add_history_entry(text.trim_end());
         if let Some(history) = &history {
             let _ = editor.append_history(history);
@@ -134,7 +134,7 @@ async fn run_dot_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("schema", table) => runner.run_script(".schema", &format!("DESCRIBE {table}")).await?,
         ("timing", "on") => *runner.timing() = true,
         ("timing", "off") => *runner.timing() = false,
-        ("timing", _) => return Err(Failure::message(".timing must be on or off")),
+        ("timing", _) => return Err(Failure::message(".timing requires on or off")),
         ("format", name) => {
             *runner.format() = Format::from_str(name, true)
                 .map_err(|_| Failure::message(format!("there is no format {name:?}; see .help")))?;

@@ -1,4 +1,4 @@
-//! Adapters that turn a [`Fold`] into DataFusion's accumulators.
+//! Adapters that turn a [`Fold`] into DataFusion's accumulators for one group and for many groups.
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::filter;

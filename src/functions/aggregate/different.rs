@@ -1,4 +1,4 @@
-//! DISTINCT aggregates: each combination of arguments counts once.
+//! DISTINCT aggregates, which count each combination of arguments once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use datafusion::logical_expr::Accumulator;
 use super::Fold;
 use crate::error::{Error, Result};
 
-/// The bits of up to two arguments of a row.
+/// Bit patterns of the arguments in one row, of which there are at most two.
 type RowKey = [u64; 2];
 
-/// A fold over the distinct rows of one group. Rows can be removed again.
+/// A fold over the distinct rows of one group. `seen` counts each row, so that rows can be removed again.
 #[derive(Debug)]
 pub(super) struct Different {
     fold: Box<dyn Fold>,
@@ -104,7 +104,7 @@ impl Accumulator for Different {
     }
 }
 
-/// Returns the keys of the rows without NULL. 0.0 equals -0.0, and all NaN are equal.
+/// Returns the keys of rows without NULL. 0.0 equals -0.0, and all NaN are equal.
 fn keys(values: &[ArrayRef]) -> Result<Vec<RowKey>> {
     let rows = values.first().map_or(0, |v| v.len());
     let mut keys = vec![Some([0; 2]); rows];

@@ -1,4 +1,4 @@
-//! Elementwise sum, mean, minimum and maximum across rows.
+//! Elementwise sum, mean, minimum and maximum of lists across rows.
 
 use std::sync::Arc;
 
@@ -101,13 +101,12 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
     })
 }
 
-/// Returns the type of exact sum for these values, or `None` if the reduction does not add. The result of
-/// an exact sum depends on neither batches nor partitions.
+/// Returns how to sum these values exactly, in any order, or `None` if the reduction does not add.
 fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
 
-/// Returns the types of the values and, for a mean, of their counts.
+/// Returns the types of the state: the values and, for a mean, the number of values at each position.
 fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     let Some(lists) = types.lists()? else { return Ok(vec![DataType::Null]) };
     let leaf = leaf_type(types, &lists, how)?;
@@ -119,11 +118,10 @@ fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// Maximum number of buffered values before rows are first combined. After that, rows are combined
-/// whenever the number of values has doubled.
+/// Number of buffered values at which rows are first combined. Later, rows are combined when it doubles.
 const WAITING: usize = 1 << 18;
 
-/// One combined row of lists per group, and rows that are not combined yet.
+/// One combined row of lists per group, and buffered rows that are not combined yet.
 #[derive(Debug)]
 struct ElementwiseState {
     how: Reduction,
@@ -133,7 +131,7 @@ struct ElementwiseState {
     rows: CollectedRows,
     waiting: usize,
     settled: usize,
-    /// Whether all rows are combined. A single row is reduced, too, because that replaces its NULL values.
+    /// Whether all rows are combined. A single row is combined, too, which replaces its NULL values.
     laid: bool,
     groups: usize,
 }
@@ -155,13 +153,13 @@ impl ElementwiseState {
         })
     }
 
-    /// Adds valid rows, in the types of the state.
+    /// Buffers valid rows, whose columns have the types of the state.
     fn push(&mut self, columns: Vec<ArrayRef>, groups: Vec<usize>, values: usize) -> Result<()> {
         self.groups = self.groups.max(groups.iter().max().map_or(0, |g| g + 1));
         self.rows.push(columns, groups);
         self.laid = false;
         self.waiting = self.waiting.saturating_add(values);
-        // Each value moves only a few times, because the number of values doubles between combinations.
+        // Copies each value only a few times, because the number of values doubles between combinations.
         if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
             self.combine_waiting()?;
         }
@@ -193,7 +191,7 @@ impl ElementwiseState {
         Ok(())
     }
 
-    /// Returns one row for each of the first groups, or NULL for a group without rows.
+    /// Returns the combined row of each of the first `groups` groups, or NULL for a group without rows.
     fn combined_rows(&mut self, groups: usize) -> Result<Vec<ArrayRef>> {
         if self.states[0].is_null() {
             return Ok(vec![new_null_array(&DataType::Null, groups)]);

@@ -1,12 +1,11 @@
-//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*` of floats by exact sums.
+//! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*` of floats, computed from exact sums.
 //!
-//! DataFusion's aggregates add floats in order of arrival. The last digits therefore depend on batches,
-//! partitions and files, and a sliding frame keeps rounding errors, and every NaN, after the rows have
-//! left it. The aggregates here hold every sum exactly and round it when it is read, so the same rows
-//! give the same bits. DataFusion's aggregates handle other types (decimals, integers except for their
-//! mean, durations, intervals).
-//!
-//! Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL tests fails.
+//! DataFusion's aggregates add floats in order of arrival, so the last digits depend on batches, partitions
+//! and files. A sliding frame keeps rounding errors, and every NaN, after the rows have left it. The
+//! aggregates here keep exact sums and round them only when they are read, so the same rows give the same
+//! bits. DataFusion's still handle other types (decimals, durations, intervals, and integers except for
+//! their mean). Remove these aggregates once `stock_float_aggregates_still_depend_on_the_cut` in the SQL
+//! tests fails.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -42,10 +41,9 @@ use super::different::Different;
 use super::moments::{Moments, Statistic};
 use serrate_core::internal::exact::Exact;
 
-/// Metadata key of columns that hold the words of partial sums as short lists.
+/// Metadata key of state columns that hold partial sums as short lists of 64-bit words.
 pub(crate) const SUM_STATE: &str = "serrate.sum_state";
 
-/// Returns the aggregates that replace DataFusion's.
 pub(crate) fn build_udafs() -> Vec<AggregateUDF> {
     let all = [
         (sum_udaf(), Statistic::Sum),
@@ -80,7 +78,7 @@ pub(crate) fn exact_deviation(of: Expr) -> Expr {
     AggregateUDF::new_from_impl(ExactFloats::new(stddev_udaf(), statistic)).call(vec![of])
 }
 
-/// A DataFusion aggregate that is replaced for floats only.
+/// A DataFusion aggregate whose implementation for floats is replaced.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ExactFloats {
     stock: Arc<AggregateUDF>,
@@ -123,7 +121,7 @@ impl ExactFloats {
     }
 }
 
-/// Returns the signature of `avg` without its lossy cast of integers beyond 2^53 to Float64.
+/// Returns the signature of `avg` without the cast of integers to Float64, which is lossy beyond 2^53.
 fn mean_signature() -> Signature {
     let class = |class| TypeSignature::Coercible(vec![Coercion::new_exact(class)]);
     let widened = |to, from: Vec<TypeSignatureClass>, native| {
@@ -234,7 +232,7 @@ impl AggregateUDFImpl for ExactFloats {
         ReversedUDAF::Identical
     }
 
-    /// No rewrite: `sum(x + 0.1)` differs from `sum(x) + 0.1 * count(x)` if floats are rounded.
+    /// Disables the rewrite of `sum(x + 0.1)` to `sum(x) + 0.1 * count(x)`, which rounds differently.
     fn simplify_expr_op_literal(
         &self,
         function: &AggregateFunction,
@@ -251,7 +249,7 @@ impl AggregateUDFImpl for ExactFloats {
         }
     }
 
-    /// Sums in file statistics are rounded, so they are not used for floats.
+    /// Ignores sums in file statistics for floats, because they are rounded.
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
         match args.return_type.is_floating() {
             true => None,
@@ -259,8 +257,8 @@ impl AggregateUDFImpl for ExactFloats {
         }
     }
 
-    // Monotonic results would count as sorted in windows, with NULL last where it is first
-    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
+    // DataFusion would treat monotonic results as sorted in windows, with NULL last although NULL comes
+    // first (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

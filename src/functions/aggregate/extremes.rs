@@ -1,10 +1,8 @@
-//! `min` and `max` of floats, lists and structs in one total order. For floats, NaN is greater than any
-//! number, and -0.0 is less than 0.0.
+//! `min` and `max` of floats, lists and structs. NaN is greater than any number, and -0.0 less than 0.0.
 //!
-//! DataFusion's grouped aggregates accept every number after a NaN, and every NaN after a number, so the
-//! result depends on batches. They return the least finite number as the maximum of -Infinity alone, and
-//! the first of two structs that they cannot compare. Remove these aggregates once
-//! `stock_extremes_are_still_wrong` of the SQL tests fails.
+//! DataFusion's grouped aggregates replace a NaN with any number and any number with a NaN, so the result
+//! depends on batches. The `max` of -Infinity alone is the smallest finite number, and of two structs that
+//! cannot be compared, the first wins. Remove once `stock_extremes_are_still_wrong` in the SQL tests fails.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -29,17 +27,16 @@ use super::nested_extremes::NestedExtremes;
 use super::sliding_extremes::SlidingExtreme;
 use crate::error::{Error, Result};
 
-/// Returns `min` and `max`, which replace DataFusion's.
 pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
     [(min_udaf(), Ordering::Less), (max_udaf(), Ordering::Greater)]
         .map(|(stock, wanted)| AggregateUDF::new_from_impl(FloatExtreme { stock, wanted }))
 }
 
-/// A DataFusion aggregate that is replaced for floats, lists and structs only.
+/// A DataFusion aggregate whose implementation for floats, lists and structs is replaced.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
     stock: Arc<AggregateUDF>,
-    /// A value replaces the best so far if it compares to it with this ordering.
+    /// `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
 }
 
@@ -95,8 +92,8 @@ impl AggregateUDFImpl for FloatExtreme {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
-        // DataFusion's aggregate compares scalars. It cannot order structs and lists of lists, and a NaN
-        // with a negative sign is its least float.
+        // DataFusion's sliding aggregate compares scalars. It cannot order structs or lists of lists, and
+        // its smallest float is a NaN with a negative sign.
         let data_type = args.return_field.data_type();
         if data_type.is_nested() || data_type.is_floating() {
             return Ok(Box::new(SlidingExtreme::new(data_type, self.wanted)));
@@ -116,7 +113,7 @@ impl AggregateUDFImpl for FloatExtreme {
         ReversedUDAF::Identical
     }
 
-    /// File statistics omit NaN, so they are not used for floats.
+    /// Ignores file statistics for floats, because they omit NaN.
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
         match args.return_type.is_floating() {
             true => None,
@@ -124,8 +121,8 @@ impl AggregateUDFImpl for FloatExtreme {
         }
     }
 
-    // Monotonic results would count as sorted in windows, with NULL last where it is first
-    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
+    // DataFusion would treat monotonic results as sorted in windows, with NULL last although NULL comes
+    // first (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }
@@ -152,7 +149,7 @@ fn new_fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn Fold>> {
 
 /// A float with a total order.
 trait InOrder: Copy {
-    /// Returns the value, or for any NaN the NaN that is greater than any number.
+    /// Returns the value, with any NaN replaced by the positive NaN, which is greater than any number.
     fn one_nan(self) -> Self;
     fn order(self, other: Self) -> Ordering;
 }

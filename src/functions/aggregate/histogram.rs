@@ -1,4 +1,4 @@
-//! `ragged_histogram_agg`: the number of occurrences of each value.
+//! `ragged_histogram_agg`: counts how often each value occurs.
 
 mod counts;
 mod values;
@@ -51,9 +51,10 @@ fn entries_type(types: &AggTypes<'_>) -> Result<DataType> {
     let value = match leaf_type(types.data_type(0)) {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         t if t.is_nested() => {
-            return Err(
-                types.refuse(0, format!("must hold scalars, which can be counted; they are {t}"))
-            );
+            return Err(types.refuse(
+                0,
+                format!("must hold scalars; its values are {t}, which cannot be counted"),
+            ));
         }
         t => t.clone(),
     };
@@ -72,7 +73,7 @@ struct Histogram {
     fields: Fields,
     top: Option<usize>,
     values: ValueNumbers,
-    /// Counts per group, or `None` for a group without a list.
+    /// Counts per group, or `None` for a group without a valid list.
     groups: Vec<Option<ValueCounts>>,
     scratch: Vec<u32>,
 }
@@ -109,7 +110,7 @@ impl Histogram {
         self.groups[group].get_or_insert_default()
     }
 
-    /// Returns the entries of the first groups, the most frequent first.
+    /// Returns the values and counts of the first `groups` groups, the most frequent value first.
     fn collect_entries(&self, groups: usize, top: Option<usize>) -> Result<ArrayRef> {
         let mut lengths = vec![0usize; groups];
         let (mut ids, mut counts) = (Vec::new(), Vec::new());
@@ -131,7 +132,7 @@ impl Histogram {
     }
 }
 
-/// Returns the number of entries to keep, from the second argument.
+/// Returns the number of values to keep, from the second argument.
 fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     let Some(value) = begin.literal(1) else {
         return Err(begin.types.refuse(
@@ -171,7 +172,7 @@ impl Fold for Histogram {
         let lists = leaf_lists(&rows)?;
         let leaves = rows.leaves();
         let ids = self.values.number_batch(leaves)?;
-        // Consecutive rows of one group are counted together.
+        // Counts consecutive rows of the same group together.
         let mut row = 0;
         while row < groups.len() {
             let group = groups[row];

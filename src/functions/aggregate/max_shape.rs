@@ -1,4 +1,4 @@
-//! `ragged_max_shape_agg`: the shape of a padded table.
+//! `ragged_max_shape_agg`: the shape that holds every row after padding.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -109,18 +109,17 @@ impl AggregateUDFImpl for MaxShape {
     }
 }
 
-/// The longest list of each group, on each axis.
+/// Length of the longest list on each axis, for each group.
 #[derive(Debug, Default)]
 struct Extents {
-    /// Number of axes; 0 until a valid row has been seen.
+    /// Number of axes; 0 before the first valid row.
     axes: usize,
-    /// The longest lengths: `axes` values per group, group after group.
+    /// Maximum lengths: `axes` values per group, group after group.
     longest: Vec<i64>,
     seen: Vec<bool>,
 }
 
 impl Extents {
-    /// Adds the shapes of rows, one list per row.
     fn add_shapes(
         &mut self,
         shapes: &ListArray,
@@ -142,7 +141,7 @@ impl Extents {
             }
             if shape.len() != self.axes {
                 return Err(exec_datafusion_err!(
-                    "{NAME}: a row has {} axes of lists, but earlier rows have {}",
+                    "{NAME}: a row has {} axes of lists, but earlier rows have {}; all rows must have the same type",
                     shape.len(),
                     self.axes
                 ));
@@ -159,7 +158,7 @@ impl Extents {
         Ok(())
     }
 
-    /// Returns and removes the shapes of the groups, as one list each.
+    /// Returns the maximum shapes of groups, one list per group, and removes the groups.
     fn emit_groups(&mut self, to: EmitTo) -> Result<ListArray> {
         let seen = to.take_needed(&mut self.seen);
         let numbers = match to {
@@ -207,7 +206,7 @@ impl Accumulator for Extents {
         }
         let (seen, longest) = (self.seen.clone(), self.longest.clone());
         let list = self.emit_groups(EmitTo::All)?;
-        // A window reads the result repeatedly, so the state is put back.
+        // Restores the state, because a window reads the result repeatedly.
         (self.seen, self.longest) = (seen, longest);
         Ok(ScalarValue::List(Arc::new(list)))
     }
@@ -300,7 +299,6 @@ mod tests {
         GroupsAccumulator::update_batch(&mut e, &[rows], &[0, 1, 2, 0, 3], Some(&keep), 4).unwrap();
         let first = e.emit_groups(EmitTo::First(2)).unwrap();
         assert_eq!(shown(&first), [Some(vec![3]), None]);
-        // The following groups move up.
         let more = lists(vec![Some(vec![Some(1); 7])]);
         GroupsAccumulator::update_batch(&mut e, &[more], &[0], None, 2).unwrap();
         assert_eq!(shown(&e.emit_groups(EmitTo::All).unwrap()), [Some(vec![7]), Some(vec![2])]);

@@ -1,7 +1,7 @@
-//! Aggregate functions; their names end in `_agg`.
+//! Aggregate functions, whose names end in `_agg`.
 //!
-//! An [`AggDef`] defines an aggregate: its result type, and how to create its state. The state is a
-//! [`Fold`], which handles groups only; [`adapter`] turns it into DataFusion's two kinds of accumulators.
+//! An [`AggDef`] defines an aggregate by its result type and a function that creates its state. The state is
+//! a [`Fold`] over numbered groups; [`adapter`] turns a fold into both kinds of DataFusion accumulators.
 
 mod adapter;
 mod concat;
@@ -71,16 +71,15 @@ pub(super) fn arity(name: &str) -> Option<(usize, usize)> {
 }
 
 pub(super) struct AggDef {
-    /// Name in SQL; ends in `_agg`.
     pub(super) name: &'static str,
     pub(super) arity: (usize, usize),
     pub(super) doc: Doc,
     /// Whether ORDER BY inside the call changes the result.
     pub(super) ordered: bool,
-    /// Whether results are values of the input, which keep the metadata of its column.
+    /// Whether the result contains values of the input column, and then keeps its metadata.
     pub(super) keeps_values: bool,
     pub(super) plan: fn(&AggTypes<'_>) -> Result<DataType>,
-    /// Returns the types of the state that partitions exchange.
+    /// Returns the types of the partial state that partitions exchange.
     pub(super) state: fn(&AggTypes<'_>) -> Result<Vec<DataType>>,
     pub(super) begin: fn(&AggBegin<'_>) -> Result<Box<dyn Fold>>,
 }
@@ -88,7 +87,7 @@ pub(super) struct AggDef {
 pub(super) struct AggTypes<'a> {
     name: &'static str,
     types: Vec<&'a DataType>,
-    /// Types of the keys of ORDER BY inside the call.
+    /// Types of the ORDER BY expressions inside the call.
     ordering: Vec<DataType>,
 }
 
@@ -123,7 +122,7 @@ impl<'a> AggTypes<'a> {
         &self.ordering
     }
 
-    /// Returns the levels of the first argument, which must be a list, or `None` for an untyped NULL.
+    /// Returns the list levels of the first argument, which must be a list, or `None` for an untyped NULL.
     pub(super) fn lists(&self) -> Result<Option<Lists>> {
         match self.types[0] {
             DataType::Null => Ok(None),
@@ -140,7 +139,7 @@ impl<'a> AggTypes<'a> {
     }
 }
 
-/// The types, sort options and literals with which aggregation begins.
+/// Types, sort options and literals of a call, from which the state is created.
 pub(super) struct AggBegin<'a> {
     pub(super) types: AggTypes<'a>,
     pub(super) returns: &'a DataType,
@@ -154,11 +153,11 @@ impl AggBegin<'_> {
     }
 }
 
-/// The state of an aggregate for many groups, which are numbered from 0. A group may have no rows.
+/// State of an aggregate for many groups, numbered from 0. A group may have no rows.
 pub(super) trait Fold: fmt::Debug + Send + Sync {
     fn fresh(&self) -> Result<Box<dyn Fold>>;
 
-    /// Adds rows: the arguments, then the keys of ORDER BY.
+    /// Adds rows: `values` has the arguments, then the ORDER BY expressions, `groups` the group of each row.
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
@@ -166,31 +165,30 @@ pub(super) trait Fold: fmt::Debug + Send + Sync {
         self.update(values, &vec![0; rows])
     }
 
-    /// Whether rows can be removed again.
     fn retracts(&self) -> bool {
         false
     }
 
-    /// Removes rows from group 0 that were added before.
+    /// Removes rows from group 0 that were added earlier.
     fn retract_one(&mut self, _values: &[ArrayRef]) -> Result<()> {
         Err(Error::invalid("internal error: this aggregate cannot remove rows from its state"))
     }
 
-    /// Merges the [`state`](Self::state) of another fold.
+    /// Merges partial states that another fold returned from [`state`](Self::state).
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
-    /// Returns the state of the first `groups` groups, to be merged elsewhere.
+    /// Returns the partial state of the first `groups` groups.
     fn state(&mut self, groups: usize) -> Result<Vec<ArrayRef>>;
 
     fn result(&mut self, groups: usize) -> Result<ArrayRef>;
 
-    /// Removes the first `groups` groups. The following groups move up.
+    /// Removes the first `groups` groups. The numbers of the remaining groups decrease by `groups`.
     fn forget(&mut self, groups: usize) -> Result<()>;
 
     fn size(&self) -> usize;
 }
 
-/// The DataFusion function of an [`AggDef`].
+/// DataFusion's aggregate function for an [`AggDef`].
 struct RaggedUdaf {
     def: &'static AggDef,
     signature: Signature,
@@ -311,7 +309,7 @@ impl AggregateUDFImpl for RaggedUdaf {
         self: Arc<Self>,
         _: bool,
     ) -> DfResult<Option<Arc<dyn AggregateUDFImpl>>> {
-        // The fold itself checks whether rows arrive in order.
+        // DataFusion's claim about the order is not used: the fold itself checks the order of rows.
         Ok(self.def.ordered.then(|| Arc::new(Self::new(self.def)) as Arc<dyn AggregateUDFImpl>))
     }
 

@@ -1,4 +1,4 @@
-//! Statistics of numbers, and of pairs of numbers, as functions of exact sums.
+//! Statistics of one or two numeric columns, computed from exact sums.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::Fold;
 use crate::error::{Error, Result};
 use serrate_core::internal::exact::{Exact, ExactSums, Terms, Whole};
 
-/// A statistic of the sums of `x`, and for two arguments `f(y, x)` also of `y`.
+/// A statistic of `x`, or of `y` and `x` for functions of two arguments `f(y, x)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::functions) enum Statistic {
     Sum,
@@ -64,7 +64,7 @@ impl Statistic {
         }
     }
 
-    /// Returns the types of the state that partitions exchange: the count, and the words of each sum.
+    /// Returns the types of the partial state: the count, and the 64-bit words of each sum.
     pub(super) fn state(self) -> Vec<DataType> {
         let sums = self.terms().iter().map(|_| Exact::words());
         std::iter::once(DataType::UInt64).chain(sums).collect()
@@ -100,7 +100,7 @@ impl Moments {
         }
     }
 
-    /// Calls `add` with the value and the group of every row that counts.
+    /// Adds the rows without NULL to the sums, or subtracts them if `minus` is true.
     fn take_up(
         &mut self,
         values: &[ArrayRef],
@@ -197,7 +197,7 @@ impl Moments {
         self.codeviation(group, Term::X, Term::Y, Term::Xy)
     }
 
-    /// Returns the statistic of one group, or `None` in the cases in which DataFusion returns NULL.
+    /// Returns the statistic of one group, or `None` where DataFusion returns NULL.
     fn compute(&self, group: usize) -> Result<Option<f64>> {
         let count = self.counts[group];
         if count == 0 {
@@ -236,7 +236,7 @@ impl Moments {
         })
     }
 
-    /// Returns NaN if both columns contain NaN, and NULL if one contains NaN or is constant.
+    /// Returns NaN if both columns contain NaN, and NULL if only one contains NaN or a column is constant.
     fn correlation(&self, group: usize) -> Result<Option<f64>> {
         let special = |term| Ok::<_, Error>(self.sums(term)?.special(group));
         let nan = |sum: Option<f64>| sum.is_some_and(f64::is_nan);
@@ -259,8 +259,8 @@ impl Moments {
         Ok(Some(xy.real().divide_by(root).to_f64().clamp(-1.0, 1.0)))
     }
 
-    /// Returns a coefficient of the regression line. It is NULL if all `x` are equal, or if all `y` are
-    /// equal where the coefficient depends on their spread.
+    /// Returns a coefficient of the regression line. The result is NULL if all `x` are equal. The
+    /// coefficient of determination is also NULL if all `y` are equal.
     fn fit_line(&self, group: usize) -> Result<Option<f64>> {
         let (xx, xy) = (self.spread_x(group)?, self.spread_xy(group)?);
         let one = |spread: &Option<Whole>| spread.as_ref().is_some_and(Whole::is_zero);
@@ -283,7 +283,7 @@ impl Moments {
         if self.statistic == Statistic::Slope {
             return Ok(Some(xy.real().divide_by(xx.real()).to_f64()));
         }
-        // (Σy Σxx - Σx Σxy) / (n Σxx - Σx Σx)
+        // The intercept is (Σy Σxx - Σx Σxy) / (n Σxx - Σx Σx).
         let whole = |term| Ok::<_, Error>(self.sums(term)?.whole(group));
         let (x, y) = (whole(Term::X)?, whole(Term::Y)?);
         let above = Whole::determinant([&y, &whole(Term::Xx)?], [&x, &whole(Term::Xy)?]);
@@ -300,7 +300,7 @@ enum MomentGroups<'a> {
 #[derive(Clone, Copy)]
 struct MomentRows<'a> {
     groups: MomentGroups<'a>,
-    /// `None` if all rows count.
+    /// Rows without NULL, or `None` if no row has a NULL.
     valid: Option<&'a NullBuffer>,
     len: usize,
 }

@@ -1,4 +1,4 @@
-//! `ragged_nest_agg`: collects rows into lists, in order.
+//! `ragged_nest_agg`: collects rows into lists, in a given order.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(super) static NEST: AggDef = AggDef {
     begin: |begin| Ok(Box::new(Nest::new(begin, None))),
 };
 
-/// Returns the types of the state: lists of rows, and lists of their sort keys.
+/// Returns the types of the partial state: lists of rows, and lists of the rows' sort keys.
 pub(super) fn state_types(types: &AggTypes<'_>) -> Vec<DataType> {
     let mut out = vec![DataType::new_list(types.data_type(0).clone(), true)];
     if !types.ordering().is_empty() {
@@ -59,7 +59,7 @@ pub(super) struct Nest {
     rows: CollectedRows,
     keys: Fields,
     sort: Vec<SortOptions>,
-    /// The type of the concatenated lists of the rows, or `None` if rows become elements.
+    /// Type of the concatenated lists, or `None` if each row becomes one element.
     joined: Option<DataType>,
 }
 
@@ -103,7 +103,7 @@ impl Nest {
     }
 }
 
-/// Returns lists of these lengths over the values, with NULL for groups without rows.
+/// Returns one list per group over the values, with NULL for groups without rows.
 fn nest_values(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
     let flat = RaggedArray::try_from_arrow_levels(values, 0)?;
     let lists = group_rows(flat, lengths, |g| lengths[g] == 0)?;

@@ -11,15 +11,15 @@ use super::Fold;
 use crate::error::Result;
 use crate::functions::nested::compare_nested;
 
-/// Maximum number of chunks before all are merged into one.
+/// Maximum number of chunks before they are merged into one.
 const CHUNKS: usize = 32;
 
 pub(super) struct NestedExtremes {
     data_type: DataType,
-    /// A value replaces the best so far if it compares to it with this ordering.
+    /// `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
     chunks: Vec<ArrayRef>,
-    /// The chunk and the row in it of the best value, by group.
+    /// Index of the chunk and of the row in the chunk of the best value, by group.
     best: Vec<Option<(usize, usize)>>,
 }
 
@@ -68,7 +68,7 @@ impl Fold for NestedExtremes {
             self.best.resize(most, None);
         }
         let new = self.chunks.len();
-        // Comparators of the new values with each chunk, and with each other, created on first use.
+        // Comparators of the new values with each chunk, and with each other. Each is created on first use.
         let mut orders: Vec<Option<DynComparator>> = Vec::new();
         orders.resize_with(new.saturating_add(1), || None);
         let mut changed = Vec::new();

@@ -1,4 +1,4 @@
-//! Rows, each with its group.
+//! Buffers rows, each with its group.
 
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt64Array, new_empty_array};
 use arrow::buffer::NullBuffer;
@@ -14,13 +14,13 @@ use crate::kernels::concat;
 pub(super) struct CollectedRows {
     types: Vec<DataType>,
     batches: Vec<RowBatch>,
-    /// Bytes of all batches. DataFusion reads the size after each batch, so the sum is maintained.
+    /// Size of all batches in bytes, kept up to date because DataFusion reads it after each batch.
     bytes: usize,
 }
 
 type RowBatch = (Vec<ArrayRef>, Vec<usize>);
 
-/// The rows of the first groups, group by group, in order of arrival.
+/// Rows sorted by group, and within a group in order of arrival, with the number of rows per group.
 pub(super) struct ByGroup {
     pub(super) columns: Vec<ArrayRef>,
     pub(super) lengths: Vec<usize>,
@@ -59,8 +59,7 @@ impl CollectedRows {
         Ok(())
     }
 
-    /// Returns the rows of groups below `groups`, group by group, in linear time. Rows whose groups
-    /// arrive in order are not copied.
+    /// Returns the rows of the first `groups` groups by group, in linear time, without a copy if sorted.
     pub(super) fn by_group(&mut self, groups: usize) -> Result<ByGroup> {
         self.merge_batches()?;
         let Some((columns, of)) = self.batches.first() else {
@@ -98,7 +97,7 @@ impl CollectedRows {
         Ok(ByGroup { columns, lengths })
     }
 
-    /// Removes the rows of the first groups. The following groups move up.
+    /// Removes the rows of the first `groups` groups, and renumbers the other groups from 0.
     pub(super) fn forget(&mut self, groups: usize) -> Result<()> {
         let mut left = Vec::new();
         for (columns, of) in std::mem::take(&mut self.batches) {
@@ -128,8 +127,7 @@ fn bytes_of((columns, groups): &RowBatch) -> usize {
     columns + groups.capacity() * size_of::<usize>()
 }
 
-/// Concatenates arrays of a type. Returns an error if lists do not fit their offsets, where Arrow's
-/// concatenation may overflow.
+/// Concatenates arrays. Returns an error for lists whose offsets would overflow in Arrow's `concat`.
 fn concat_arrays<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) -> Result<ArrayRef> {
     if list_depth(t) == 0 {
         let parts: Vec<&dyn Array> = parts.map(AsRef::as_ref).collect();
@@ -139,7 +137,7 @@ fn concat_arrays<'a>(t: &DataType, parts: impl Iterator<Item = &'a ArrayRef>) ->
     concat::concat(&parts.iter().collect::<Vec<_>>())?.to_arrow_as(t)
 }
 
-/// Returns lists of these lengths over the rows of an array. `null` marks lists that are NULL.
+/// Returns lists of the given lengths over consecutive rows. The list `i` is NULL if `null(i)` is true.
 pub(super) fn group_rows(
     rows: RaggedArray,
     lengths: &[usize],

@@ -13,15 +13,14 @@ use datafusion::logical_expr::Accumulator;
 
 use crate::functions::nested::compare_nested;
 
-/// The best value of the rows in the frame.
-///
-/// The accumulator keeps each value that becomes the best once all earlier rows have left the frame. Each
-/// value enters and leaves once, so a frame of any width costs about two comparisons per row.
+/// The minimum or maximum of a sliding frame. The accumulator keeps each value that becomes the best when
+/// all earlier rows have left the frame. Each value enters and leaves once, so a frame of any width takes
+/// about two comparisons per row.
 pub(super) struct SlidingExtreme {
     data_type: DataType,
-    /// A value replaces the best so far if it compares to it with this ordering.
+    /// `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
-    /// Arrays of one value each, with the index of its row. No value is better than an earlier one.
+    /// Row index and value (an array of length 1) of each candidate. None is better than an earlier one.
     candidates: VecDeque<(usize, ArrayRef)>,
     entered: usize,
     left: usize,
@@ -54,7 +53,7 @@ impl Accumulator for SlidingExtreme {
             if values.is_null(row) {
                 continue;
             }
-            // A slice would keep all values of the batch in memory.
+            // Copies the value, because a slice would keep the whole batch in memory.
             let value = take(values.as_ref(), &UInt64Array::from(vec![row as u64]), None)?;
             while let Some((_, worst)) = self.candidates.back()
                 && compare_nested(&value, worst)?(0, 0) == self.wanted

@@ -1,4 +1,4 @@
-//! `date_diff`: the time between two timestamps in units of the calendar.
+//! `date_diff`: the time between two timestamps, in calendar units.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const NAME: &str = "date_diff";
 const TIMES: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
-/// `date_diff(part, start, end)`: the number of boundaries of a part between two times.
+/// Returns `date_diff(part, start, end)`, which counts the boundaries of a part between two times.
 pub(super) fn date_diff() -> ScalarUDF {
     ScalarUDF::new_from_impl(DateDiff {
         aliases: ["datediff".to_owned()],
@@ -26,11 +26,11 @@ pub(super) fn date_diff() -> ScalarUDF {
     })
 }
 
-/// The length of a part, in months or in microseconds.
+/// The length of a part, in months or microseconds.
 #[derive(Clone, Copy)]
 enum Part {
     Months(i64),
-    /// Periods of seven days from the first time on, as in DuckDB, whatever the day of the week.
+    /// Periods of seven days that start at the first time, as in DuckDB, whatever the day of the week.
     Weeks,
     Microseconds(i64),
 }
@@ -92,7 +92,7 @@ impl ScalarUDFImpl for DateDiff {
             );
             if !is_time && !time.is_string() {
                 return plan_err!(
-                    "{NAME} takes dates and timestamps, but one argument is {time}; cast it"
+                    "{NAME} takes dates and timestamps, but an argument is {time}; cast it first"
                 );
             }
         }
@@ -125,7 +125,7 @@ fn microseconds(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
     Ok(times.as_primitive::<TimestampMicrosecondType>().reinterpret_cast())
 }
 
-/// Returns the number of months of each time since the year 0.
+/// Returns the number of months from the year 0 to each time.
 fn months(times: &ArrayRef) -> Result<Int64Array, ArrowError> {
     let (years, months) = (date_part(times, DatePart::Year)?, date_part(times, DatePart::Month)?);
     let months_of_year = |year: i32, month: i32| i64::from(year) * 12 + i64::from(month) - 1;

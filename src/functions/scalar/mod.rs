@@ -1,7 +1,6 @@
 //! Scalar functions that DuckDB has and DataFusion lacks.
 //!
-//! Functions that combine existing ones are shorthands of statements instead
-//! (`sql/statement/shorthands.rs`).
+//! Functions that others can express are rewritten in statements (`sql/statement/shorthands.rs`).
 
 mod date_diff;
 mod regexp_extract;

@@ -13,8 +13,8 @@ use regex::Regex;
 
 const NAME: &str = "regexp_extract";
 
-/// `regexp_extract(text, pattern [, group])`: returns the first match of a pattern, or a group of it.
-/// Returns an empty string if the pattern does not match or has no such group.
+/// Returns `regexp_extract(text, pattern [, group])`, which returns the first match of a pattern, or one
+/// group of the match. The result is an empty string if the pattern does not match or has no such group.
 pub(super) fn regexp_extract() -> ScalarUDF {
     ScalarUDF::new_from_impl(RegexpExtract {
         signature: Signature::user_defined(Volatility::Immutable),
@@ -87,10 +87,10 @@ impl ScalarUDFImpl for RegexpExtract {
     }
 }
 
-/// Returns a group of the first match in each string: empty without a match, NULL for a NULL argument.
+/// Returns a group of the first match in each string: '' without a match, NULL for a NULL argument.
 fn extract(texts: &StringArray, patterns: &StringArray, group: usize) -> Result<StringArray> {
     let mut out = StringBuilder::with_capacity(texts.len(), 0);
-    // Patterns rarely change from row to row, so the last one stays compiled.
+    // Keeps the last pattern compiled, because patterns rarely change from row to row.
     let mut last: Option<(&str, Regex)> = None;
     for (text, pattern) in texts.iter().zip(patterns) {
         let (Some(text), Some(pattern)) = (text, pattern) else {

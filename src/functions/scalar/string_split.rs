@@ -12,9 +12,8 @@ use datafusion::logical_expr::{
 
 const NAME: &str = "string_split";
 
-/// `string_split(text, separator)`: returns the parts of a string. An empty separator splits it into
-/// characters, and a NULL separator returns the string alone. DataFusion's `string_to_array` returns no
-/// part for an empty string and supports no empty separator.
+/// Returns `string_split(text, separator)`. Unlike in DataFusion's `string_to_array`, an empty text has one
+/// part and an empty separator splits into characters. A NULL separator returns the string as the only part.
 pub(super) fn string_split() -> ScalarUDF {
     ScalarUDF::new_from_impl(StringSplit {
         aliases: ["str_split", "split"].map(str::to_owned),

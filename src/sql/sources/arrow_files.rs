@@ -1,4 +1,4 @@
-//! [`CheckedArrow`]: checks numbers in Arrow files before DataFusion reads them.
+//! [`CheckedArrow`]: checks the sizes and offsets in Arrow files before DataFusion reads them.
 
 use std::fmt;
 use std::io::Seek;
@@ -18,9 +18,9 @@ use object_store::{
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::arrow_ipc::Checker;
 
-/// An object store that checks the numbers in Arrow files and streams: the whole object when it is read
-/// as a whole, or each message when ranges are read. DataFusion's readers allocate whatever sizes a file
-/// declares.
+/// An object store that checks the sizes and offsets in Arrow files and streams, because DataFusion's
+/// readers allocate whatever a file declares. Checks the whole object if it is read whole, else each
+/// message.
 #[derive(Debug)]
 pub(in crate::sql) struct CheckedArrow {
     inner: Arc<dyn ObjectStore>,
@@ -83,7 +83,7 @@ impl ObjectStore for CheckedArrow {
             ));
         }
         let blocks = self.inner.get_ranges(location, ranges).await?;
-        // Each range is one message.
+        // DataFusion's reader requests one message per range.
         for block in &blocks {
             let checked = Checker::of_bytes(block).check_stream();
             checked.map_err(|message| damaged_error(location, message))?;

@@ -1,5 +1,5 @@
-//! Cuts a table in memory into batches whose offsets start at zero and whose buffers have exactly the
-//! needed length. Only offsets are copied.
+//! Divides a table in memory into batches. Copies only offsets: the offsets of each batch start at zero, and
+//! its buffers have exactly the required length.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -47,8 +47,7 @@ pub(in crate::sql) fn rows_within(
     Ok((fits - rows.start).min(rows.len()))
 }
 
-/// Returns the given rows and columns of a table as batches of about `leaves` elements of an axis and at
-/// most `batch_size` rows each. Values are not copied.
+/// Returns rows and columns as batches of about `leaves` elements of an axis and at most `batch_size` rows.
 pub(in crate::sql) fn batches(
     table: Arc<RaggedTable>,
     columns: Vec<usize>,
@@ -87,11 +86,10 @@ fn cut_ranges(
     })
 }
 
-/// The type of leaves without values, which are only null or valid.
+/// Leaf type without values, which stores only validity.
 const HOLLOW: DataType = DataType::FixedSizeBinary(0);
 
-/// Returns a list type with [`HOLLOW`] leaves if its leaves are primitive, boolean or strings, else the
-/// same type.
+/// Replaces primitive, boolean and string leaves of a list type with [`HOLLOW`] leaves.
 pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
     let open = |field: &FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(hollow(field.data_type())))
@@ -106,16 +104,16 @@ pub(in crate::sql) fn hollow(data_type: &DataType) -> DataType {
     }
 }
 
-/// Rows of a table, with offsets that start at zero and that all columns share.
+/// A range of rows of a table, with offsets that start at zero and that all columns share.
 #[derive(Debug)]
 struct Cut {
     windows: Vec<Range<usize>>,
-    /// The layout of each axis over its parent axis.
+    /// Offsets or fixed list size of each axis.
     layouts: Vec<Layout>,
 }
 
 impl Cut {
-    /// Cuts rows, with the offsets of axes up to `axes`.
+    /// Copies the offsets of `rows` on the first `axes` axes.
     fn new(table: &RaggedTable, rows: Range<usize>, axes: usize) -> Result<Self> {
         let windows = table.windows(rows)?;
         let layouts = (table.axes().iter().zip(&windows).take(axes))
@@ -127,12 +125,12 @@ impl Cut {
         Ok(Self { windows, layouts })
     }
 
-    /// Returns a column as lists of `data_type`, which is its own type or its [`hollow`] type.
+    /// Returns a column as lists of `data_type`, which is the column's own type or its [`hollow`] type.
     fn array(&self, table: &RaggedTable, column: usize, data_type: &DataType) -> Result<ArrayRef> {
         let column = &table.columns()[column];
         let window = &self.windows[column.axis()];
         let values = match column.values() {
-            // A slice would count its nulls again.
+            // A slice would count the nulls again.
             all if window.len() == all.len() => Arc::clone(all),
             some => some.slice(window.start, window.len()),
         };
@@ -166,7 +164,7 @@ impl Cut {
     }
 }
 
-/// A cut with its arrays, each created once it is requested, with and without values.
+/// A [`Cut`] with its column arrays, each with values and as [`hollow`], created on first use.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
     cut: Cut,
@@ -202,7 +200,7 @@ impl WithArrays {
 /// Maximum number of bytes of cached offsets.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// The parameters of a cut: rows, the axis to count, and maximum numbers of elements and rows.
+/// How to divide a table: the rows, the axis to count, and the maximum elements and rows per batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sql) struct Way {
     pub(in crate::sql) rows: Range<usize>,
@@ -210,7 +208,6 @@ pub(in crate::sql) struct Way {
     pub(in crate::sql) size: (usize, usize),
 }
 
-/// The cuts of a table for one [`Way`].
 #[derive(Debug)]
 struct Kept {
     way: Way,
@@ -218,8 +215,8 @@ struct Kept {
     cuts: Arc<Vec<WithArrays>>,
 }
 
-/// The cuts of a table in its most recent scans, which the next scan reuses. A query of a millisecond
-/// would otherwise spend most of its time on copying offsets.
+/// Cache of the batches of a table's most recent scans. Otherwise a query that takes a millisecond would
+/// spend most of its time on copying offsets.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct Cuts(Mutex<Vec<Kept>>);
 
@@ -229,7 +226,7 @@ impl Cuts {
         kept.iter().find(|kept| kept.way == *way).map(|kept| Arc::clone(&kept.cuts))
     }
 
-    /// Returns the cuts of a table for a [`Way`], or `None` if their offsets are too large to be cached.
+    /// Returns a table's batches, divided as in `way`, or `None` if their offsets exceed the cache.
     pub(in crate::sql) fn get(
         &self,
         table: &Arc<RaggedTable>,
@@ -265,7 +262,7 @@ pub(in crate::sql) mod tests {
 
     use super::*;
 
-    /// Returns a table of lists of these lengths, which hold the numbers from 0.
+    /// Returns a table with lists of these lengths. The values are 0, 1, 2, ..
     pub(in crate::sql) fn table(lengths: &[usize]) -> RaggedTable {
         let n = i64::try_from(lengths.iter().sum::<usize>()).unwrap();
         RaggedTable::builder()

@@ -1,4 +1,4 @@
-//! Refuses files of 0 bytes, which DataFusion's listing skips.
+//! Returns an error for files of 0 bytes, which DataFusion's listing skips.
 
 use datafusion::catalog::Session;
 use datafusion::common::plan_err;
@@ -8,10 +8,10 @@ use futures::TryStreamExt;
 
 use crate::sql::sources::urls::shown_location;
 
-/// Formats in which every file has a header.
+/// Formats whose files always have a header.
 const WITH_HEADERS: [&str; 4] = ["nrt", "safetensors", "parquet", "arrow"];
 
-/// Refuses truncated files of 0 bytes in formats with a header, which DataFusion would read as no rows.
+/// Returns an error for a file of 0 bytes in a format with a header. DataFusion would read it as no rows.
 pub(in crate::sql) async fn refuse_empty(
     state: &dyn Session,
     url: &ListingTableUrl,

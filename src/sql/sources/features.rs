@@ -32,22 +32,18 @@ use crate::kernels::between::Closure;
 
 pub(in crate::sql) const NAME: &str = "meds_features";
 
-/// Features of one code in one window: windows and aggregates that are used by default.
+/// Windows and aggregates that are used by default.
 pub(crate) const WINDOWS: [&str; 3] = ["30d", "365d", "all"];
 pub(crate) const AGGREGATES: [&str; 7] = ["count", "sum", "mean", "min", "max", "last", "slope"];
 
 const SUCH: &str = "meds_features('MEDS', 'labels/', prefixes => ['LAB//', 'DRUG//'], windows => ['30d', 'all'], aggregates => ['count', 'mean'])";
 
-/// Labels of a block, whose features are computed at a time.
+/// Number of labels whose features are computed at a time.
 const BLOCK: usize = 256;
 
-/// Creates the table of a call.
-///
-/// Named arguments: `codes`, `prefixes`, `vocabulary` (a file or folder whose codes are used), `windows`,
-/// `aggregates`, `closed` and `form` (`columns`, `list`, `sparse` or `names`).
-///
-/// # Errors
-/// When an argument is wrong, or the data or the labels cannot be opened.
+/// Creates the table for a call of `meds_features`. Named arguments: `codes`, `prefixes`, `vocabulary` (a
+/// file or folder whose codes are used), `windows`, `aggregates`, `closed` and `form` (`columns`, `list`,
+/// `sparse` or `names`).
 pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
     let mut paths = Vec::new();
     let (mut codes, mut prefixes) = (Vec::new(), Vec::new());
@@ -110,7 +106,7 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
         Ok(form) => form,
         Err(_) => {
             return plan_err!(
-                "{NAME}: the form {form:?} is not 'columns', 'list', 'sparse' or 'names'"
+                "{NAME}: the form must be 'columns', 'list', 'sparse' or 'names', not {form:?}"
             );
         }
     };
@@ -120,7 +116,8 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
     Ok(Arc::new(FeaturesTable { features, tasks, form, schema }))
 }
 
-/// Returns the keys of features: codes, then prefixes; those of a vocabulary without either.
+/// Returns the codes and prefixes that features aggregate: the codes of `vocabulary`, then `codes`, then
+/// `prefixes`. Without any of these, returns all codes of the folder's vocabulary.
 pub(crate) fn feature_keys(
     folder: &MedsFolder,
     codes: Vec<String>,
@@ -150,7 +147,7 @@ fn one_text(what: &str, value: &SqlExpr) -> Result<String> {
     }
 }
 
-/// Returns a string or a list of strings.
+/// Parses a string or a list of strings.
 fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
     match value {
         SqlExpr::Array(Array { elem, .. }) => elem.iter().map(|e| one_text(name, e)).collect(),
@@ -158,8 +155,7 @@ fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
     }
 }
 
-/// A table of labels with their features. Rows come shard by shard, then by subject and time; `row` is
-/// the position of the label.
+/// A table of features, in order of shards, subjects and times. `row` is the position of the label.
 #[derive(Debug)]
 struct FeaturesTable {
     features: Arc<Features>,
@@ -215,7 +211,7 @@ pub(in crate::sql) struct FeaturesSource {
 }
 
 impl FeaturesSource {
-    /// Returns the number of labels whose subject is not in the data, if all of the data was read.
+    /// Returns the number of labels whose subject is not in the data, or 0 before all data is read.
     pub(in crate::sql) fn num_unknown(&self) -> usize {
         self.features.unknown().unwrap_or(0)
     }

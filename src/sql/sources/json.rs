@@ -17,8 +17,8 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use crate::sql::sources::urls::shown_location;
 
-/// Returns the format for lists of records, if `format` is uncompressed JSON whose form was not
-/// specified. The form of a compressed file cannot be told from its first character.
+/// Returns the format for a list of records, if `format` is uncompressed JSON whose form was not specified.
+/// The first character of a compressed file does not show the form.
 pub(in crate::sql) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn FileFormat>> {
     let any: &dyn Any = format.as_ref();
     let json = any.downcast_ref::<JsonFormat>()?;
@@ -30,7 +30,7 @@ pub(in crate::sql) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn F
     })
 }
 
-/// Whether files are lists of records. A mixture of both forms is refused.
+/// Whether files are lists of records. Returns an error if the files have both forms.
 pub(in crate::sql) async fn are_arrays(
     state: &dyn Session,
     store: &Arc<dyn ObjectStore>,
@@ -72,7 +72,7 @@ async fn is_array(store: &Arc<dyn ObjectStore>, object: &ObjectMeta) -> Result<b
     Ok(false)
 }
 
-/// Returns a scan that reads the form of JSON that its files have.
+/// Changes a JSON scan to read lists of records if its first file is such a list.
 pub(in crate::sql) async fn scan(
     state: &dyn Session,
     conf: FileScanConfig,
@@ -85,7 +85,7 @@ pub(in crate::sql) async fn scan(
         return Ok(conf);
     }
     let source: Arc<dyn FileSource> = Arc::new(source.clone().with_newline_delimited(false));
-    // A list cannot be divided into byte ranges. DataFusion does not divide partitions that are declared.
+    // Lists cannot be divided into byte ranges. DataFusion does not divide declared partitions.
     let partitions = Partitioning::UnknownPartitioning(conf.file_groups.len());
     Ok(FileScanConfigBuilder::from(conf)
         .with_source(source)

@@ -1,4 +1,4 @@
-//! Tables over files whose LIMIT returns the first rows.
+//! Tables over files for which LIMIT returns the first rows.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,10 +23,8 @@ use crate::sql::sources::nrt::NrtFormat;
 use crate::sql::sources::nrt::positions::with_positions;
 use crate::sql::sources::parquet::ParquetFileFormat;
 
-/// A table over files that lists all files even under a limit.
-///
-/// DataFusion's table stops listing when the files seen so far hold enough rows. It lists in the order of
-/// the file system, so `LIMIT 3` returns rows of any file.
+/// A table over files that lists all files even under a limit. DataFusion's table lists files in any order
+/// and stops when they hold enough rows, so `LIMIT 3` would return rows of any file.
 #[derive(Debug)]
 pub(in crate::sql) struct FilesTable {
     inner: Arc<dyn TableProvider>,
@@ -45,14 +43,14 @@ impl FilesTable {
         table.is_some_and(|table| table.options().format.is::<F>())
     }
 
-    /// Whether the lengths of lists in its files can be read without the values.
+    /// Whether list lengths in the table's files can be read without the values.
     pub(in crate::sql) fn has_lengths(&self, options: &ConfigOptions) -> bool {
         let parquet = || SerrateOptions::of(options).parquet_lists;
         self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()
     }
 
-    /// Adds the columns `_file` and `_row` in `names` that the table lacks. Returns `None` if none is
-    /// missing, or its files are not `.nrt`.
+    /// Adds the columns in `names` (`_file`, `_row`) that the table lacks. Returns `None` if it lacks none,
+    /// or if its files are not `.nrt`.
     pub(in crate::sql) fn with_positions(&self, names: &[&str]) -> Option<Self> {
         if let Some(inner) = self.inner.downcast_ref::<Self>() {
             return inner.with_positions(names);

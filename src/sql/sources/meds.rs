@@ -65,9 +65,6 @@ pub(crate) struct MedsTable {
 
 impl MedsTable {
     /// Opens a MEDS data set or a tensorized cohort.
-    ///
-    /// # Errors
-    /// When the folder is neither, or its vocabulary cannot be read.
     pub(crate) fn open(root: impl AsRef<Path>) -> crate::Result<Self> {
         let folder = MedsFolder::open(root)?;
         let schema = folder.schema()?;
@@ -132,16 +129,14 @@ const ALWAYS: [&str; 9] = [
     "static_numeric_value",
 ];
 
-/// Whether a column belongs to the facts without a time.
-///
-/// These columns come last, from `static_code` on. The position decides, not the name, because files may
-/// have other columns whose names begin with `static_`; reading refuses only `static_code` itself in
-/// files.
+/// Whether a column belongs to the static measurements, the last columns from `static_code` on. The position
+/// decides, because files may have other columns whose names begin with `static_`; reading refuses only
+/// `static_code` itself in files.
 pub(in crate::sql) fn is_static(table: &Schema, index: usize) -> bool {
     table.index_of("static_code").is_ok_and(|first| index >= first)
 }
 
-/// Returns the further columns of the files that the given columns of the table need.
+/// Returns the names of the file columns, beyond the standard ones, that the given table columns require.
 pub(in crate::sql) fn further<'a>(
     all: &SchemaRef,
     wanted: impl IntoIterator<Item = &'a str>,
@@ -178,15 +173,14 @@ impl fmt::Debug for MedsSource {
     }
 }
 
-/// A scan of a MEDS folder by values.
+/// A scan of a MEDS folder in a form that can be sent to workers.
 #[cfg(feature = "cluster")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct MedsScan {
-    /// The folder, as an absolute path.
     pub(crate) root: std::path::PathBuf,
-    /// The names of all shards, which `partitions` count.
+    /// Names of all shards. `partitions` contains ranges of indices into these names.
     pub(crate) shards: Vec<String>,
-    /// Whether reading finds subjects that are in several shards.
+    /// Whether reading detects subjects that are in several shards.
     pub(crate) has_checks: bool,
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) shared_subjects: bool,
@@ -209,10 +203,7 @@ impl MedsSource {
         self.folder.root()
     }
 
-    /// Describes the scan by values.
-    ///
-    /// # Errors
-    /// When the folder no longer exists.
+    /// Returns the scan in a form that can be sent to workers, or an error if the folder no longer exists.
     pub(in crate::sql) fn to_scan(&self) -> Result<MedsScan> {
         Ok(MedsScan {
             root: std::fs::canonicalize(self.folder.root())?,
@@ -226,23 +217,23 @@ impl MedsSource {
         })
     }
 
-    /// Opens the folder of a scan.
-    ///
-    /// # Errors
-    /// When the folder cannot be opened, or has other shards than when the query was planned.
+    /// Creates the source for a scan sent to this worker, whose folder must have the same shards.
     pub(in crate::sql) fn from_scan(scan: MedsScan) -> Result<Self> {
         let folder = MedsFolder::open(&scan.root)?;
         let shards = shard_names(&folder);
         if shards != scan.shards {
             return plan_err!(
-                "{}: the folder has {} shards here and {} where the query was planned, or other names; every machine must see the same files",
+                "{}: the folder has {} shards on this worker and {} where the query was planned, or other names; every machine must see the same files",
                 scan.root.display(),
                 shards.len(),
                 scan.shards.len()
             );
         }
         if scan.partitions.iter().any(|p| p.start > p.end || p.end > shards.len()) {
-            return plan_err!("a scan of {} reads shards past the last", scan.root.display());
+            return plan_err!(
+                "a scan of {} refers to missing shards; every machine must see the same files",
+                scan.root.display()
+            );
         }
         let options = MedsReadOptions {
             columns: scan.columns,
@@ -258,7 +249,7 @@ impl MedsSource {
         })
     }
 
-    /// Returns a scan of some partitions, followed by empty ones up to `count`.
+    /// Returns a scan of some partitions, followed by empty partitions up to `count`.
     pub(in crate::sql) fn take_partitions(&self, range: Range<usize>, count: usize) -> Self {
         let mut partitions = self.partitions.get(range).unwrap_or_default().to_vec();
         partitions.resize(count, 0..0);

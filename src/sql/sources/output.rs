@@ -20,8 +20,7 @@ pub(in crate::sql) struct OutputOptions {
 }
 
 impl OutputOptions {
-    /// Parses `overwrite` and the boolean options in `known`, and refuses others. Names may have the
-    /// prefix `format.`, which COPY adds.
+    /// Parses `overwrite` and the boolean options in `known`, to which COPY adds the prefix `format.`.
     pub(in crate::sql) fn parse(
         format: &str,
         options: &HashMap<String, String>,
@@ -74,11 +73,11 @@ impl OutputOptions {
     }
 }
 
-/// Returns the folder that a COPY writes. Refuses remote targets and INSERT.
+/// Returns the folder that a COPY writes, or an error for remote targets and INSERT.
 pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
     let [url] = conf.table_paths.as_slice() else {
         return plan_err!(
-            "COPY to {format} writes one folder, but {} targets are given",
+            "COPY to {format} writes one folder, but {} targets are given; name one",
             conf.table_paths.len()
         );
     };
@@ -99,11 +98,11 @@ pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Resul
     }
 }
 
-/// Returns the file that a COPY writes. Refuses folders, remote targets and INSERT.
+/// Returns the file that a COPY writes, or an error for folders, remote targets and INSERT.
 pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
     let [url] = conf.table_paths.as_slice() else {
         return plan_err!(
-            "COPY to {format} writes one file, but {} targets are given",
+            "COPY to {format} writes one file, but {} targets are given; name one",
             conf.table_paths.len()
         );
     };
@@ -163,10 +162,8 @@ pub(in crate::sql) fn make_folder(target: &Path) -> Result<()> {
     }
 }
 
-/// Passes a stream to `write`, which runs on a thread for blocking work, and returns its result.
-///
-/// If the stream fails, or the query is dropped before its end, the last item that `write` receives is an
-/// error. `write` therefore sees the end of the rows only after all rows, and a cancelled query writes no
+/// Passes a stream to `write`, which runs on a thread for blocking work, and returns its result. If the
+/// stream fails or the query is dropped, the last item is an error, so that a cancelled query writes no
 /// file.
 pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     data: SendableRecordBatchStream,
@@ -175,8 +172,7 @@ pub(in crate::sql) async fn write_blocking<T: Send + 'static>(
     write_unless_cancelled(data, |batches, _| write(batches)).await
 }
 
-/// Like [`write_blocking`], for a `write` with much work after the last row. It gets a function that
-/// tells whether the query was dropped.
+/// Like [`write_blocking`], for a `write` that also asks during its work whether the query was dropped.
 pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     mut data: SendableRecordBatchStream,
     write: impl FnOnce(&mut dyn Iterator<Item = Result<RecordBatch>>, &dyn Fn() -> bool) -> Result<T>
@@ -184,7 +180,7 @@ pub(in crate::sql) async fn write_unless_cancelled<T: Send + 'static>(
     + 'static,
 ) -> Result<T> {
     let (sender, mut receiver) = tokio::sync::mpsc::channel::<Option<Result<RecordBatch>>>(2);
-    // Dropped with this future.
+    // Dropped with this future, which tells the writer that the query was cancelled.
     let running = Arc::new(());
     let watched = Arc::downgrade(&running);
     let writer = tokio::task::spawn_blocking(move || {

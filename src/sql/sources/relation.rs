@@ -1,4 +1,4 @@
-//! Items of FROM beyond DataFusion's own.
+//! FROM items that DataFusion does not support: `unnest(..)` as a table function, and `(FROM t)`.
 
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{
@@ -11,9 +11,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::statement::clauses::check_factor;
 use crate::sql::statement::rewrite_query;
 
-/// Plans `FROM unnest(..)` and `FROM (FROM t)`.
-///
-/// The parser's DuckDB dialect, which Serrate's session uses, reads `unnest(..)` as a table function.
+/// Plans `FROM unnest(..)`, which the DuckDB dialect parses as a table function, and `FROM (FROM t)`.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestPlanner;
 
@@ -24,7 +22,7 @@ impl RelationPlanner for UnnestPlanner {
         _context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // Statements that came through `ctx.sql` are not checked yet.
+        // Statements that are run with `ctx.sql` are not checked yet.
         check_factor(&relation)?;
         if let TableFactor::Derived { subquery, .. } = &mut relation {
             rewrite_query(subquery)?;
@@ -37,7 +35,7 @@ impl RelationPlanner for UnnestPlanner {
 /// Converts a table function `unnest(..)` to an UNNEST relation.
 pub(in crate::sql) fn as_unnest(relation: &TableFactor) -> Option<TableFactor> {
     let (name, args, alias, with_ordinality) = match relation {
-        // Matches only without other clauses, which are refused by name.
+        // A table with other clauses does not match, so that an error can name the clause.
         TableFactor::Table {
             name,
             alias,

@@ -31,8 +31,7 @@ pub(crate) type SafetensorsFormatFactory = WrittenFactory<SafetensorsFormat>;
 ///   true for elements. Flat columns have the shape `[rows]`.
 /// * FixedSizeList columns, as `densify` returns them, are written without padding, in the shape of their
 ///   `arrow.fixed_shape_tensor`.
-/// * Integers become int64, the type that embedding layers need; `OPTIONS (keep_types true)` keeps their
-///   types.
+/// * Integers become int64, as embedding layers need; `OPTIONS (keep_types true)` keeps their types.
 /// * `OPTIONS (left true)` pads on the left; `OPTIONS (overwrite true)` replaces an existing file.
 /// * Rows are in source order. All tensors together take at most `serrate.max_dense_bytes`.
 #[derive(Clone, Debug, Default)]

@@ -164,7 +164,7 @@ fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics
     }
 }
 
-/// Number of lists that one thread processes in a fraction of a millisecond.
+/// Maximum number of lists for which one thread is used, which takes a fraction of a millisecond.
 const FEW_LISTS: usize = 1 << 19;
 
 /// A source of ranges of rows of a table.
@@ -180,10 +180,9 @@ pub(in crate::sql) struct TableSource {
 }
 
 impl TableSource {
-    /// Returns the same source for a query that needs only the lengths of lists.
-    ///
-    /// Batches are then cut by rows, and few lists use only one thread. If `without_leaves`, columns have
-    /// [`hollow`] types, whose leaves have no values and are cheap to rearrange.
+    /// Returns the same source for a query that needs only the lengths of lists: rows determine the batches,
+    /// and few lists use only one thread. If `without_leaves`, columns have [`hollow`] types, without leaf
+    /// values.
     pub(in crate::sql) fn of_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {
@@ -203,7 +202,7 @@ impl TableSource {
         Ok(source)
     }
 
-    /// Returns the range from the first to the last row. Partitions leave no gaps.
+    /// Returns the rows of all partitions, which leave no gaps.
     fn rows(&self) -> Range<usize> {
         let start = self.partitions.first().map_or(0, |part| part.start);
         start..self.partitions.last().map_or(start, |part| part.end)
@@ -251,7 +250,7 @@ impl DataSource for TableSource {
         let size = (leaves, batch_size);
         let axis = if self.of_lengths { 0 } else { depth(&self.table, &columns) };
         let way = Way { rows: rows.clone(), axis, size };
-        // Cuts of a few rows are not cached.
+        // Batches of a few rows are not cached.
         let few = self.limit.is_some() || self.rows().len() < self.table.num_rows();
         let kept = if few { None } else { self.cuts.get(&self.table, &way)? };
         Ok(match kept {

@@ -22,10 +22,9 @@ use crate::sql::sources::written::{TargetSink, WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 use serrate_core::internal::check_target;
 
-/// The name of the format in lower case.
 pub(in crate::sql) const BATCHES: &str = "batches";
 
-/// Maximum number of bytes of rows in memory.
+/// Maximum number of bytes of rows in memory. A temporary file holds more rows.
 const IN_MEMORY: usize = 1 << 30;
 
 const READING: &str = "folders of batches can be written by COPY but not read as tables; load their files with `safetensors`";
@@ -33,8 +32,7 @@ const READING: &str = "folders of batches can be written by COPY but not read as
 /// Creates [`BatchesFormat`]; registered as `batches`.
 pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
 
-/// Training batches as a target of COPY: a folder with one safetensors file per batch, as [`BatchFolder`]
-/// writes it.
+/// Training batches as a target of COPY: one safetensors file per batch in a folder ([`BatchFolder`]).
 ///
 /// Items are the rows of the query in source order, or windows of their axis 1; columns share their
 /// lists. All rows are kept until the last batch is written: up to 1 GiB in memory, larger sets in a
@@ -100,7 +98,7 @@ impl Texts<'_> {
 
     fn size(&self, name: &str) -> Result<Option<usize>> {
         match self.parse_number(name)?.map(usize::try_from) {
-            Some(Err(_)) => plan_err!("option '{name}' is too large"),
+            Some(Err(_)) => plan_err!("option '{name}' is too large; give a smaller number"),
             number => Ok(number.and_then(std::result::Result::ok)),
         }
     }
@@ -273,7 +271,7 @@ fn write_batches(
         spool.push(batch?)?;
     }
     let kept = spool.finish()?;
-    // Rows stay in their original batches, each of which the loader treats as a shard.
+    // The loader treats each original batch as a shard, so the rows need not be copied.
     let mut shards =
         kept.batches.iter().map(RaggedTable::try_from_batch).collect::<crate::Result<Vec<_>>>()?;
     if shards.is_empty() {
@@ -281,7 +279,7 @@ fn write_batches(
         shards.push(RaggedTable::try_from_batch(&none)?);
     }
     let Some(loader) = options.loader.clone() else {
-        return plan_err!("the option batch is missing");
+        return plan_err!("option 'batch' is missing; set it, as in (batch 256)");
     };
     let loader = Loader::try_new(shards, loader.limit(limit))?;
     let mut folder = BatchFolder::create(target, options.overwrite)?;

@@ -21,10 +21,10 @@ use crate::sql::sources::empty::refuse_empty;
 use crate::sql::sources::from::files;
 use crate::sql::sources::listing::FilesTable;
 
-/// Resolves a path to a table. Reports why a path cannot be read, where DataFusion's reports no table.
+/// Resolves a path to a table, and reports why it cannot be read, which DataFusion's factory does not.
 #[derive(Debug)]
 pub(in crate::sql) struct PathTables {
-    /// Holds the weak pointer to the session.
+    /// Creates tables for paths, and holds the weak reference to the session.
     pub(in crate::sql) session: DynamicListTableFactory,
 }
 
@@ -47,7 +47,7 @@ impl UrlTableFactory for PathTables {
         let looks_like_path = url.contains(['/', '\\', '*', '?'])
             || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
         let state = self.state()?;
-        // A path may encode a call such as `read_parquet`.
+        // The path may be a call such as `read_parquet('a')`, written as a name.
         if let Some(table) = files(&state, url).await? {
             return Ok(Some(table));
         }
@@ -95,7 +95,7 @@ async fn infer_listing(
 const FORMATS: [&str; 9] =
     ["arrow", "avro", "csv", "json", "jsonl", "ndjson", "nrt", "parquet", "safetensors"];
 
-/// Refuses a folder with files of several formats, of which a listing would read only one.
+/// Returns an error for a folder with files of several formats, of which a listing would read only one.
 async fn one_format(state: &SessionState, url: &str, path: &ListingTableUrl) -> Result<()> {
     if !path.is_collection() || path.get_glob().is_some() {
         return Ok(());
@@ -132,7 +132,7 @@ pub(in crate::sql) fn shown_location(location: &Location) -> String {
     }
 }
 
-/// Returns the error for a file that is not there, which [`crate::Error::is_not_found`] knows.
+/// Returns the error for a missing file, for which [`crate::Error::is_not_found`] is true.
 pub(in crate::sql) fn missing_file(path: &str) -> DataFusionError {
     let why = "the file does not exist, or no file matches the pattern";
     crate::Error::io(path, io::Error::new(io::ErrorKind::NotFound, why)).into()

@@ -21,9 +21,9 @@ use url::{Position, Url};
 
 use serrate_core::internal::is_hidden_name;
 
-/// Returns a runtime whose stores, including those registered later, list no file in whose path a name
-/// begins with `.` or `_`. Files that are named explicitly are read. DataFusion would list such files as
-/// data.
+/// Returns a runtime whose object stores, also those registered later, do not list files with a `.` or `_`
+/// at the start of a name in their path, which DataFusion would read as data. A file that is named
+/// explicitly is still read.
 pub(in crate::sql) fn with_visible_files(runtime: &RuntimeEnv) -> Result<Arc<RuntimeEnv>> {
     let inner = Arc::clone(&runtime.object_store_registry);
     let registry = Arc::new(VisibleRegistry { inner, wrapped: Mutex::default() });
@@ -33,7 +33,7 @@ pub(in crate::sql) fn with_visible_files(runtime: &RuntimeEnv) -> Result<Arc<Run
 #[derive(Debug)]
 struct VisibleRegistry {
     inner: Arc<dyn ObjectStoreRegistry>,
-    /// One wrapper per store, by scheme and host, because caches identify a store by its address.
+    /// One wrapper per store, by scheme and host, because caches identify a store by its pointer.
     wrapped: Mutex<HashMap<String, Arc<VisibleFiles>>>,
 }
 
@@ -71,7 +71,7 @@ struct VisibleFiles {
     inner: Arc<dyn ObjectStore>,
 }
 
-/// Whether an object is visible in the listing of a prefix.
+/// Whether an object appears in the listing of a prefix.
 fn is_listed(location: &Path, prefix: Option<&Path>) -> bool {
     let above = prefix.map_or(0, |p| p.parts().count());
     !location.parts().skip(above).any(|part| is_hidden_name(part.as_ref()))

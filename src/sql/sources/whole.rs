@@ -118,7 +118,7 @@ impl FileFormatFactory for WholeFileFormatFactory {
 #[derive(Debug)]
 pub(crate) struct WholeFileFormat {
     inner: Arc<dyn FileFormat>,
-    /// The format of JSON lists, if the form depends on the files.
+    /// Format for JSON lists of records, if the first characters of files decide the form.
     array: Option<Arc<dyn FileFormat>>,
     extension: String,
     overwrite: bool,
@@ -216,7 +216,7 @@ impl FileFormat for WholeFileFormat {
             }
             None => None,
         };
-        // Only the sink of the plan is used, so its input is empty.
+        // The plan only provides its sink, so its input is empty.
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&written)));
         let plan = self.inner.create_writer_physical_plan(nothing, state, conf, None).await?;
         if !plan.is::<DataSinkExec>() {
@@ -266,7 +266,7 @@ impl WholeFileFormat {
     }
 }
 
-/// Creates a temporary folder next to the target, with a file of the target's name.
+/// Returns a temporary folder's name beside the target, and the URL of the target's file name in it.
 fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, ListingTableUrl)> {
     let stem = Lease::draw_stem();
     let ([url], Some(file)) = (conf.table_paths.as_slice(), target.file_name()) else {
@@ -283,10 +283,10 @@ fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, Lis
     Ok((stem, ListingTableUrl::try_new(url, None)?))
 }
 
-/// The sink of another format, after a conversion of rows to the form in which they are written.
+/// Converts rows to the written schema and passes them to the sink of another format.
 #[derive(Debug)]
 struct FormatSink {
-    /// The plan of the other format's sink, without input.
+    /// DataFusion's plan with the sink of the other format, and an empty input.
     plan: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
     /// The schema that is written: lists as text, dictionaries as their values.
@@ -298,7 +298,7 @@ struct FormatSink {
 #[derive(Clone, Debug)]
 struct Whole {
     target: PathBuf,
-    /// The stem of the names that are locked while the file is written.
+    /// Stem of the temporary names, which stay locked while the file is written.
     stem: String,
     overwrite: bool,
 }
@@ -357,7 +357,7 @@ fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, 
 
 fn name_target(target: &Path, e: &DataFusionError) -> DataFusionError {
     let said = match e.find_root() {
-        // DataFusion loses the error of the file system.
+        // DataFusion drops the error of the file system here.
         DataFusionError::Internal(text) if text.contains("finalizing writes") => {
             "the file could not be written to the end; the disk may be full".to_owned()
         }
@@ -394,7 +394,7 @@ impl DataSink for FormatSink {
         make_folder(&target)?;
         let beside = target.parent().unwrap_or(Path::new("."));
         let io = |e| crate::Error::io(&target, e);
-        // Removed with its contents if the query fails or is dropped.
+        // Removes the folder with its contents if the query fails or is dropped.
         let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
         let folder = lease.data();
         std::fs::create_dir(&folder).map_err(io)?;

@@ -1,4 +1,4 @@
-//! Formats that COPY writes and that are not read as tables, and sinks that write one target.
+//! Formats that COPY writes but no query reads, and sinks that write one target.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,20 +25,19 @@ use object_store::{ObjectMeta, ObjectStore};
 use crate::config::SerrateOptions;
 use crate::sql::sources::output::write_blocking;
 
-/// The options of a COPY to a format that is not read as a table.
+/// Options of COPY to a format that cannot be read as a table.
 pub(crate) trait WrittenFormat:
     Clone + Default + fmt::Debug + Send + Sync + 'static
 {
     /// The name of the format in lower case.
     const NAME: &'static str;
-    /// The error where such a file is read as a table.
+    /// Error message for a query that reads such a file as a table.
     const READING: &'static str;
-    /// The error where compression is asked for.
+    /// Error message for a COPY with compression.
     const COMPRESSING: &'static str;
 
     fn parse(options: &HashMap<String, String>) -> Result<Self>;
 
-    /// Plans the COPY of the rows of `input`.
     fn plan_copy(
         &self,
         input: Arc<dyn ExecutionPlan>,
@@ -47,7 +46,7 @@ pub(crate) trait WrittenFormat:
     ) -> Result<Arc<dyn ExecutionPlan>>;
 }
 
-/// Creates formats of a kind.
+/// Creates the file format of a [`WrittenFormat`].
 #[derive(Debug)]
 pub(crate) struct WrittenFactory<F>(PhantomData<F>);
 
@@ -135,13 +134,13 @@ impl<F: WrittenFormat> FileFormat for CopyTarget<F> {
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        // Never opened, because a plan over such files is refused above.
+        // Never opened, because `create_physical_plan` returns an error.
         crate::sql::sources::nrt::NrtFormat::default().file_source(table_schema)
     }
 }
 
-/// Writes rows to a file or a folder: gets the batches, the target, their schema and the setting
-/// `max_dense_bytes`, and returns the number of rows. It runs on a thread that may wait.
+/// Writes rows to a file or a folder. Receives the batches, the target, the schema and the setting
+/// `max_dense_bytes`, and returns the number of rows. Runs on a thread for blocking work.
 type WriteRows = dyn Fn(&mut dyn Iterator<Item = Result<RecordBatch>>, &Path, &SchemaRef, u64) -> Result<u64>
     + Send
     + Sync;

@@ -1,4 +1,4 @@
-//! Counts of values, by the numbers that `values` assigns to them.
+//! Counts of values by id. The ids come from [`ValueNumbers`](super::values::ValueNumbers).
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ impl ValueCounts {
         *count = count.saturating_add(n);
     }
 
-    /// Returns numbers and counts in no particular order.
+    /// Returns ids and counts in any order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter().map(|(id, n)| (*id, *n))
     }

@@ -1,4 +1,4 @@
-//! Maps values to numbers: integers to themselves, other values in order of appearance.
+//! Maps values to ids: integers to their own bits, other values to their index in order of first appearance.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ enum Numbering {
     Numbered(Numbered),
 }
 
-/// Values in order of first appearance.
+/// Values whose id is their index in order of first appearance.
 #[derive(Debug)]
 struct Numbered {
     converter: RowConverter,
@@ -45,7 +45,6 @@ struct Numbered {
     bytes: usize,
 }
 
-/// The numbers of the values in a batch.
 pub(super) enum Ids<'a> {
     Nothing,
     I8(&'a PrimitiveArray<Int8Type>),
@@ -56,7 +55,7 @@ pub(super) enum Ids<'a> {
     U16(&'a PrimitiveArray<UInt16Type>),
     U32(&'a PrimitiveArray<UInt32Type>),
     U64(&'a PrimitiveArray<UInt64Type>),
-    /// Dictionary keys, and the number of each dictionary value.
+    /// Dictionary keys, and the id of each dictionary value.
     Keys {
         keys: Vec<usize>,
         nulls: Option<NullBuffer>,
@@ -80,7 +79,6 @@ impl ValueNumbers {
         Ok(Self { data_type: data_type.clone(), kind })
     }
 
-    /// Returns the numbers of values, or of a dictionary of such values.
     pub(super) fn number_batch<'a>(&mut self, array: &'a ArrayRef) -> Result<Ids<'a>> {
         use DataType::{
             Dictionary, Int8, Int16, Int32, Int64, Null, UInt8, UInt16, UInt32, UInt64,
@@ -112,7 +110,7 @@ impl ValueNumbers {
         })
     }
 
-    /// Returns the number of each value, or `None` for NULL.
+    /// Returns the id of each value, or `None` for NULL.
     fn number_values(&mut self, values: &ArrayRef) -> Result<Vec<Option<u64>>> {
         let nulls = values.logical_nulls();
         let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
@@ -205,7 +203,7 @@ fn plain_floats(values: &ArrayRef) -> ArrayRef {
         .unwrap_or_else(|| Arc::clone(values))
 }
 
-/// Minimum number of values for which scanning all 2^16 counts beats recording the non-zero ones.
+/// Minimum number of values for which scanning all 2^16 counts is faster than recording non-zero counts.
 const MANY: usize = 1 << 15;
 
 impl Ids<'_> {
@@ -230,7 +228,7 @@ impl Ids<'_> {
         }
     }
 
-    /// Counts the values of a range. `scratch` is a table that is all zeros between calls.
+    /// Counts the values in a range. `scratch` is a table of counts that is all zeros between calls.
     pub(super) fn count(
         &self,
         range: Range<usize>,
@@ -273,21 +271,20 @@ impl Ids<'_> {
     }
 }
 
-/// Returns the number of the 8-bit value with index `place` in a table of counts, sign-extended.
+/// Returns the id of the 8-bit value with index `place` in a table of counts: the sign-extended value.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 8 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
 fn byte_value(place: usize) -> u64 {
     i64::from((place as u8).cast_signed()) as u64
 }
 
-/// Like [`byte_value`], for 16 bits.
 #[expect(clippy::cast_possible_truncation, reason = "the index came from 16 bits")]
 #[expect(clippy::cast_sign_loss, reason = "bits of a signed number")]
 fn short_value(place: usize) -> u64 {
     i64::from((place as u16).cast_signed()) as u64
 }
 
-/// Counts values of at most 16 bits in a table.
+/// Counts values of at most 16 bits in a table that the value indexes.
 fn count_small<T: ArrowPrimitiveType>(
     array: &PrimitiveArray<T>,
     range: Range<usize>,
@@ -298,7 +295,7 @@ fn count_small<T: ArrowPrimitiveType>(
 ) {
     table.resize(table.len().max(1 << 16), 0);
     let values = &array.values()[range.clone()];
-    // A batch has fewer values than a 32-bit count can hold.
+    // 32-bit counts are sufficient, because a batch has fewer values.
     if array.null_count() == 0 && values.len() >= MANY {
         for v in values {
             table[place(*v)] += 1;

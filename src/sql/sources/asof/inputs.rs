@@ -1,4 +1,4 @@
-//! [`Inputs`]: the data of a row that expressions need, reduced as far as ranges allow.
+//! [`Inputs`]: columns that expressions over `meds_asof` need. List lengths and slices come from offsets.
 
 use std::sync::Arc;
 
@@ -16,15 +16,14 @@ use crate::io::meds::AsOf;
 use crate::sql::sources::meds::is_static;
 use serrate_core::internal::meds::{Ranges, Step, View};
 
-/// One column over which expressions are evaluated.
 #[derive(Clone, Debug, PartialEq)]
 enum Input {
     Label(usize),
     /// Lists after slicing, and their type.
     Lists(View, DataType),
-    /// Lengths on axis 1.
+    /// Lengths of the lists on axis 1.
     Lengths(View),
-    /// Numbers of leaves that are not NULL.
+    /// Number of leaves per row that are not NULL.
     Counts(View),
 }
 
@@ -44,8 +43,8 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Adds the data that an expression over the table needs, and returns the expression over the columns
-    /// of these inputs. The first `labels` columns of the table come from the labels.
+    /// Adds the columns that an expression over the table needs, and returns the expression rewritten for
+    /// these columns. The first `labels` columns of the table come from the labels.
     pub(super) fn add(
         &mut self,
         expression: &Arc<dyn PhysicalExpr>,
@@ -73,8 +72,8 @@ impl Inputs {
         Arc::new(Column::new(self.fields[index].name(), index))
     }
 
-    /// Slices a list to the part that an access to one element needs: the elements from the end of the
-    /// list from which the index counts.
+    /// Slices the list of a call such as `ragged_at(x, 2)`, so that the scan copies only the first three
+    /// elements, or only the last elements for a negative index.
     fn slice_to_element(
         &mut self,
         node: Arc<dyn PhysicalExpr>,
@@ -117,12 +116,12 @@ impl Inputs {
         self.inputs.iter().any(|i| i.view().is_some())
     }
 
-    /// Returns the names of the required list columns, and whether each is a static fact.
+    /// Returns the names of the required list columns, and whether each has static measurements.
     pub(super) fn columns(&self) -> impl Iterator<Item = (bool, &str)> {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }
 
-    /// Returns the lists whose leaves the scan copies.
+    /// Returns the lists of which the scan copies leaves.
     pub(super) fn copied<'a>(&'a self, rows: &'a AsOf) -> crate::Result<Vec<Ranges<'a>>> {
         self.inputs
             .iter()
@@ -166,7 +165,7 @@ fn take_label(values: &ArrayRef, labels: &[usize], positions: &UInt64Array) -> R
     }
 }
 
-/// Returns a node of an expression as an input, if it can be one.
+/// Returns the input that replaces a node of an expression, if the node needs only a label or a list.
 fn find_input(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
@@ -197,7 +196,7 @@ fn find_input(
     Ok((*field.data_type() == DataType::Int64).then(|| (input(view), field)))
 }
 
-/// Returns a list column, also after functions that only move the start and end of its lists.
+/// Returns the view of a list column, or of calls that only move the start and end of the column's lists.
 fn view(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
@@ -222,7 +221,7 @@ fn view(
     Ok(Some((view.then(step), node.return_field(table)?)))
 }
 
-/// Returns the effect of a function on ranges, or `None` if it reads values or depends on the row.
+/// Returns how a function changes list ranges, or `None` if it reads values or its arguments vary by row.
 fn range_step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<Step> {
     let outermost = |axis: &Arc<dyn PhysicalExpr>| literal_integer(axis) == Some(Some(1));
     match (name, rest) {
@@ -247,7 +246,7 @@ fn head_step(n: Option<i64>) -> Step {
 
 fn tail_step(n: Option<i64>) -> Step {
     match n {
-        // `tail(0)` is empty. `-0` is 0, so the slice starts past the end instead.
+        // `ragged_tail(x, 0)` is empty. A slice from `-0` would be the whole list; this starts past the end.
         Some(0) => Step::Slice(Some(i64::MAX), None),
         n => Step::Slice(n.map(i64::saturating_neg), None),
     }

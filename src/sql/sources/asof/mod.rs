@@ -69,7 +69,7 @@ impl TableFunctionImpl for MedsAsOfFunction {
 pub(crate) struct MedsAsOfTable {
     folder: MedsFolder,
     labels: Arc<Labels>,
-    /// The tasks of the labels, if there are several.
+    /// Names of the tasks that the labels belong to, if there are several tasks.
     tasks: Arc<[String]>,
     /// Columns of the labels, followed by columns of the data.
     schema: SchemaRef,
@@ -77,20 +77,13 @@ pub(crate) struct MedsAsOfTable {
 
 impl MedsAsOfTable {
     /// Opens a MEDS data set or a tensorized cohort, and a file or folder of labels.
-    ///
-    /// # Errors
-    /// When the folder is neither, its vocabulary or the labels cannot be read, or a column is both
-    /// in the data and in the labels.
     pub(crate) fn open(root: impl AsRef<Path>, labels: impl AsRef<Path>) -> crate::Result<Self> {
         let tasks = Labels::tasks(&labels)?.into();
         let labels = Labels::read(labels)?;
         Ok(Self { tasks, ..Self::try_new(MedsTable::open(root)?, labels)? })
     }
 
-    /// Combines a table of subjects and labels.
-    ///
-    /// # Errors
-    /// When a column is both in the data and in the labels.
+    /// Combines a table of subjects and labels. A column in both is an error.
     pub(crate) fn try_new(table: MedsTable, labels: Labels) -> crate::Result<Self> {
         let (folder, of_data) = table.into_parts();
         let mut fields: Vec<FieldRef> = labels.schema().fields().to_vec();

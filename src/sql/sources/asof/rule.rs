@@ -1,4 +1,4 @@
-//! [`AsOfProjections`]: computes columns of a query in the scan of labels.
+//! [`AsOfProjections`]: evaluates projections inside scans of `meds_asof`.
 
 use std::sync::Arc;
 
@@ -19,9 +19,8 @@ use datafusion::physical_plan::{
 use super::source::AsOfSource;
 
 /// Physical optimizer rule, before DataFusion's rules: pushes projections into scans of `meds_asof`.
-///
-/// DataFusion pushes them only after it has inserted a repartitioning in between, which loses the order
-/// of the labels and copies whole lists.
+/// DataFusion does so only after it has inserted a repartitioning, which loses the order of the labels and
+/// copies whole lists.
 #[derive(Debug, Default)]
 pub(crate) struct AsOfProjections;
 
@@ -52,7 +51,7 @@ impl PhysicalOptimizerRule for AsOfProjections {
     }
 }
 
-/// Pushes a projection into `input` if it is a scan of `meds_asof`, or into the scan below its limits.
+/// Pushes a projection into `input` if it is a scan of `meds_asof`, possibly below limits.
 fn into_scan(
     projection: &ProjectionExec,
     input: &Arc<dyn ExecutionPlan>,
@@ -112,7 +111,7 @@ impl PhysicalOptimizerRule for AsOfOrder {
     }
 }
 
-/// Whether rows come in the order of a scan of `meds_asof`.
+/// Whether a plan returns rows in the order of a scan of `meds_asof`.
 fn in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let passes = plan.is::<ProjectionExec>()
         || plan.is::<FilterExec>()

@@ -31,11 +31,10 @@ use crate::sql::sources::features::FeaturesSource;
 use crate::sql::sources::meds::further;
 use serrate_core::internal::meds::{Needed, stretches};
 
-/// Name of the metric that counts labels without a subject.
+/// Metric for the number of labels whose subject is not in the data.
 const UNKNOWN: &str = "labels_of_unknown_subjects";
 
-/// A source with one row per label. It has one partition, so that nodes above cannot change the order of
-/// the labels, and computes several batches concurrently.
+/// A source with one row per label, in one partition to keep their order. Computes batches concurrently.
 #[derive(Clone)]
 pub(in crate::sql) struct AsOfSource {
     folder: MedsFolder,
@@ -87,7 +86,7 @@ impl AsOfSource {
         same && self.folder.root() == other.folder.root()
     }
 
-    /// Returns the rule for building rows, which determines the data to read.
+    /// Returns the conditions and columns of the query, rewritten for the inputs that they need.
     fn rule(&self) -> Result<Rule> {
         let labels = self.labels.schema().fields().len();
         let add =
@@ -98,7 +97,7 @@ impl AsOfSource {
             let condition = add(&mut inputs, filter)?;
             filters.push((condition, inputs));
         }
-        // Conditions on labels come first, because they are cheap.
+        // Evaluates conditions on labels first, because they read no lists.
         filters.sort_by_key(|(_, inputs)| inputs.has_lists());
         let mut inputs = Inputs::default();
         let expressions = self
@@ -121,7 +120,7 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(further(&self.table, names)),
-            // Shards are read concurrently, so a subject in two shards is refused only once all are read.
+            // Shards are read concurrently, so a subject in two shards is detected only after the last one.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };
@@ -134,7 +133,7 @@ impl AsOfSource {
     }
 }
 
-/// The conditions and columns of a query, each with its inputs.
+/// Conditions and columns of a query, each with its inputs.
 struct Rule {
     filters: Vec<(Arc<dyn PhysicalExpr>, Inputs)>,
     inputs: Inputs,
@@ -173,7 +172,7 @@ impl Rule {
             labels = kept.map(|(label, _)| *label).collect();
         }
         let batch = self.projector.project_batch(&self.inputs.batch(rows, &labels)?)?;
-        // The schema keeps the planned names and nullability.
+        // Restores the planned column names and nullability.
         let options =
             arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         Ok(RecordBatch::try_new_with_options(
@@ -221,7 +220,7 @@ impl DataSource for AsOfSource {
             let cell = Arc::clone(&source.rows);
             let read = async move {
                 let rows = run_blocking(move || Ok(Arc::new(source.read(&of)?))).await?;
-                // The labels are counted once, however often the rows are read.
+                // Runs only once, even if the rows are read again.
                 unknown.add(rows.unknown());
                 Ok::<_, DataFusionError>(rows)
             };
@@ -295,7 +294,7 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // Merging would compute an expression again for each use.
+        // A merged projection would evaluate an expression again for each use.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }
@@ -334,8 +333,7 @@ pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
     tables.iter().fold(unknown, |sum, table| sum.saturating_add(table.num_unknown()))
 }
 
-/// Returns the tasks whose labels `meds_asof` concatenates in a plan because one folder contains them
-/// all. Empty for labels of one task.
+/// Returns the tasks whose labels `meds_asof` concatenates from one folder. Empty for labels of one task.
 pub fn label_tasks(plan: &Arc<dyn ExecutionPlan>) -> Vec<String> {
     let mut sources = Vec::new();
     collect_sources(plan, &mut sources);

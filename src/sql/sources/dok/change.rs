@@ -1,4 +1,4 @@
-//! Statements that change entries. Each writes a new file or leaves the old one unchanged.
+//! Statements that change the entries of a DOK table. Each replaces the file, or leaves it unchanged.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(super) enum Change {
     Delete {
         filters: Vec<Arc<dyn PhysicalExpr>>,
     },
-    /// Column indices with their new values.
+    /// Indices of the changed columns, with their new values.
     Update {
         set: Vec<(usize, Arc<dyn PhysicalExpr>)>,
         filters: Vec<Arc<dyn PhysicalExpr>>,
@@ -88,7 +88,7 @@ impl DataSink for ChangeSink {
             (self.path.clone(), Arc::clone(&self.schema), self.change.clone());
         let latest = self.latest.clone();
         write_unless_cancelled(data, move |batches, is_cancelled| {
-            // All rows are collected before the file is locked, because they may come from it.
+            // Collects all rows before it locks the file, because the rows may come from the same file.
             let batches = batches.collect::<Result<Vec<RecordBatch>>>()?;
             let rows = concat_batches(&nullable_schema(&schema), &batches)?;
             drop(batches);
@@ -102,13 +102,13 @@ impl DataSink for ChangeSink {
     }
 }
 
-/// Declares the columns nullable, so that a NULL is refused here with its row number.
+/// Returns the schema with nullable columns, so that a NULL reaches the sink, whose error names its row.
 pub(super) fn nullable_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| f.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// Returns the new entries, if anything changes, and the number of affected rows.
+/// Returns the new entries, or `None` if nothing changes, and the number of affected rows.
 fn apply_change(
     before: &Contents,
     change: &Change,
@@ -162,7 +162,7 @@ fn apply_change(
             }
             let mut out = columns;
             for (at, value) in set {
-                // New values may fail for rows that are not selected.
+                // Evaluates new values only for selected rows, because they may fail for others.
                 let new = value.evaluate_selection(&entries, &chosen)?;
                 let new = new.into_array(entries.num_rows())?;
                 if let Some(column) = out.get_mut(*at) {

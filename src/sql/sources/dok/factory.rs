@@ -46,7 +46,7 @@ impl TableProviderFactory for DokTableFactory {
             return plan_err!("{what} is not supported for tables STORED AS DOK; remove it");
         }
         let [location] = command.locations.as_slice() else {
-            return plan_err!("a table STORED AS DOK needs one LOCATION, which is a file");
+            return plan_err!("a table STORED AS DOK requires exactly one LOCATION, a file");
         };
         let path = local_file(location)?;
         let declared: SchemaRef = Arc::new(command.schema.as_arrow().clone());
@@ -67,7 +67,7 @@ pub(super) fn local_file(location: &str) -> Result<PathBuf> {
             Ok(path)
         }
         _ => {
-            plan_err!("a table STORED AS DOK needs one local file, but its location is {location}")
+            plan_err!("a table STORED AS DOK requires one local file; its location is {location}")
         }
     }
 }
@@ -83,7 +83,7 @@ fn open_or_create(
         let schema = contents.schema();
         match keyed::create(path, contents, false) {
             Ok(version) => return Ok((schema, version)),
-            // Another process has created the file in the meantime; the table uses that one.
+            // Another process created the file in the meantime. The table uses that file.
             Err(Error::Exists(_)) => {}
             Err(e) => return Err(e),
         }
@@ -116,7 +116,7 @@ fn open_or_create(
         && *keys != own_keys
     {
         return Err(wrong(format!(
-            "the file has other keys than the option keys: ({}); omit the option",
+            "the file has the keys ({}), which differ from the option keys; omit the option",
             own_keys.join(", ")
         )));
     }
@@ -125,7 +125,7 @@ fn open_or_create(
     }
     let fits = declared.len() == own.fields().len()
         && declared.iter().zip(own.fields()).enumerate().all(|(at, (given, own))| {
-            // Axes are int64, whatever integer type is declared.
+            // Axes are int64, even if another integer type is declared.
             let axis = matches!(version.contents, Contents::Tensor(_)) && at < value;
             key_type(given.data_type()) == *own.data_type()
                 || (axis && given.data_type().is_integer())

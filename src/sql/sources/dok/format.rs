@@ -105,7 +105,7 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
                 Ok(at) => columns.push(at),
                 Err(_) => {
                     return plan_err!(
-                        "the option 'keys' names column '{key}', which the query does not have"
+                        "the option 'keys' names column '{key}', which the query does not have; select it"
                     );
                 }
             }
@@ -114,7 +114,7 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
         let [value] = rest.as_slice() else {
             return plan_err!(
                 "a dictionary needs one value column in addition to its keys ({}), but the query has {} \
-                 other columns",
+                 other columns; select exactly one",
                 keys.join(", "),
                 rest.len()
             );
@@ -125,14 +125,14 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
     if count < 2 {
         return plan_err!(
             "a sparse tensor needs one column per axis and then the value, but the query has {count} \
-             column(s)"
+             column(s); select at least two"
         );
     }
     if let Some(shape) = &options.shape
         && shape.len() + 1 != count
     {
         return plan_err!(
-            "the shape {shape:?} has {} axes, but the query has {} columns before the value",
+            "the shape {shape:?} has {} axes, but the query has {} columns before the value; give one per column",
             shape.len(),
             count - 1
         );

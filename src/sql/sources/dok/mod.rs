@@ -75,7 +75,7 @@ use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 pub(crate) struct DokTable {
     path: PathBuf,
     schema: SchemaRef,
-    /// The treatment of existing keys by INSERT.
+    /// How INSERT treats existing keys; `None` makes them an error.
     duplicates: Option<DuplicateEntries>,
     latest: Latest,
 }
@@ -87,10 +87,7 @@ impl fmt::Debug for DokTable {
 }
 
 impl DokTable {
-    /// Opens a file, with the column names that it stores.
-    ///
-    /// # Errors
-    /// When the file is neither a sparse tensor nor a dictionary.
+    /// Opens a sparse tensor or a dictionary, with the column names that the file stores.
     pub(crate) fn open(path: impl AsRef<Path>) -> crate::Result<Self> {
         let version = open(path.as_ref())?;
         Ok(Self::new(path.as_ref().into(), version.contents.schema(), version, None))
@@ -105,7 +102,7 @@ impl DokTable {
         let duplicates = duplicates.unwrap_or(Some(DuplicateEntries::Last));
         let latest = Latest::default();
         latest.set(version);
-        // No entry has NULL, but the schema for INSERT allows it, so that a NULL is refused with its row.
+        // Entries are never NULL. The schema allows NULL so that the error of an INSERT can name the row.
         let schema = nullable_schema(&schema);
         Self { path, schema, duplicates, latest }
     }

@@ -49,11 +49,11 @@ impl TableNames for Tables {
         let named = TableReference::parse_str(name).resolve(&catalog, &schema);
         let schema = catalogs.catalog(&named.catalog).and_then(|c| c.schema(&named.schema));
         let Some(schema) = schema else { return Ok(None) };
-        // Listed names exclude paths: a path is a table, too, but its look-up would have to wait for I/O.
+        // Only listed names are tables here. File paths are tables, too, but their look-up waits for I/O.
         if !schema.table_names().iter().any(|n| **n == *named.table) {
             return Ok(None);
         }
-        // Registered tables are available without waiting.
+        // The look-up of a registered table does not wait.
         let Some(table) = schema.table(&named.table).now_or_never() else { return Ok(None) };
         let Some(table) = table? else { return Ok(None) };
         let table: &dyn TableProvider = table.as_ref();
@@ -66,13 +66,9 @@ impl TableNames for Tables {
     }
 }
 
-/// Registers the names of the session's tables for `dok_get('m', ..)` and `dok_contains('m', ..)`.
-/// Without it, these functions accept only paths of files. [`session`](crate::sql::session()) calls it.
-///
-/// Call it after [`register_functions`](crate::sql::register_functions).
-///
-/// # Errors
-/// When the registry of the session is read-only.
+/// Registers the names of the session's tables for `dok_get('m', ..)` and `dok_contains('m', ..)`, which
+/// otherwise accept only paths. [`session`](crate::sql::session()) calls it after
+/// [`register_functions`](crate::sql::register_functions).
 pub(crate) fn register_dok_names(ctx: &SessionContext) -> Result<()> {
     let names: Arc<dyn TableNames> = Arc::new(Tables::of(ctx));
     for function in crate::functions::with_names(&names) {

@@ -1,4 +1,4 @@
-//! OPTIONS of tables and of COPY.
+//! OPTIONS of DOK tables and of COPY to DOK files.
 
 use std::collections::HashMap;
 
@@ -12,18 +12,17 @@ use serrate_core::internal::keyed::first_double;
 pub(super) struct DokOptions {
     pub(super) shape: Option<Vec<usize>>,
     pub(super) keys: Option<Vec<String>>,
-    /// The treatment of rows with the same keys, if specified; `Some(None)` is an error.
+    /// How rows with the same keys are treated, if specified; `Some(None)` makes them an error.
     pub(super) duplicates: Option<Option<DuplicateEntries>>,
-    /// Whether an existing file is replaced.
     pub(super) overwrite: bool,
 }
 
 impl DokOptions {
-    /// Parses the options in `known` and refuses others.
+    /// Parses options. An option that is not in `known` is an error.
     pub(super) fn parse(options: &HashMap<String, String>, known: &[&str]) -> Result<Self> {
         let mut out = Self::default();
         for (key, value) in options {
-            // COPY and CREATE add this prefix to options.
+            // DataFusion adds this prefix to the options of COPY and CREATE.
             let name = key.strip_prefix("format.").unwrap_or(key).to_ascii_lowercase();
             if !known.contains(&name.as_str()) {
                 return plan_err!(

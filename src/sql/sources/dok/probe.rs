@@ -10,21 +10,20 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// Maximum number of keys to look up, unless the file has even more entries. For a condition that allows
-/// more keys, all entries are checked.
+/// Maximum number of keys to look up, unless the file has more entries: then as many keys as entries. For a
+/// condition that allows more keys, the scan checks all entries.
 const FEW: usize = 1 << 12;
-/// Maximum number of keys to look up in any file. Planning creates keys of some hundred bytes each.
+/// Maximum number of keys to look up in any file. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;
 
-/// Maximum number of alternatives of a condition that are expanded.
+/// Maximum number of alternatives, which are the operands of OR, that a condition is expanded to.
 const ALTERNATIVES: usize = 1 << 12;
 
 /// The values that each key column may have in one alternative of a condition. `None` means any value.
 type Values = Vec<Option<HashSet<ScalarValue>>>;
 
-/// Returns the keys for which all of `filters` may be true, one array per key column, if there are few
-/// and each alternative lists values for every column. The caller must still check the filters on the
-/// entries found.
+/// Returns the keys for which all of `filters` may be true, one array per key column, or `None` if they are
+/// too many or an alternative allows any value in a column. The caller must still check the filters.
 pub(super) fn find_keys(
     filters: &[Expr],
     schema: &SchemaRef,
@@ -61,7 +60,7 @@ pub(super) fn find_keys(
         rows.extend(partial);
     }
     let mut rows: Vec<Vec<ScalarValue>> = rows.into_iter().collect();
-    // Sorted, so that a statement always returns rows in the same order.
+    // Sorts the keys, so that a statement always returns rows in the same order.
     rows.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
     let mut arrays = Vec::with_capacity(columns);
     for (at, field) in schema.fields().iter().take(columns).enumerate() {
@@ -74,9 +73,8 @@ pub(super) fn find_keys(
     Ok(Some(arrays))
 }
 
-/// Returns the alternatives of the conjunction of two conditions. If they are too many, or list too many
-/// values, returns the alternatives of the first condition, which is valid because both conditions are
-/// checked afterwards.
+/// Returns the alternatives of `left AND right`. If they are too many or list too many values, returns the
+/// alternatives of `left`, because the scan checks both conditions again.
 fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
     let any = |values: &Values| values.iter().all(Option::is_none);
     if right.iter().any(any) {
@@ -109,7 +107,7 @@ fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> 
     out
 }
 
-/// Returns the alternatives of a condition. The condition is false for every key outside them.
+/// Returns the alternatives of a condition, which is false for all keys outside the alternatives.
 fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     let columns = schema.fields().len().saturating_sub(1);
     let any = || vec![vec![None; columns]];
@@ -171,14 +169,13 @@ fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
     }
 }
 
-/// Returns the only column that an alternative constrains.
+/// Returns the column that an alternative constrains, if it constrains exactly one.
 fn single_column(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
     let mut named = values.iter().enumerate().filter_map(|(at, v)| Some((at, v.as_ref()?)));
     named.next().filter(|_| named.next().is_none())
 }
 
-/// Returns the index of the key column if the expression is one, also within a cast between string
-/// encodings.
+/// Returns the index of the key column that an expression is, possibly inside a cast between string types.
 fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {

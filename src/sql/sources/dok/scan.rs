@@ -1,4 +1,4 @@
-//! Reads all entries of a file, or the entries of some keys.
+//! Reads all entries of a DOK file, or looks up the entries of some keys.
 
 use std::fmt;
 use std::ops::Range;
@@ -30,13 +30,13 @@ pub(in crate::sql) struct DokSource {
     projection: Vec<usize>,
     projected: SchemaRef,
     filters: Vec<Arc<dyn PhysicalExpr>>,
-    /// The only keys that can pass the filters.
+    /// Keys to look up, or `None` to check all entries. No other key can pass the filters.
     keys: Option<Vec<ArrayRef>>,
     partitions: Vec<Range<usize>>,
     limit: Option<usize>,
 }
 
-/// Minimum number of entries for a scan with several partitions.
+/// Minimum number of entries for which a scan has several partitions.
 const LARGE: usize = 1 << 16;
 
 impl DokSource {
@@ -65,7 +65,7 @@ impl DokSource {
         Ok(Self { version, schema, projection, projected, filters, keys, partitions, limit })
     }
 
-    /// Filters rows of all columns and returns them in the requested projection.
+    /// Filters a range of rows and returns the projected columns.
     fn project_rows(&self, columns: &[ArrayRef], rows: Range<usize>) -> Result<RecordBatch> {
         let columns = columns.iter().map(|c| own_extent(&c.slice(rows.start, rows.len())));
         let mut batch = RecordBatch::try_new(Arc::clone(&self.schema), columns.collect())?;

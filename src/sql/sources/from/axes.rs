@@ -1,6 +1,4 @@
-//! `ragged_axes('query')`: describes the axes of a table and the lists on them.
-//!
-//! Aggregates over the lengths of lists compute it, so a scan of `.nrt` reads bounds and no values.
+//! `ragged_axes('query')`: describes axes by aggregates of list lengths; scans of `.nrt` read no values.
 
 use std::collections::BTreeMap;
 
@@ -103,7 +101,7 @@ pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
     }
 }
 
-/// Turns one row with many cells into rows. Each column of the result consists of the given expressions.
+/// Plans one row with many columns as several rows. Each result column has one row per given expression.
 pub(super) fn unpivot_columns<'a>(
     one_row: LogicalPlanBuilder,
     columns: impl IntoIterator<Item = (&'a str, Vec<Expr>)>,

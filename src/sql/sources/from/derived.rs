@@ -43,9 +43,7 @@ impl Derived {
     }
 }
 
-/// A table that computes its rows from the rows of a query.
-///
-/// The query is planned with the outer statement, for the columns and rows that the statement needs.
+/// A table computed from a query, which is planned with the outer statement for its columns and rows.
 #[derive(Debug)]
 pub(super) struct DerivedTable {
     query: LogicalPlan,
@@ -54,11 +52,10 @@ pub(super) struct DerivedTable {
 }
 
 impl DerivedTable {
-    /// # Errors
-    /// When the columns of the query are not a ragged table, or lack a key.
+    /// Creates the table. Columns that are not a ragged table, or lack a key, are an error.
     pub(super) fn try_new(query: LogicalPlan, how: Derived) -> Result<Self> {
         distinct_names(how.name(), query.schema())?;
-        // CASE and other expressions get their types in type coercion.
+        // CASE and some other expressions have their final type only after type coercion.
         let coerced = with_coerced_types(query.clone())?;
         let none = RecordBatch::new_empty(Arc::new(coerced.schema().as_arrow().clone()));
         let schema = match &how {
@@ -72,7 +69,7 @@ impl DerivedTable {
             }
             Derived::Explode(options) => explode_batch(&none, *options)?.schema(),
         };
-        // Another batch may have NULL in a column in which this one has none.
+        // The empty batch has no NULL, but batches of the query may have NULL.
         let fields = schema.fields().iter().map(|f| match &how {
             Derived::Nest(_) => Arc::clone(f),
             Derived::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),
@@ -87,7 +84,7 @@ impl DerivedTable {
             columns.iter().map(|c| self.schema.field(*c).name().as_str()).collect();
         match &self.how {
             Derived::Nest(keys) => names.extend(keys.iter().map(String::as_str)),
-            // The rows depend on the lengths of all lists, which the deepest column has.
+            // The rows depend on the list lengths on all axes, which only the deepest column has.
             Derived::Explode(_) => {
                 let fields = self.query.schema().fields();
                 let depth = |f: &arrow::datatypes::Field| crate::array::list_depth(f.data_type());
@@ -213,9 +210,8 @@ async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dy
 }
 
 /// Plans a query that becomes part of a statement, with `partitions` partitions or the session's number.
-///
-/// The optimizer runs again for the whole statement. Dynamic filters are left to that run, because they
-/// can be created only once: a join that has them refuses to swap its sides.
+/// Leaves dynamic filters to the optimizer's run for the whole statement, because they can be created only
+/// once: a join that has them refuses to swap its sides.
 async fn plan_within(
     state: &dyn Session,
     query: &LogicalPlan,

@@ -22,13 +22,13 @@ use crate::table::{Column, LongOptions, RaggedTable};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExplodeOptions {
-    /// Whether an element with an empty list has a row, too, with NULL in the columns below it.
+    /// Whether an empty list has a row, too, with NULL in the columns of deeper axes.
     pub keep_empty: bool,
     /// Whether to add columns `axis1`, `axis2`, .. with the index of each element in its list.
     pub positions: bool,
 }
 
-/// Returns ragged rows as one row per innermost element.
+/// Returns one row per innermost element of the ragged input rows.
 #[derive(Debug)]
 pub(crate) struct ExplodeExec {
     input: Arc<dyn ExecutionPlan>,
@@ -49,18 +49,15 @@ pub(super) fn explode_batch(
             let name = format!("axis{axis}");
             if columns.iter().any(|c| c.name() == name) {
                 return Err(Error::invalid(format!(
-                    "ragged_explode: the column {name:?} of the query has the name of a column of \
-                     positions; rename the column of the query"
+                    "ragged_explode: the query has a column {name:?}, but the option positions adds \
+                     one of this name; rename the column of the query"
                 )));
             }
             let layout = table.layout(axis)?;
             let lists = (0..layout.lists()).map(|list| layout.length(list) as u64);
             let positions = lists.flat_map(|n| (0..n).map(i64::try_from)).collect::<Result<_, _>>();
             let positions: Vec<i64> = positions.map_err(|e| {
-                Error::invalid(format!(
-                    "a list is too long for positions in 64 \
-                 bits: {e}"
-                ))
+                Error::invalid(format!("a list is too long for positions in 64 bits: {e}"))
             })?;
             columns.push(Column::new(name, axis, Arc::new(Int64Array::from(positions))));
         }

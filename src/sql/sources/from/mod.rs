@@ -1,10 +1,9 @@
-//! Table functions over queries (`ragged_nest`, `ragged_explode`, `ragged_axes`, `summarize`), `vocab`,
-//! and files of a named format (`read_parquet(..)`).
+//! Table functions over queries (`ragged_nest`, `ragged_explode`, `ragged_axes`, `summarize`), `vocab`, and
+//! files of a named format (`read_parquet(..)`).
 //!
-//! The first argument of the functions over queries is a query in parentheses, a query as a string, or
-//! the name of a table or file in either form. When a statement is parsed, [`rewrite`] turns each form
-//! into a query in parentheses, so that its tables are resolved with the tables and CTEs of the
-//! statement. The [`TableFunctionsPlanner`] plans it.
+//! The first argument of a function over queries is a query, in parentheses or as a string, or the name of a
+//! table or file. [`rewrite`] turns each form into a query in parentheses when a statement is parsed, so
+//! that its tables are resolved with those of the statement. The [`TableFunctionsPlanner`] plans it.
 
 mod axes;
 mod derived;
@@ -51,7 +50,7 @@ impl RelationPlanner for TableFunctionsPlanner {
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // Statements that came through `ctx.sql` are not rewritten yet.
+        // Statements that are run with `ctx.sql` are not rewritten yet.
         rewrite_factor(&mut relation)?;
         let TableFactor::Table { name, alias, args: Some(args), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
@@ -103,7 +102,7 @@ fn scan(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
     LogicalPlanBuilder::scan(function, provider_as_source(Arc::new(table)), None)?.build()
 }
 
-/// Plans the query of a function with its ORDER BY, which DataFusion drops in subqueries.
+/// Plans the query argument of a function, with its ORDER BY, which DataFusion drops in subqueries.
 fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     let mut query = query.clone();
     // DataFusion keeps a sort that a limit needs. This limit returns all rows, and is removed again.
@@ -158,7 +157,7 @@ impl<'a> Arguments<'a> {
             );
         }
         let mut first = rest.values.remove(0);
-        // Double parentheses are redundant.
+        // Skips redundant parentheses.
         while let SqlExpr::Nested(inner) = first {
             first = inner;
         }
@@ -270,7 +269,7 @@ pub(in crate::sql) fn text(value: &SqlExpr) -> Option<&str> {
     }
 }
 
-/// Refuses columns of equal names, which a plan may have but a table may not.
+/// Returns an error if two columns have the same name, which a plan allows but a table does not.
 fn distinct_names(function: &str, schema: &DFSchema) -> Result<()> {
     let mut seen = std::collections::HashSet::new();
     match schema.fields().iter().find(|f| !seen.insert(f.name())) {

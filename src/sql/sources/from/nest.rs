@@ -28,11 +28,9 @@ use crate::sql::exec::one_input;
 use crate::sql::sources::cuts::{batches, depth};
 use crate::table::{NestOptions, RaggedTable, Unsorted};
 
-/// Groups the rows of a long table into ragged rows.
-///
-/// If the input is sorted by the keys, it returns each row as soon as the row is complete, and holds at
-/// most one row and one batch in memory. Otherwise it collects the whole input and sorts it with a stable
-/// sort.
+/// Groups the rows of a long table into ragged rows. If the input is sorted by the keys, it returns each row
+/// as soon as it is complete, and holds at most one row and one batch in memory. Otherwise it collects the
+/// input for a stable sort.
 #[derive(Debug)]
 pub(crate) struct NestExec {
     input: Arc<dyn ExecutionPlan>,
@@ -49,9 +47,6 @@ pub(super) fn nest_batch(long: &RecordBatch, keys: &[String]) -> crate::Result<R
 
 impl NestExec {
     /// Creates a node over rows with the columns `keys` that returns the columns of `schema`.
-    ///
-    /// # Errors
-    /// When the input lacks a key.
     pub(crate) fn try_new(
         input: Arc<dyn ExecutionPlan>,
         keys: Vec<String>,
@@ -144,7 +139,7 @@ impl ExecutionPlan for NestExec {
         let settings = SerrateOptions::of(context.session_config().options());
         let long = self.input.execute(0, Arc::clone(&context))?;
         let input = self.input.schema();
-        // Batches of one query agree in names and types, but not in all metadata of their schemas.
+        // Drops the schema metadata, which may differ between batches of a query.
         let input: SchemaRef = Arc::new(Schema::new(input.fields().clone()));
         let held = MemoryConsumer::new("ragged_nest").register(context.memory_pool());
         let state = Rows {
@@ -182,7 +177,7 @@ impl ExecutionPlan for NestExec {
     }
 }
 
-/// Rows that have arrived and are not nested yet.
+/// Input rows that are not nested yet, and the stream of further rows.
 struct Rows {
     long: Option<SendableRecordBatchStream>,
     input: SchemaRef,
@@ -229,7 +224,7 @@ impl Rows {
         self.pending.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// Whether the last row has a different key from the first.
+    /// Whether the last pending row has a different first key from the first pending row.
     fn has_new_key(&self) -> Result<bool> {
         let (Some(first), Some(last)) = (self.pending.first(), self.pending.last()) else {
             return Ok(false);
@@ -240,7 +235,7 @@ impl Rows {
         Ok(compare(0, last.num_rows().saturating_sub(1)) != Ordering::Equal)
     }
 
-    /// Removes and returns all rows before the last key, whose row may continue.
+    /// Removes and returns the rows of all keys but the last, whose rows may continue in the next batch.
     fn take_complete(&mut self) -> Result<RecordBatch> {
         let all = concat_batches(&self.input, &std::mem::take(&mut self.pending))?;
         let runs = partition(&[canonical_floats(all.column(self.key))?])?.ranges();

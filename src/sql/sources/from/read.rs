@@ -36,12 +36,12 @@ pub(super) fn format_of(function: &str) -> Option<&'static str> {
     })
 }
 
-/// A call that is encoded as the name of a table. [`files`] parses it again.
+/// A call such as `read_csv('a.csv')`, written in statements as a table name that [`files`] parses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Call {
     function: String,
     paths: Vec<String>,
-    /// Options under the names that the format gives them.
+    /// Options under DataFusion's names, such as `format.has_header`.
     options: Vec<(String, String)>,
 }
 
@@ -117,7 +117,7 @@ impl Call {
         Ok(())
     }
 
-    /// Parses an encoded call. Returns `None` for any other name.
+    /// Parses a call that is written as a table name. Returns `None` for any other name.
     fn parse(name: &str) -> Option<Self> {
         let (function, rest) = name.split_once('(')?;
         format_of(function)?;
@@ -181,7 +181,7 @@ fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the table of a call that [`rewrite_factor`](super::rewrite_factor) encoded, or `None`.
+/// Returns the table for a call that [`rewrite_factor`](super::rewrite_factor) wrote as a table name.
 pub(crate) async fn files(
     state: &SessionState,
     name: &str,

@@ -1,4 +1,4 @@
-//! Rewrites the first argument of functions over queries to a query, and `read_parquet(..)` to a name.
+//! Rewrites the first argument of functions over queries to a query, and `read_parquet(..)` to a table name.
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
@@ -11,7 +11,7 @@ use datafusion::logical_expr::sqlparser::parser::Parser;
 use super::read::{self, FORMATS};
 use super::{OVER_QUERIES, text};
 
-/// Returns an unqualified name in lower case.
+/// Returns an unqualified name in lower case, or `None` for a qualified name.
 pub(crate) fn one_name(name: &ObjectName) -> Option<String> {
     match name.0.as_slice() {
         [part] => part.as_ident().map(|i| i.value.to_ascii_lowercase()),
@@ -19,10 +19,7 @@ pub(crate) fn one_name(name: &ObjectName) -> Option<String> {
     }
 }
 
-/// Rewrites a table function of this module. Other relations are unchanged.
-///
-/// # Errors
-/// When a string is not a valid query.
+/// Rewrites a table function of this module, if `relation` is one. An invalid query string is an error.
 pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, args: Some(args), alias, .. } = relation else {
         return Ok(());
@@ -39,7 +36,7 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     if read::format_of(&function).is_none() {
         return Ok(());
     }
-    // Files are resolved as in FROM 'file', with the call as their name.
+    // The call becomes the name of a table, which is resolved like FROM 'file'.
     let call = read::Call::of(&function, &args.args)?;
     let called = Ident::with_quote('"', call.to_string());
     alias.get_or_insert_with(|| TableAlias {

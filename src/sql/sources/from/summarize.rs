@@ -1,4 +1,4 @@
-//! `SUMMARIZE t`: one row per column, as in DuckDB; for lists, of their values.
+//! `SUMMARIZE t`: one row per column, as in DuckDB. A list column is summarized by its values.
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Column, plan_err};

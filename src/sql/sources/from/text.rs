@@ -1,6 +1,5 @@
 //! Rewrites `SUMMARIZE t` to `FROM summarize(t)`, and `f((FROM t))` to `f((SELECT * FROM t))`, before the
-//! text is parsed. The parser has no such statement, and accepts no query without SELECT as an
-//! expression.
+//! text is parsed. The parser does not support SUMMARIZE, nor a query without SELECT as an expression.
 
 use std::borrow::Cow;
 
@@ -17,7 +16,7 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
     if !lower.contains("summarize") && !lower.match_indices("from").any(begins) {
         return Cow::Borrowed(text);
     }
-    // The parser reports invalid SQL.
+    // Invalid SQL stays unchanged, and the parser reports the error.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
         return Cow::Borrowed(text);
     };
@@ -124,7 +123,6 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
     in_expression && own == Some(false)
 }
 
-/// A location after all others.
 const END: Location = Location { line: u64::MAX, column: u64::MAX };
 
 /// Returns the end of the statement or subquery around the token `from`, `None` for the end of the text.
@@ -144,7 +142,7 @@ fn end_of(tokens: &[TokenWithSpan], from: usize) -> Option<Location> {
     None
 }
 
-/// Whether a statement or subquery may begin after some tokens.
+/// Whether a statement or subquery may begin after the tokens `before`.
 fn starts_query(before: &[TokenWithSpan]) -> bool {
     match before.last().map(|t| &t.token) {
         None | Some(Token::SemiColon | Token::LParen) => true,

@@ -43,11 +43,11 @@ enum Origin {
 pub(super) struct Columns {
     schema: SchemaRef,
     origins: Vec<Origin>,
-    /// Names of the columns that are tensors of the file.
+    /// Names of the tensors to read.
     tensors: Vec<String>,
-    /// The deepest axis of these tensors.
+    /// Deepest axis to read.
     depth: usize,
-    /// Maximum number of rows of a gap that is read and discarded.
+    /// Maximum number of rows in a gap that is read and discarded.
     gap: usize,
     nan_is_null: bool,
 }

@@ -70,10 +70,9 @@ impl RowFilter {
         datafusion::physical_plan::apply_expression_roots(self.conditions.iter(), f)
     }
 
-    /// Returns the current state of the conditions, grouped by the data that they read.
-    ///
-    /// `constant` tells whether a column has one value in the whole file; `row`, whether the name `_row`
-    /// is free for the position of a row.
+    /// Returns the conditions grouped by the data that they read, with dynamic filters in their current
+    /// state. `constant` tells whether a column is constant in the file; `row`, whether it lacks a column
+    /// `_row`.
     pub(super) fn now(&self, constant: impl Fn(&str) -> bool, row: bool) -> Result<Conditions> {
         let mut out = Conditions::default();
         for condition in &self.conditions {
@@ -109,12 +108,11 @@ fn is_true(condition: &Condition) -> bool {
     literal.is_some_and(|l| *l.value() == ScalarValue::Boolean(Some(true)))
 }
 
-/// Conditions, grouped by the data that they read.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
-    /// Conditions on `_file` and partition columns, which read nothing of the file.
+    /// Conditions on `_file` and partition columns, which require no reads of the file.
     pub(super) file: Vec<Condition>,
-    /// Conditions on `_row`, which read only the header.
+    /// Conditions on `_row`, which require only the header of the file.
     pub(super) rows: Vec<Condition>,
     /// Conditions on columns of axis 0.
     pub(super) values: Vec<Condition>,
@@ -151,7 +149,7 @@ pub(super) fn window(conditions: &[Condition], rows: Range<usize>) -> Range<usiz
     let mut out = rows;
     for condition in conditions {
         let Some((op, value)) = comparison(condition) else { continue };
-        // A negative position is before all rows, and one that is too large after them.
+        // A negative literal is before all rows, and a too large literal after all rows.
         let at = |v: i64| usize::try_from(v.max(0)).unwrap_or(usize::MAX);
         let after = at(value.saturating_add(1));
         let (from, to) = match op {
@@ -168,7 +166,7 @@ pub(super) fn window(conditions: &[Condition], rows: Range<usize>) -> Range<usiz
     out
 }
 
-/// Returns `_row <op> number`, with the sides in either order.
+/// Returns the operator and literal of a comparison of `_row` with an integer, with `_row` on the left.
 fn comparison(condition: &Condition) -> Option<(Operator, i64)> {
     let binary = condition.downcast_ref::<BinaryExpr>()?;
     let row = |e: &Condition| e.downcast_ref::<Column>().is_some_and(|c| c.name() == ROW);

@@ -1,4 +1,4 @@
-//! A file to scan: a local file, memory-mapped or not, or an object in a store.
+//! A file to scan: a local file, memory-mapped or not, or an object in an object store.
 
 use std::any::Any;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore};
 use crate::io::nrt::{NrtColumn, NrtFile, NrtObject, ObjectOptions, ReadOptions};
 use serrate_core::internal::safetensors::{explain, first_request};
 
-/// The session's cache of headers of files in object stores.
+/// The session's cache of headers of remote `.nrt` files.
 #[derive(Clone)]
 pub(super) struct Headers(Arc<FileMetadataCache>);
 
@@ -45,7 +45,7 @@ impl Headers {
     fn get(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Option<NrtObject> {
         let entry = self.0.get(&meta.location).filter(|e| e.is_valid_for(meta))?;
         let Header(object) = entry.file_metadata.as_any().downcast_ref::<Header>()?;
-        // Cache entries are identified by path only, so the file may have changed.
+        // Cache entries are found by path only, so the file may have changed.
         object.is_of(store, meta.e_tag.as_deref()).then(|| object.fresh())
     }
 
@@ -66,8 +66,8 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// Opens a file of a store with one request: a local file by its handle, a remote file by its header,
-    /// unless `headers` caches it. Errors show remote files as `name`.
+    /// Opens a file of an object store with one request: a local file by its handle, a remote file by its
+    /// header, unless `headers` has it in the cache. Errors show remote files as `name`.
     pub(super) async fn open(
         store: &Arc<dyn ObjectStore>,
         meta: &ObjectMeta,
@@ -80,7 +80,7 @@ impl Input {
         }
         let name = PathBuf::from(name.unwrap_or_else(|| meta.location.to_string()));
         let options = ObjectOptions::default();
-        // A request cannot have an empty range.
+        // An empty file has no valid range to request.
         let request = if meta.size == 0 { GetOptions::default() } else { first_request(&options) };
         let mut first =
             store.get_opts(&meta.location, request).await.map_err(|e| explain(&name, e))?;
@@ -152,8 +152,7 @@ impl Input {
         matches!(self, Self::File { waits: true, .. })
     }
 
-    /// Returns the numbers of bytes and requests so far. For a mapped file, the bytes are the bytes
-    /// accessed. A local file needs no requests.
+    /// Returns the numbers of bytes read (in a mapped file, accessed) and of requests, if remote, so far.
     pub(super) fn read_so_far(&self) -> (u64, u64) {
         match self {
             Self::File { file, .. } => (file.tensors().source().bytes_read(), 0),
@@ -161,7 +160,7 @@ impl Input {
         }
     }
 
-    /// Returns a file with the given rows of the given columns, the deepest on axis `depth`, in memory.
+    /// Fetches rows `runs` of `columns` into memory, up to axis `depth`. Returns a local file as it is.
     pub(super) async fn fetch(
         &self,
         runs: &[Range<usize>],

@@ -77,8 +77,7 @@ impl FileFormatFactory for NrtFormatFactory {
 ///   column that a file lacks is NULL there.
 /// * A scan reads only the required rows of the requested columns; row counts come from headers. Local
 ///   files are memory-mapped or read; of files in an object store, the required byte ranges are fetched.
-/// * The scan evaluates conditions on columns of axis 0, on `_row` and on `_file` before it reads
-///   anything else.
+/// * The scan evaluates conditions on columns of axis 0, on `_row` and on `_file` first.
 /// * `_file` (the path or URL) and `_row` (the index in the file) are columns of a table created with
 ///   `OPTIONS (positions true)`. Statements that come through [`sql()`](crate::sql::sql()) can name them
 ///   for any table of `.nrt` files.
@@ -121,7 +120,7 @@ impl FileFormat for NrtFormat {
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
         let mut objects = objects.to_vec();
-        // Listings come in any order. The columns of the first file by name come first.
+        // Sorts files by name, because listings have any order and the columns of the first file come first.
         objects.sort_by_cached_key(|o| natural(o.location.as_ref()));
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();
@@ -184,7 +183,7 @@ impl FileFormat for NrtFormat {
         let schema = Arc::clone(conf.output_schema());
         let sink =
             TargetSink::new("NrtSink(file=", target, schema, move |batches, target, schema, _| {
-                // Types are checked before the first row is computed.
+                // Checks the types before the first row is computed.
                 let empty =
                     RaggedTable::try_from_batch(&RecordBatch::new_empty(Arc::clone(schema)))?;
                 make_folder(target)?;
@@ -196,7 +195,7 @@ impl FileFormat for NrtFormat {
                 writer.finish()?;
                 Ok(rows)
             });
-        // Without its ids, a file has only positions.
+        // A plain file has no ids, so that only their positions identify rows.
         let ids: &[&str] = if plain { &[] } else { &["subject_id"] };
         ordered_sink(input, sink, order, ".nrt", Some(ids))
     }

@@ -1,4 +1,4 @@
-//! `_file` and `_row`: the origin of a row.
+//! `_file` and `_row`: columns with the file and the position of each row.
 
 use std::sync::Arc;
 

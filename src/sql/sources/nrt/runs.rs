@@ -1,10 +1,9 @@
-//! Runs of rows: ranges in ascending order that neither touch nor overlap.
+//! Runs of rows: ascending ranges that neither touch nor overlap.
 
 use std::ops::Range;
 
 use arrow::array::{Array, BooleanArray, BooleanBufferBuilder};
 
-/// Returns the rows that are in both `a` and `b`.
 pub(in crate::sql) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<Range<usize>> {
     let (mut i, mut j) = (0, 0);
     let mut out = Vec::new();
@@ -18,7 +17,7 @@ pub(in crate::sql) fn intersect(a: &[Range<usize>], b: &[Range<usize>]) -> Vec<R
     out
 }
 
-/// Returns the runs with gaps of at most `gap` rows filled.
+/// Returns the runs with all gaps of at most `gap` rows filled.
 pub(in crate::sql) fn bridged(runs: &[Range<usize>], gap: usize) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::with_capacity(runs.len());
     for run in runs {
@@ -65,7 +64,7 @@ pub(in crate::sql) fn chosen(spans: &[Range<usize>], bits: &BooleanArray) -> Vec
     out
 }
 
-/// Returns a mask of the rows of `spans` that are in `runs`. All runs lie within spans.
+/// Returns a mask of the rows in `spans` that are also in `runs`. Each run lies within a span.
 pub(in crate::sql) fn mask(spans: &[Range<usize>], runs: &[Range<usize>]) -> BooleanArray {
     let mut bits = BooleanBufferBuilder::new(count(spans));
     let mut runs = runs.iter().peekable();

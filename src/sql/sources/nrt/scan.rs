@@ -21,7 +21,7 @@ use super::positions::ROW;
 use super::runs::{bridged, chosen, count, first, intersect};
 use crate::io::nrt::NrtFile;
 
-/// Number of rows in the first step of evaluating conditions. Doubles up to [`LARGEST_CHOICE`].
+/// Number of rows in the first evaluation of conditions. Doubles each time, up to [`LARGEST_CHOICE`].
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
@@ -51,22 +51,21 @@ impl Read {
     }
 }
 
-/// One open file, and the requirements of the scan.
+/// One open file, and what the scan requires of it.
 pub(super) struct Scan {
     pub(super) input: Input,
     pub(super) output: Columns,
-    /// The columns of the table, without partition columns.
     pub(super) table: SchemaRef,
-    /// The columns with one value in the whole file.
+    /// Columns with the same value in the whole file.
     pub(super) constants: HashMap<String, ScalarValue>,
     pub(super) filter: RowFilter,
     pub(super) nan_is_null: bool,
     pub(super) batch_size: usize,
     pub(super) leaves: usize,
-    /// The number of rows that are still required.
+    /// Number of rows that LIMIT still allows.
     pub(super) left: AtomicUsize,
     pub(super) read: Read,
-    /// The bytes and requests that the metrics already count.
+    /// Bytes and requests that the metrics already include.
     pub(super) counted: (AtomicU64, AtomicU64),
 }
 
@@ -134,7 +133,7 @@ impl Scan {
         })
     }
 
-    /// Returns the rows that meet the current conditions, at most as many as are still required.
+    /// Returns the rows that meet the current conditions, at most as many as LIMIT still allows.
     async fn choose_rows(self: &Arc<Self>, rows: Range<usize>) -> Result<Runs> {
         if self.left.load(Ordering::Relaxed) == 0 {
             return Ok(Vec::new());
@@ -219,7 +218,7 @@ impl Scan {
         })
     }
 
-    /// Returns batches of runs, all of which `file` contains.
+    /// Returns the rows `runs`, all of which `file` contains, as batches.
     fn batches(
         self: &Arc<Self>,
         file: NrtFile,
@@ -245,8 +244,7 @@ impl Scan {
         .boxed()
     }
 
-    /// Removes the runs of one batch from the queue: at least one row, and otherwise at most as many rows
-    /// and leaves as a batch may have.
+    /// Removes the next batch from the queue: one row, or more within the maximum rows and leaves.
     fn group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<Runs> {
         let depth = self.output.depth();
         let mut group = Vec::new();
@@ -303,7 +301,7 @@ impl Scan {
     }
 }
 
-/// Whether the columns with one value in the whole file meet the conditions on them.
+/// Whether the conditions on columns that are constant in the whole file are true.
 pub(super) fn file_meets(
     now: &Conditions,
     constants: &HashMap<String, ScalarValue>,

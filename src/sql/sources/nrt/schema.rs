@@ -102,7 +102,7 @@ pub(super) fn cast_leaves(
     if values.data_type() == target {
         return Ok(values);
     }
-    // A value that does not fit is an error and not NULL: a file may be wider than the table assumed.
+    // A value that does not fit is an error and not NULL. A file may have wider types than the table.
     Ok(cast_with_options(&values, target, &CastOptions { safe: false, ..Default::default() })?)
 }
 

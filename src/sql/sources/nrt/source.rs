@@ -186,12 +186,12 @@ struct NrtOpener {
 }
 
 impl NrtOpener {
-    /// Returns the columns with one value in all rows of a file.
+    /// Returns the columns that have the same value in all rows of a file.
     fn constants(&self, file: &PartitionedFile) -> Result<HashMap<String, ScalarValue>> {
         let columns = self.table.table_partition_cols().iter().zip(&file.partition_values);
         let mut constants: HashMap<String, ScalarValue> =
             columns.map(|(field, value)| (field.name().clone(), value.clone())).collect();
-        // A numeric column of this name belongs to the files.
+        // A numeric column of this name is a column of the files themselves.
         if let Ok(field) = self.table.file_schema().field_with_name(FILE)
             && field.data_type().is_string()
         {

@@ -1,9 +1,8 @@
 //! Removes the statistics of floats from the footers of Parquet files.
 //!
-//! In Serrate's SQL, NaN equals NaN and is greater than any number, and 0.0 equals -0.0. But the
-//! statistics of a row group omit NaN, and a Bloom filter distinguishes the two zeros. With them, `x > 1`
-//! and `x = 0.0`, and also dynamic filters of joins and TopK, would skip row groups with matching rows.
-//! Files do not record the number of NaN.
+//! In Serrate's SQL, NaN equals NaN and is greater than any number, and 0.0 equals -0.0. Statistics omit
+//! NaN, though, and Bloom filters distinguish the zeros, so conditions, joins and TopK would skip row groups
+//! with matching rows. Files do not record the number of NaN.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -46,7 +45,7 @@ pub(super) fn without_float_bounds(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn Exec
     DataSourceExec::from_data_source(config)
 }
 
-/// Removes the bounds of floats from the statistics of a table.
+/// Removes minimum and maximum of floats from the statistics of a table.
 pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Statistics {
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
         if leaf_type(field.data_type()).is_floating() {
@@ -57,12 +56,12 @@ pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Sta
     statistics
 }
 
-/// Changed footers by file, each with its original footer.
+/// Footers without statistics of floats, by file path, each with its original footer.
 type Known = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
 
 struct Factory {
     inner: Arc<dyn ParquetFileReaderFactory>,
-    /// Shared, because a file is opened once per range.
+    /// Shared by all readers, because a file is opened once per byte range.
     known: Known,
 }
 
@@ -150,7 +149,7 @@ fn remove_bounds(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
             .set_column_metadata(chunks.collect::<ParquetResult<_>>()?)
             .build()
     });
-    // If row groups cannot be rebuilt, they have no statistics to remove.
+    // A footer whose row groups cannot be rebuilt has no statistics to remove.
     let Ok(groups) = groups.collect::<ParquetResult<Vec<_>>>() else { return Arc::clone(footer) };
     let index = builder.take_column_index().map(|groups| {
         let without = |columns: Vec<ColumnIndexMetaData>| {

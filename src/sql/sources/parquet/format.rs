@@ -30,14 +30,13 @@ use crate::sql::sources::output::{OutputOptions, make_folder, single_file};
 use crate::sql::sources::written::TargetSink;
 use serrate_core::internal::meds::{plain_type, unify_types};
 
-/// Creates [`ParquetFileFormat`], in place of the factory of DataFusion that it wraps.
+/// Creates [`ParquetFileFormat`]s that wrap the formats of another factory.
 #[derive(Debug)]
 pub(crate) struct ParquetFileFormatFactory {
     inner: Arc<dyn FileFormatFactory>,
 }
 
 impl ParquetFileFormatFactory {
-    /// Wraps a factory of Parquet formats, which do the reading.
     pub(crate) fn new(inner: Arc<dyn FileFormatFactory>) -> Self {
         Self { inner }
     }
@@ -88,13 +87,12 @@ impl FileFormatFactory for ParquetFileFormatFactory {
 pub(crate) struct ParquetFileFormat {
     inner: Arc<dyn FileFormat>,
     overwrite: bool,
-    /// Whether options are given that only DataFusion's writer has.
+    /// Whether the options include options of DataFusion's Parquet writer.
     stock: bool,
 }
 
 impl ParquetFileFormat {
-    /// Returns one schema for files that store their columns alike but declare Arrow types that do not
-    /// merge (`Utf8` and `LargeUtf8`, `List` and `LargeList`).
+    /// Returns one schema for files whose equal columns have different types (`Utf8` and `LargeUtf8`, ..).
     async fn unify_spellings(
         &self,
         state: &dyn Session,
@@ -218,7 +216,7 @@ impl FileFormat for ParquetFileFormat {
                 let schema = Arc::clone(conf.output_schema());
                 let options =
                     ParquetWriteOptions { overwrite: self.overwrite, ..Default::default() };
-                // Writes batches in order of arrival.
+                // The sink writes batches in order of arrival.
                 let name = "ParquetFileSink(file=";
                 let sink =
                     TargetSink::new(name, target, schema, move |batches, target, schema, _| {
@@ -247,9 +245,8 @@ impl FileFormat for ParquetFileFormat {
     }
 }
 
-/// Returns statistics in which a list column takes as many bytes as its values take in memory.
-///
-/// The compressed size says little about the number of values, which the footer, read anyway, contains.
+/// Returns statistics in which the size of a list column is the size of its values in memory, which the
+/// footer tells. The compressed size says little about the number of values.
 async fn with_leaves(
     mut statistics: Statistics,
     state: &dyn Session,
@@ -263,14 +260,14 @@ async fn with_leaves(
     let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
     let reader =
         DFParquetMetadata::new(store.as_ref(), object).with_file_metadata_cache(Some(cache));
-    // If a footer cannot be read here, because it is encrypted, the estimate is kept.
+    // Keeps the estimate if the footer cannot be read here because it is encrypted.
     let Ok(metadata) = reader.fetch_metadata().await else { return statistics };
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
         if list_depth(field.data_type()) == 0 {
             continue;
         }
         let chunks = metadata.row_groups().iter().flat_map(|g| g.columns());
-        // Lists of structs have several value columns. The longest determines the batches.
+        // Lists of structs have several value columns, of which the longest determines the batches.
         let mut values: HashMap<&str, i64> = HashMap::new();
         for chunk in chunks {
             let path = chunk.column_path();

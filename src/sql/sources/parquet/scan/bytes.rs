@@ -1,4 +1,4 @@
-//! [`Fetched`]: ranges of a file in memory.
+//! [`Fetched`]: byte ranges of a file in memory.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// Fetched parts of a file, in ascending order of their start.
+/// Fetched byte ranges of a file, sorted by start.
 #[derive(Clone, Debug)]
 pub(super) struct Fetched {
     size: u64,
@@ -18,8 +18,7 @@ impl Fetched {
         Self { size, blocks: Vec::new() }
     }
 
-    /// Returns the parts of some ranges that are not fetched yet, in ascending order and disjoint.
-    /// Fetches short gaps, too, because that costs less than another request.
+    /// Returns the ranges to fetch, sorted and disjoint. Reading a short gap costs less than a request.
     pub(super) fn missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find(range).is_none());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
@@ -40,9 +39,9 @@ impl Fetched {
         self.blocks.sort_by_key(|(start, _)| *start);
     }
 
-    /// Returns the data of a range from the block that contains it.
+    /// Returns the data of a range from the fetched range that contains it.
     fn find(&self, range: &Range<u64>) -> Option<Bytes> {
-        // A block overlaps an earlier one if it was fetched around it.
+        // Fetched ranges may overlap, because a later request may cover an earlier one.
         let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);
         self.blocks[..candidates].iter().rev().find_map(|(start, bytes)| {
             let from = usize::try_from(range.start - start).ok()?;
@@ -53,7 +52,7 @@ impl Fetched {
     }
 }
 
-/// Maximum gap in bytes between two ranges that is fetched, too.
+/// Maximum gap in bytes between two ranges that are merged into one request.
 const GAP: u64 = 64 << 10;
 
 impl Length for Fetched {

@@ -15,12 +15,12 @@ use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-/// Replaces the byte range of a file with an access plan of rows. The rows of a row group are spaced
-/// evenly over its bytes, and belong to the range that contains their position.
+/// Replaces the byte range of a file with an access plan for rows, whose positions are spaced evenly over
+/// the bytes of their row group.
 ///
-/// DataFusion assigns a whole row group to the range that contains its start. Here, a row group is
-/// divided if list columns have an offset index, which allows reading to start in the middle. With
-/// dynamic filters, which drop whole row groups, no row group is divided.
+/// DataFusion assigns a whole row group to the range that contains its start. Here, a row group is divided
+/// if its list columns have an offset index, which allows reading from the middle, and if there are no
+/// dynamic filters, which drop whole row groups.
 pub(super) fn by_rows(
     mut file: PartitionedFile,
     metadata: &ParquetMetaData,
@@ -54,7 +54,7 @@ pub(super) fn by_rows(
         })
         .collect::<Option<Vec<_>>>()
     else {
-        // The position of a row group is invalid, which the reader reports.
+        // The byte position of a row group is invalid. The reader reports the error.
         return file;
     };
     file.range = None;
@@ -99,7 +99,7 @@ fn row_access(
 #[derive(Clone, Debug)]
 struct Window(Range<usize>);
 
-/// Returns the row ranges that a scan reads of its files. Files that are read completely have none.
+/// Returns the row ranges of the files that a scan reads only in part.
 pub(super) fn windows(config: &FileScanConfig) -> Vec<Range<usize>> {
     let files = config.file_groups.iter().flat_map(FileGroup::iter);
     files.filter_map(|file| Some(file.extension::<Window>()?.0.clone())).collect()
@@ -162,7 +162,7 @@ pub(in crate::sql) fn windowed(
     Some(builder.build())
 }
 
-/// Merges files that were divided into consecutive byte ranges.
+/// Merges files that were divided into consecutive byte ranges. Returns `None` if a range is missing.
 fn merge_ranges(files: &[&PartitionedFile]) -> Option<Vec<PartitionedFile>> {
     let mut out: Vec<PartitionedFile> = Vec::new();
     let mut open: Option<(&PartitionedFile, i64)> = None;
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
     use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 
-    /// Returns the rows of each row group in each of `cuts` ranges of a file.
+    /// Returns the number of rows of each row group in each of `cuts` byte ranges of a file.
     fn shared(metadata: &ParquetMetaData, size: i64, cuts: i64, indexed: bool) -> Vec<Vec<usize>> {
         let bytes = |c: i64| u64::try_from(size * c / cuts).unwrap();
         let rows = |access: RowGroupAccess, all: i64| match access {

@@ -1,10 +1,9 @@
 //! [`ParquetLists`]: decodes list columns in scans of Parquet files with
 //! [`io::parquet::lists`](crate::io::parquet::lists).
 //!
-//! DataFusion's scan prunes files, row groups and pages, decodes flat columns, evaluates conditions on
-//! them and counts rows under a limit. It also returns the number of each row, for which this module
-//! decodes the lists. DataFusion alone reads files that the decoder does not support (a type other than
-//! the table's, values of variable width).
+//! DataFusion's scan prunes, decodes flat columns, evaluates conditions on them and counts rows under a
+//! limit. It also returns row numbers, for which this module decodes the lists. DataFusion alone reads files
+//! that the decoder does not support (a type other than the table's, values of variable width).
 
 mod bytes;
 mod cut;

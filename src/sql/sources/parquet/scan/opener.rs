@@ -74,8 +74,7 @@ impl ListsOpener {
         Ok(stream::iter(streams).flatten().boxed())
     }
 
-    /// Returns the rows of a file with lists that this module decodes, or `None` for a file that
-    /// DataFusion must read alone.
+    /// Returns the rows of a file, with decoded lists, or `None` for a file that DataFusion must read alone.
     async fn list_rows(
         &self,
         file: &PartitionedFile,
@@ -107,7 +106,7 @@ impl ListsOpener {
         }
         let part = by_rows(file.clone(), &metadata, &roots, stock.filter().as_ref());
         let given = self.stock_rows(&split.given, &config, part).await?;
-        // All counters exist now and are shared, so later changes are visible.
+        // Registers the counters of the inner scan. They are shared, so later changes are visible.
         for metric in split.given.metrics().clone_inner().iter() {
             stock.metrics().register(Arc::clone(metric));
         }

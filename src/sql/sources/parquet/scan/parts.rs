@@ -28,7 +28,7 @@ pub(super) struct ListColumn {
     /// Index among the top-level columns of the file.
     pub(super) root: usize,
     pub(super) field: FieldRef,
-    /// The field in the table, of the same type.
+    /// Field in the table's schema, with the same data type as `field`.
     pub(super) declared: FieldRef,
     pub(super) parts: Parts,
 }
@@ -58,7 +58,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// Splits a scan. The list decoder reads the columns `ours`.
+    /// Splits a scan so that the list decoder reads the columns `ours`, or returns `None` if it cannot.
     pub(super) fn new(
         stock: &ParquetSource,
         mut ours: Vec<ListColumn>,
@@ -109,7 +109,7 @@ impl Split {
         }
         let row = Column::new(ROW, table.table_schema().fields().len());
         asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
-        // Expressions that depend on the file being read cannot be computed here.
+        // Functions such as `input_file_name()` have a value only inside DataFusion's scan.
         let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if of_file(e)));
         if only_there || tests.iter().any(of_file) || table.table_schema().index_of(ROW).is_ok() {
             return Ok(None);
@@ -173,11 +173,9 @@ impl Split {
     }
 }
 
-/// Returns the number of rows to request from DataFusion's scan at once.
-///
-/// The more rows, the fewer pages of lists are decoded from their start twice. Numbers take little memory
-/// compared with lists, strings take some, and lists that DataFusion decodes come in batches of the
-/// output's size.
+/// Returns the number of rows to request from DataFusion's scan at once: the output's batch size for nested
+/// columns, and more for strings and again for numbers, which take the least memory, so that fewer pages of
+/// lists are decoded twice.
 fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
     if fields.iter().any(|f| f.data_type().is_nested()) {
@@ -262,7 +260,7 @@ fn read_columns(
     Ok(source.and_then(|source| source.downcast_ref::<ParquetSource>().cloned()))
 }
 
-/// Returns the list columns whose values a scan does not need.
+/// Returns the list columns of which a scan needs only the lengths.
 pub(super) fn lengths_only(stock: &ParquetSource, lists: &BTreeSet<usize>) -> BTreeSet<usize> {
     let mut looked_at: BTreeSet<usize> = BTreeSet::new();
     let outputs = stock.projection().into_iter().flatten().map(|e| Arc::clone(&e.expr));

@@ -22,14 +22,13 @@ use crate::Error;
 use crate::io::parquet::lists::{self, ColumnReader, Parts, Source};
 use crate::sql::sources::nrt::runs::{bridged, chosen, count, mask};
 
-/// Maximum number of batches whose leaves are decoded at once, estimated from the average row. By
-/// default, they hold two million leaves.
+/// Maximum number of leaves to decode at once, in multiples of the batch size: four million by default.
 const MOST: usize = 8;
 
-/// Leaves between two required rows are decoded, too, if they are at most 1 / `GAP` of a batch.
+/// Unneeded rows in a gap are decoded and discarded if they have at most 1 / `GAP` of a batch's leaves.
 const GAP: usize = 4;
 
-/// A sequential reader may cover at most this many times its first span before it restarts.
+/// Number of rows after its first span that a sequential reader covers, as a multiple of the span's length.
 const AHEAD: usize = 8;
 
 /// Rows of one row group, with their columns from DataFusion's scan.
@@ -54,7 +53,7 @@ pub(super) struct Rows {
     reader: Box<dyn AsyncFileReader + Send>,
     metadata: Arc<ParquetMetaData>,
     name: PathBuf,
-    /// The first row of each row group, and the total number of rows.
+    /// Index of the first row of each row group, then the total number of rows.
     starts: Vec<usize>,
     /// The row group of the fetched data.
     group: usize,
@@ -68,7 +67,7 @@ pub(super) struct Rows {
     /// Maximum numbers of rows and leaves per batch.
     size: (usize, usize),
     next: usize,
-    /// Number of rows that are still required.
+    /// Number of rows that LIMIT still allows.
     left: usize,
     time: Time,
     decoded: Count,
@@ -155,7 +154,6 @@ impl Rows {
         usize::try_from(most / rows).unwrap_or(1).max(1)
     }
 
-    /// Returns the maximum number of leaves to decode at once, estimated from the average row.
     fn max_leaves(&self) -> usize {
         self.size.1.saturating_mul(MOST)
     }
@@ -290,8 +288,7 @@ impl Rows {
                 continue;
             }
             *going = None;
-            // A reader that cannot start in the middle must read all rows of the group in one pass. So
-            // does a reader of a single span that continues the last read.
+            // A reader that cannot start in the middle, or that continues the last read, reads in one pass.
             let follows = self.ends.get(at) == Some(&(group, first.start));
             let parts = match spans.len() == 1 && (many || follows) {
                 _ if !indexed => vec![(first.start..all, true)],
@@ -334,7 +331,7 @@ impl Rows {
                 };
                 if part.len() != span.len() {
                     let what = format!(
-                        "there are {} rows, but the footer counts {}",
+                        "{} rows were read, but the footer declares {}",
                         part.len(),
                         span.len()
                     );

@@ -1,4 +1,4 @@
-//! [`ParquetLists`], the rule.
+//! [`ParquetLists`]: the optimizer rule that inserts the list decoder into scans.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +15,9 @@ use super::cut::windows;
 use super::source::ListsSource;
 use crate::config::SerrateOptions;
 
-/// Physical optimizer rule, after all others: scans of Parquet files use Serrate's decoder for lists.
-///
-/// DataFusion decodes them if `serrate.parquet_lists` is false, and for virtual columns, schema adapters
-/// other than DataFusion's, and ORDER BY with a limit that reorders row groups.
+/// Physical optimizer rule, after all others: scans of Parquet files use Serrate's decoder for lists, except
+/// if `serrate.parquet_lists` is false, and in scans with virtual columns, with other schema adapters than
+/// DataFusion's, or with an ORDER BY and limit that reorder row groups.
 #[derive(Debug, Default)]
 pub(crate) struct ParquetLists;
 
@@ -69,7 +68,7 @@ fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
         && !reordered.iter().any(|mark| shown.contains(mark))
 }
 
-/// Displays the debug text of a source: only it shows whether the source reorders row groups.
+/// The EXPLAIN text of a source, which alone shows whether the source reorders row groups.
 struct Shown<'a>(&'a ParquetSource);
 
 impl fmt::Display for Shown<'_> {

@@ -30,7 +30,7 @@ use crate::array::list_depth;
 /// A scan of Parquet files that decodes list columns with Serrate's decoder where it supports a file.
 #[derive(Clone)]
 pub(in crate::sql) struct ListsSource {
-    /// DataFusion's scan, which says what to read, and reads files that the decoder does not support.
+    /// DataFusion's scan with columns and conditions. It reads files that the decoder does not support.
     stock: ParquetSource,
     /// Indices of the required list columns in the table.
     lists: BTreeSet<usize>,
