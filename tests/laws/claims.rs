@@ -12,14 +12,13 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type, SchemaRef};
 use datafusion::arrow::row::{OwnedRow, RowConverter, Rows, SortField};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::equivalence::AcrossPartitions;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
@@ -27,30 +26,17 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 use serrate::datafusion;
 
-/// The last rule of a session: checks the claims of every node.
-#[derive(Debug, Default)]
+/// Marks a session whose plans check the claims of their nodes.
+#[derive(Debug)]
 pub struct CheckClaims;
 
-impl PhysicalOptimizerRule for CheckClaims {
-    fn optimize(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        _config: &ConfigOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let checked = plan.transform_up(|node| {
-            let node: Arc<dyn ExecutionPlan> = Arc::new(ClaimsExec { input: node });
-            Ok(Transformed::yes(node))
-        })?;
-        Ok(checked.data)
-    }
-
-    fn name(&self) -> &str {
-        "check_claims"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
+/// Returns a finished plan that checks the claims of each node.
+pub fn checked(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_up(|node| {
+        let node: Arc<dyn ExecutionPlan> = Arc::new(ClaimsExec { input: node });
+        Ok(Transformed::yes(node))
+    })?;
+    Ok(plan.data)
 }
 
 /// Returns the rows of its input, or an error at the first row for which a claim does not hold.
@@ -141,7 +127,10 @@ impl Claims {
         let schema = node.schema();
         let known = node.equivalence_properties();
         let orders = known.oeq_class().iter().filter_map(|order| Ordered::new(order, &schema));
-        let equals = known.eq_group().iter().filter_map(|class| {
+        // A scan also claims conditions that it uses to skip row groups alone. A filter above it holds
+        // them for each row.
+        let classes = known.eq_group().iter().filter(|_| !node.is::<DataSourceExec>());
+        let equals = classes.filter_map(|class| {
             let constant = class.iter().find_map(|e| known.eq_group().is_expr_constant(e));
             Equal::new(class.iter().cloned().collect(), constant, &schema)
         });
