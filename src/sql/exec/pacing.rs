@@ -1,4 +1,4 @@
-//! [`PacedExec`]: splits batches into pieces that the node above processes quickly.
+//! [`PacedExec`]: splits batches into pieces that the join above processes quickly.
 
 use std::fmt;
 use std::pin::Pin;
@@ -23,7 +23,8 @@ const SHORT: Duration = Duration::from_millis(2);
 /// the other join side than the rows of the previous piece did.
 const MOST: usize = 2048;
 
-/// Returns its input in pieces that the node above processes quickly, and yields between pieces.
+/// Splits its input into pieces that the node above processes within about [`LONG`], and yields to Tokio
+/// between pieces at least that often.
 #[derive(Debug)]
 pub(in crate::sql) struct PacedExec {
     input: Arc<dyn ExecutionPlan>,

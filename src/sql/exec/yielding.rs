@@ -30,11 +30,11 @@ use crate::sql::exec::{one_input, same_statistics};
 
 /// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
 ///
-/// DataFusion's leaf nodes yield after a number of batches. But a join makes thousands of batches from
-/// one, and an operator above it, such as an aggregation, consumes them without a pause, so the query
-/// blocks a worker of the runtime for minutes. A join also blocks if its filter drops all pairs of a
-/// batch, or if it returns each row once and so returns nothing before it has seen all pairs of the
-/// batch. [`PacedExec`] below the join makes its input batches small.
+/// DataFusion's leaf nodes yield after a number of batches. But a join makes thousands of batches from one,
+/// and an operator above it, such as an aggregation, consumes them without a pause, so the query blocks a
+/// worker of the runtime for minutes. A join also blocks if its filter drops all pairs of a batch, or if it
+/// returns nothing before it has seen all pairs of the batch (a semi join, for example). [`PacedExec`]
+/// below the join makes its input batches small.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct YieldingJoins;
 

@@ -1,4 +1,4 @@
-//! [`ComputedLists`]: IN over values that depend on the row.
+//! [`ComputedLists`]: fixes IN over list elements that depend on the row.
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -34,7 +34,8 @@ impl AnalyzerRule for ComputedLists {
 }
 
 fn compared_one_by_one(e: Expr) -> Transformed<Expr> {
-    // Any expression over columns counts: the optimizer turns functions such as coalesce into CASE later.
+    // Any expression over columns counts, because the optimizer later turns functions such as `coalesce`
+    // into CASE.
     let is_computed = |e: &Expr| {
         !matches!(e, Expr::Column(_)) && (!e.column_refs().is_empty() || e.contains_outer())
     };

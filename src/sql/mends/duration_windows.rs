@@ -1,4 +1,4 @@
-//! [`DurationWindows`]: window functions ordered by durations.
+//! [`DurationWindows`]: supports window functions ordered by durations.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -13,11 +13,12 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, before DataFusion's type coercion: orders windows by the integers that store durations.
+/// Analyzer rule, before DataFusion's type coercion: casts durations in the ORDER BY of windows to
+/// integers.
 ///
-/// Type coercion refuses `rank() OVER (ORDER BY end - start)`, because the default frame of a window is a
-/// RANGE and DataFusion supports no RANGE over durations, not even without a distance in its bounds.
-/// Remove once `stock_windows_over_durations_still_fail` in `tests/sql/times.rs` fails.
+/// Type coercion rejects `rank() OVER (ORDER BY end - start)`, because the default frame of a window is a
+/// RANGE and DataFusion supports no RANGE over durations, not even without a distance in its bounds. Remove
+/// once `stock_windows_over_durations_still_fail` in `tests/sql/times.rs` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DurationWindows;
 

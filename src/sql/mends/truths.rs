@@ -1,4 +1,4 @@
-//! [`NumberTruths`]: numbers cast to booleans.
+//! [`NumberTruths`]: fixes conditions that cast integers to booleans.
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;

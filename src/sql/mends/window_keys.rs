@@ -1,4 +1,4 @@
-//! [`WindowKeys`]: windows keyed by structs and lists of lists.
+//! [`WindowKeys`]: supports windows over keys that are structs or lists of lists.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use datafusion::optimizer::AnalyzerRule;
 use crate::sql::mends::sorts::has_comparison;
 use serrate_core::internal::canonical_floats;
 
-/// Analyzer rule, before DataFusion's type coercion: partitions and orders windows by strings in place of
-/// structs and lists of lists.
+/// Analyzer rule, before DataFusion's type coercion: replaces window keys that are structs or lists of
+/// lists with strings that sort equally.
 ///
 /// DataFusion compares the keys of a row with the keys of the previous row as scalars, and fails with
 /// "Uncomparable values" for lists of lists. It does not recognize constant keys of these types as
@@ -69,7 +69,8 @@ fn key_windows(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(e, changed)
 }
 
-/// `text_key(x)`: strings that sort as lists or structs do, with NULL elements as the greatest value.
+/// `text_key(x)`: strings that sort like the given lists or structs, with NULL elements as the greatest
+/// value.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TextKey {
     signature: Signature,
@@ -100,7 +101,7 @@ impl ScalarUDFImpl for TextKey {
     }
 }
 
-/// Returns the bytes of Arrow's row format, which sort like the values, as hexadecimal digits.
+/// Returns the bytes of Arrow's row format, which sort like the original values, as hexadecimal digits.
 fn to_texts(values: &ArrayRef) -> Result<ArrayRef> {
     let order = SortOptions { descending: false, nulls_first: false };
     let field = SortField::new_with_options(values.data_type().clone(), order);

@@ -14,7 +14,7 @@ use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::execution_plan::SchedulingType;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 
-/// Wraps a source and keeps its partitions.
+/// Wraps a source so that the optimizer does not repartition it.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct FixedSource(pub(super) Arc<dyn DataSource>);
 

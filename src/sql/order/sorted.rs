@@ -1,4 +1,4 @@
-//! [`SortedExec`]: an order that the optimizer keeps.
+//! [`SortedExec`]: requires an order that the optimizer must keep.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::one_input;
 
-/// Passes its single sorted partition through.
+/// Requires one partition in an order, and passes it through.
 ///
-/// It marks an ORDER BY of the query in a plan that is not optimized yet. The optimizer may sort
-/// elsewhere (below a join, for example), or not at all if rows arrive sorted, as long as this node gets
-/// the order that it requires.
+/// It marks an ORDER BY of the query in a plan that is not optimized yet. The optimizer may sort elsewhere
+/// (below a join, for example), or not at all if rows arrive sorted, as long as this node gets the order
+/// that it requires.
 #[derive(Debug)]
 pub(super) struct SortedExec {
     input: Arc<dyn ExecutionPlan>,
