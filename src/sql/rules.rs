@@ -1,9 +1,8 @@
-//! The rules of a session in one ordered list: what each is for, what it works around, and when it
-//! can go.
+//! The optimizer rules of a session in one ordered list, each with its purpose, the upstream issue and the
+//! condition for its removal.
 //!
-//! There are three kinds. Rules that work around a fault of DataFusion and rules that keep source order
-//! always run. Rules that speed up queries are [`Switched`]: each has a setting `serrate.rule.NAME`, and
-//! does not change answers.
+//! Rules that work around a bug of DataFusion, and rules that keep source order, always run. Rules that
+//! speed up queries are [`Switched`]: each has a setting `serrate.rule.NAME` and does not change results.
 
 use std::sync::Arc;
 
@@ -69,13 +68,13 @@ pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// A rule of a session, and why it is there.
+/// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 struct Rule {
     step: Step,
-    /// The fault without it.
+    /// What fails without the rule.
     without: &'static str,
-    /// Numbers of issues and pull requests of `apache/datafusion` about what it works around.
+    /// Issues and pull requests of `apache/datafusion` about the bug that the rule works around.
     upstream: &'static [u32],
     until: Until,
 }
@@ -93,40 +92,39 @@ enum Step {
     FirstLogical(fn() -> LogicalRule),
     /// Logical rule of DataFusion that does not run.
     WithoutLogical(&'static str),
-    /// Something around every logical rule of DataFusion.
+    /// Wrapper around every logical rule of DataFusion.
     AroundLogical(&'static str),
     /// Logical rule, after DataFusion's.
     LastLogical(fn() -> LogicalRule),
     /// Physical rule, before DataFusion's.
     FirstPhysical(fn() -> PhysicalRule),
-    /// Physical rule, after a certain rule of DataFusion.
+    /// Physical rule, after the named rule of DataFusion.
     AfterPhysical(&'static str, fn() -> PhysicalRule),
-    /// Physical rule, before a certain rule of DataFusion.
+    /// Physical rule, before the named rule of DataFusion.
     BeforePhysical(&'static str, fn() -> PhysicalRule),
-    /// Something around every physical rule of DataFusion.
+    /// Wrapper around every physical rule of DataFusion.
     AroundPhysical(&'static str),
     /// Physical rule, after DataFusion's.
     LastPhysical(fn() -> PhysicalRule),
 }
 
-/// When a rule can go.
+/// When a rule can be removed.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 enum Until {
-    /// When this test fails: DataFusion is right then.
+    /// When this test fails, because DataFusion has fixed the bug.
     Fails(&'static str),
-    /// When this test passes without it.
+    /// When this test passes without the rule.
     Passes(&'static str),
-    /// Never: it speeds up queries, and the setting `serrate.rule.NAME` switches it off.
+    /// Never: it speeds up queries. The setting `serrate.rule.NAME` switches it off.
     Speed,
-    /// Never: it is a feature, which DataFusion does not have.
+    /// Never: it is a feature that DataFusion does not have.
     Feature,
 }
 
-/// All rules of a session, in the order in which they run. `docs/internals/sql.md` has it as a
-/// table.
+/// All rules of a session in the order in which they run. `docs/internals/sql.md` contains them as a table.
 static RULES: &[Rule] = &[
     Rule {
-        // After type coercion, the original expressions are lost.
+        // Must run first, because type coercion replaces the original expressions.
         step: Step::FirstOfAll(|| Arc::new(ListHints)),
         without: "errors of operators on lists do not say what to write",
         upstream: &[],
@@ -198,7 +196,7 @@ static RULES: &[Rule] = &[
         upstream: &[17261],
         until: Until::Feature,
     },
-    // From here on, types are coerced.
+    // The following rules need coerced types.
     Rule {
         step: Step::AfterCoercion(|| Arc::new(ComputedLists)),
         without: "`x IN (1, CASE ..)` finds values that the list does not have",
@@ -266,14 +264,14 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_distinct_sums_by_a_cast_still_fail"),
     },
     Rule {
-        // Before constants are folded.
+        // Must run before constants are folded.
         step: Step::FirstLogical(|| Arc::new(ConstantFloatKeys)),
         without: "constant zeros and NaN with different signs differ",
         upstream: &[22490, 22835],
         until: Until::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
     },
     Rule {
-        // Before expressions are simplified, and before conditions become joins.
+        // Must run before expressions are simplified and before subqueries become joins.
         step: Step::FirstLogical(|| Arc::new(LazyConditions)),
         without: "AND, OR and CASE evaluate operands that can fail for rows that exclude them",
         upstream: &[8927, 25136],
@@ -304,14 +302,14 @@ static RULES: &[Rule] = &[
         until: Until::Speed,
     },
     Rule {
-        // Last, so that no other rule sees its columns.
+        // Must run last, so that no other rule sees its columns.
         step: Step::LastLogical(|| Arc::new(Switched(LengthsBelow))),
         without: "lengths of lists are computed far from the scan",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
-        // Before any rule asks for the type of a parameter.
+        // Must run before any rule reads the type of a parameter.
         step: Step::FirstPhysical(|| Arc::new(LambdaParameters)),
         without: "lambdas read columns in place of their parameters",
         upstream: &[24372],
@@ -324,7 +322,7 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_projections_still_move_keys"),
     },
     Rule {
-        // Before sorts are removed.
+        // Must run before redundant sorts are removed.
         step: Step::FirstPhysical(|| Arc::new(PlainEquations)),
         without: "windows divided by a column that equals an expression of itself fail",
         upstream: &[],
@@ -337,35 +335,35 @@ static RULES: &[Rule] = &[
         until: Until::Fails("stock_constants_are_still_kept_where_they_are_null"),
     },
     Rule {
-        // Before batches of tables in memory are distributed.
+        // Must run before batches of tables in memory are distributed.
         step: Step::FirstPhysical(|| Arc::new(MemoryOrder)),
         without: "LIMIT over tables in memory takes other rows than the first",
         upstream: &[],
         until: Until::Feature,
     },
     Rule {
-        // Before partitions are inserted between a projection and its scan.
+        // Must run before a repartitioning is inserted between a projection and its scan.
         step: Step::FirstPhysical(|| Arc::new(Switched(AsOfProjections))),
         without: "scans of labels copy the history of each label",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
-        // Before conditions are pushed into scans.
+        // Must run before conditions are pushed into scans.
         step: Step::FirstPhysical(|| Arc::new(Switched(ContainsPushdown))),
         without: "Parquet scans do not prune by `ragged_any(x == v)`",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
-        // Before partitions are planned.
+        // Must run before partitions are planned.
         step: Step::FirstPhysical(|| Arc::new(Switched(LeafPartitions))),
         without: "one thread reads a file of few rows and many leaves",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
-        // After conditions are pushed into scans, and before a repartitioning comes between.
+        // Must run after conditions are pushed into scans, and before a repartitioning is inserted.
         step: Step::AfterPhysical("FilterPushdown", || Arc::new(Switched(LengthsIntoScan))),
         without: "scans read values of which only the lengths of lists are needed",
         upstream: &[],
@@ -377,9 +375,9 @@ static RULES: &[Rule] = &[
         upstream: &[],
         until: Until::Fails("stock_topk_of_floats_is_still_wrong"),
     },
-    // After all sorts are in place, before plans are checked.
+    // The next two rules run after all sorts are in place and before plans are checked.
     Rule {
-        // Removes known orders, which may require further sorts.
+        // Hides known orders, which may require further sorts.
         step: Step::BeforePhysical("SanityCheckPlan", || Arc::new(UnorderedKeys)),
         without: "grouping by constant lists of lists fails",
         upstream: &[24937],
@@ -434,14 +432,14 @@ static RULES: &[Rule] = &[
         until: Until::Speed,
     },
     Rule {
-        // After every limit is in its scan.
+        // Must run after every limit is in its scan.
         step: Step::LastPhysical(|| Arc::new(OrderedScanLimits)),
         without: "a LIMIT in an ordered Parquet scan returns later rows",
         upstream: &[24272],
         until: Until::Fails("stock_limits_drop_row_groups"),
     },
     Rule {
-        // Has its own setting, `serrate.parquet_lists`, and needs the final scans.
+        // Must run on the final scans. It has its own setting, `serrate.parquet_lists`.
         step: Step::LastPhysical(|| Arc::new(ParquetLists)),
         without: "lists in Parquet files are decoded three to four times as slowly",
         upstream: &[],
@@ -454,7 +452,7 @@ static RULES: &[Rule] = &[
         until: Until::Passes("order_by_lists_does_not_depend_on_batches"),
     },
     Rule {
-        // Before joins are wrapped.
+        // Must run before joins are wrapped.
         step: Step::LastPhysical(|| Arc::new(MergeJoinFilters)),
         without: "merge joins with a condition fail over rows without a partner",
         upstream: &[21197],
@@ -480,7 +478,7 @@ static RULES: &[Rule] = &[
     },
 ];
 
-/// The analyzer rules between the first of all and DataFusion's type coercion.
+/// Returns the analyzer rules after the first and before DataFusion's type coercion.
 pub(in crate::sql) fn rules_before_coercion() -> impl Iterator<Item = TypeRule> {
     RULES.iter().filter_map(|rule| match rule.step {
         Step::BeforeCoercion(make) => Some(make()),
@@ -488,7 +486,7 @@ pub(in crate::sql) fn rules_before_coercion() -> impl Iterator<Item = TypeRule> 
     })
 }
 
-/// A plan whose expressions have the types that they will be evaluated in.
+/// Returns a plan whose expressions have the types in which they will be evaluated.
 pub(in crate::sql) fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let config = ConfigOptions::default();
     let coerced =
@@ -496,7 +494,7 @@ pub(in crate::sql) fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPla
     TypeCoercion::new().analyze(coerced, &config)
 }
 
-/// Adds the analyzer rules in front of those of DataFusion.
+/// Inserts the first analyzer rules before those of DataFusion.
 pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
     let first = RULES.iter().filter_map(|rule| match rule.step {
         Step::FirstOfAll(make) => Some(make()),
@@ -513,9 +511,8 @@ pub(in crate::sql) fn last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
     })
 }
 
-/// Changes the logical rules of DataFusion: removes those that make valid statements fail, and
-/// prevents the evaluation of conditions that can fail for rows for which the query does not
-/// evaluate them.
+/// Inserts logical rules before those of DataFusion, removes rules that make valid statements fail, and
+/// wraps rules that evaluate conditions for rows for which the query does not evaluate them.
 pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     let refused = |name: &str| {
         RULES.iter().any(|rule| matches!(rule.step, Step::WithoutLogical(of) if of == name))
@@ -541,7 +538,7 @@ pub(in crate::sql) fn last_logical_rules() -> impl Iterator<Item = LogicalRule> 
     })
 }
 
-/// Inserts rules among the physical ones of DataFusion, and guards all of them.
+/// Inserts physical rules among those of DataFusion, and wraps all of them in guards.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     let mut first: Vec<PhysicalRule> = Vec::new();
     for rule in RULES {
@@ -573,7 +570,7 @@ pub(in crate::sql) fn last_physical_rules() -> impl Iterator<Item = PhysicalRule
     })
 }
 
-/// A rule `serrate_NAME` that the setting `serrate.rule.NAME` switches off.
+/// Wraps a rule `serrate_NAME` that the setting `serrate.rule.NAME` switches off.
 #[derive(Debug)]
 struct Switched<R>(R);
 
@@ -635,7 +632,7 @@ mod tests {
     use crate::config;
 
     impl Rule {
-        /// The name of the rule, and its debug output.
+        /// Returns the name of the rule and its debug output.
         fn names(&self) -> (String, String) {
             match self.step {
                 Step::FirstOfAll(make) | Step::BeforeCoercion(make) | Step::AfterCoercion(make) => {
@@ -688,7 +685,7 @@ mod tests {
         assert_eq!(found, known);
     }
 
-    /// The start and the end of the table in the documentation.
+    /// Marks before and after the table in the documentation.
     const MARKS: [&str; 2] = ["<!-- rules -->\n", "<!-- end of rules -->\n"];
 
     fn write_table() -> String {

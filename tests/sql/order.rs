@@ -246,7 +246,9 @@ async fn joins_that_end_in_order_by_are_written_in_it() {
         .await;
         assert!(e.starts_with("Error during planning: a .nrt file identifies rows by"), "{e}");
         assert!(
-            e.ends_with("end the query with ORDER BY, or keep the id column `subject_id` in its result"),
+            e.ends_with(
+                "end the query with ORDER BY, or keep the id column `subject_id` in its result"
+            ),
             "{e}"
         );
     }

@@ -1,4 +1,4 @@
-//! [`CountedSets`]: EXCEPT ALL and INTERSECT ALL match equal rows one to one.
+//! [`CountedSets`]: makes EXCEPT ALL and INTERSECT ALL match equal rows one to one.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// Names of the columns that number equal rows, for the left and the right side.
+/// Names of the columns that number equal rows, for the left and the right input.
 const COPY: [&str; 2] = ["__serrate_left_copy", "__serrate_right_copy"];
 
 /// Analyzer rule: matches each row of EXCEPT ALL and INTERSECT ALL with one row of the other side.
@@ -44,8 +44,8 @@ impl AnalyzerRule for CountedSets {
 
 /// Whether a join is EXCEPT ALL or INTERSECT ALL.
 ///
-/// Before the optimizer runs, only set operations join by whole rows with NULL equal to NULL. Without
-/// ALL, the left side is DISTINCT.
+/// Before the optimizer runs, only set operations join by whole rows with NULL equal to NULL. For a set
+/// operation without ALL, the left input is DISTINCT.
 fn compares_rows(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull

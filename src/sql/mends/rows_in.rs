@@ -134,7 +134,9 @@ impl Rows {
         });
         let equal = conjunction(equal.collect::<Result<Vec<_>>>()?);
         let equal = equal.ok_or_else(|| {
-            plan_datafusion_err!("the row in front of IN has no values; write at least one value in its parentheses")
+            plan_datafusion_err!(
+                "the row in front of IN has no values; write at least one value in its parentheses"
+            )
         })?;
         Ok(Self { query, equal })
     }

@@ -1,8 +1,9 @@
-//! `_file` and `_row`: columns that exist if a statement names them.
+//! `_file` and `_row`: columns that exist only if a statement names them.
 //!
-//! DataFusion has no columns that `*` omits. A statement that names one of these is therefore rewritten
-//! before planning: tables of `.nrt` files that the name may refer to are marked, `*` gets an EXCLUDE
-//! (and is expanded table by table if there are several), and a relation planner adds the columns to
+//! DataFusion has no columns that `*` omits. So a statement that names `_file` or `_row` is rewritten
+//! before planning: tables of `.nrt` files that the name may refer to are marked, `*` gets an EXCLUDE (and
+//! is expanded table by table if there are several), and a relation planner adds the columns to marked
+//! tables.
 //! marked tables.
 
 use std::collections::{BTreeSet, HashMap};
@@ -27,14 +28,14 @@ use crate::sql::sources::nrt::positions::{FILE, ROW};
 use crate::sql::statement::merged::{constraint, using};
 use crate::sql::statement::scopes::Scopes;
 
-/// Marks a table that needs position columns: the name of a partition that no user would write.
+/// Marks a table that needs position columns: a partition name that no user would write.
 const MARK: &str = "serrate positions";
 
 pub(in crate::sql) fn is_marked(partitions: &[Ident]) -> bool {
     partitions.first().is_some_and(|mark| mark.value == MARK)
 }
 
-/// Adds the position columns that a statement names to its tables.
+/// Adds the position columns `_file` and `_row` that a statement names to its tables.
 pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     ctx: &SessionContext,
     statement: &mut S,
@@ -47,7 +48,7 @@ pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     let mut offered: HashMap<ObjectName, Vec<&'static str>> = HashMap::new();
     for (name, positions) in found.tables {
         let Some(reference) = reference(&name) else { continue };
-        // A missing table is an error when the statement is planned.
+        // Planning reports a missing table later.
         let Ok(provider) = ctx.table_provider(reference).await else { continue };
         let Some(files) = provider.downcast_ref::<FilesTable>() else { continue };
         let names: Vec<&'static str> = positions
@@ -89,7 +90,7 @@ fn reference(name: &ObjectName) -> Option<TableReference> {
     }
 }
 
-/// The position columns that a statement names, each with its qualifier.
+/// The position columns `_file` and `_row` that a statement names, each with its qualifier.
 #[derive(Default)]
 struct Named(Vec<(Option<String>, &'static str)>);
 
@@ -117,7 +118,7 @@ impl Visitor for Named {
     }
 }
 
-/// Returns the position columns that a SELECT itself names, outside subqueries of its FROM.
+/// Returns the position columns that a SELECT names, except in subqueries of its FROM.
 fn named_positions(select: &Select, order: Option<&OrderBy>) -> Named {
     let mut named = Named::default();
     let _ = select.projection.visit(&mut named);
@@ -145,8 +146,8 @@ fn column(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(|part| part.as_ident())
 }
 
-/// Expands `*` of a FROM table by table, without the columns of USING that earlier tables have. Returns
-/// `None` if a table has no name or a join returns only one of its sides.
+/// Expands `*` of a FROM table by table, without the USING columns that earlier tables already have.
+/// Returns `None` if a table has no name or a join returns only one of its sides.
 fn expand_star(
     from: &[TableWithJoins],
     out: &mut Vec<(ObjectName, Vec<ObjectName>)>,
@@ -211,7 +212,7 @@ fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)
     }
 }
 
-/// Returns the position columns that each table of a SELECT needs.
+/// Returns the tables of a SELECT that need position columns, each with its qualifier and those columns.
 fn wanted_positions(
     select: &Select,
     order: Option<&OrderBy>,
@@ -253,7 +254,7 @@ fn enter_query(scopes: &mut Scopes<String>, query: &Query) {
     scopes.enter(names, query.with.as_ref().is_some_and(|with| with.recursive));
 }
 
-/// First pass: collects tables that may need positions.
+/// First pass: collects the tables that may need position columns.
 #[derive(Default)]
 struct Found {
     tables: Vec<(ObjectName, BTreeSet<&'static str>)>,
@@ -294,11 +295,11 @@ impl Visitor for Found {
     }
 }
 
-/// Second pass: marks the tables and excludes the new columns from `*`.
+/// Second pass: marks these tables and excludes the new columns from `*`.
 struct Marker<'a> {
     offered: &'a HashMap<ObjectName, Vec<&'static str>>,
     scopes: Scopes<String>,
-    /// The ORDER BY of each enclosing query whose SELECT has not been visited yet.
+    /// The ORDER BY of each enclosing query, until its SELECT is visited.
     orders: Vec<Option<OrderBy>>,
 }
 
@@ -354,7 +355,7 @@ impl Marker<'_> {
     }
 }
 
-/// Expands `*` over several tables table by table, because an EXCLUDE of `*` cannot name the table.
+/// Replaces `*` over several tables with `a.*, b.*`, because an EXCLUDE of `*` cannot name a table.
 fn say_by_table(select: &mut Select) {
     let mut tables = Vec::new();
     if expand_star(&select.from, &mut tables).is_none() || tables.len() < 2 {
@@ -425,7 +426,7 @@ impl VisitorMut for Marker<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         enter_query(&mut self.scopes, query);
-        // ORDER BY belongs to the query, but the tables belong to its SELECT.
+        // ORDER BY is part of the query, but the tables are part of its SELECT.
         let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
         self.orders.push(query.order_by.clone().filter(|_| is_select));
         ControlFlow::Continue(())
@@ -444,7 +445,7 @@ impl VisitorMut for Marker<'_> {
     }
 }
 
-/// Plans marked tables with their position columns.
+/// Plans the marked tables with their position columns.
 #[derive(Debug)]
 pub(in crate::sql) struct PositionsPlanner;
 

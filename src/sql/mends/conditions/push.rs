@@ -122,8 +122,7 @@ impl PushDownFree {
                 Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
             }
             LogicalPlan::Join(join) if join.join_type == JoinType::Inner && join.on.is_empty() => {
-                // As the join's filter, the conditions are evaluated before the join copies the columns of
-                // a pair of rows.
+                // The join evaluates its filter before it copies the columns of a pair of rows.
                 let mut join = join.clone();
                 let all = join.filter.take().into_iter().chain(join_conditions(Vec::new(), held));
                 join.filter = conjunction(all);

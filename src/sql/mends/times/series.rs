@@ -70,7 +70,10 @@ impl ScalarUDFImpl for SeriesList {
         let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
         let rows = if one { 1 } else { args.number_rows };
         let [start, stop, step] = args.args.as_slice() else {
-            return exec_err!("{} of timestamps takes 3 arguments: a start, a stop and a step", self.name());
+            return exec_err!(
+                "{} of timestamps takes 3 arguments: a start, a stop and a step",
+                self.name()
+            );
         };
         let lists = self.build_lists(
             element,
@@ -336,7 +339,10 @@ impl TableFunctionImpl for SeriesTable {
             return self.inner.call_with_args(args);
         }
         let (Expr::Literal(stop, _), Expr::Literal(step, _)) = (stop, step) else {
-            return plan_err!("the arguments of {} in FROM must be literals; use {0}(..) in SELECT for computed arguments", self.name);
+            return plan_err!(
+                "the arguments of {} in FROM must be literals; use {0}(..) in SELECT for computed arguments",
+                self.name
+            );
         };
         if !is_time(&stop.data_type()) && !stop.data_type().is_null() {
             return plan_err!(

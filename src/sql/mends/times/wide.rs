@@ -337,7 +337,11 @@ fn bin_dates(
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let strides = match args.args.first() {
         Some(ColumnarValue::Scalar(stride)) => stride.to_array()?,
-        _ => return exec_err!("date_bin: the stride must be an interval literal, not an expression"),
+        _ => {
+            return exec_err!(
+                "date_bin: the stride must be an interval literal, not an expression"
+            );
+        }
     };
     let strides = cast_with_options(&strides, &interval, &CastOptions::default())?;
     let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
@@ -370,7 +374,11 @@ fn bin_dates(
                 None => return function.invoke_with_args(args),
             }
         }
-        Some(_) => return exec_err!("date_bin: the origin must be a timestamp literal, not an expression"),
+        Some(_) => {
+            return exec_err!(
+                "date_bin: the origin must be a timestamp literal, not an expression"
+            );
+        }
     };
     let per = per_unit(unit);
     let bins = counts.as_primitive::<Int64Type>().iter().map(|t| {
