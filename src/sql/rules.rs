@@ -1,5 +1,4 @@
-//! The optimizer rules of a session in one ordered list, each with its purpose, the upstream issue and the
-//! condition for its removal.
+//! The optimizer rules of a session in one ordered list, with their purpose and condition of removal.
 //!
 //! Rules that work around a bug of DataFusion, and rules that keep source order, always run. Rules that
 //! speed up queries are [`Switched`]: each has a setting `serrate.rule.NAME` and does not change results.
@@ -72,39 +71,30 @@ pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sy
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 struct Rule {
     step: Step,
-    /// What fails without the rule.
+    /// Wrong behaviour of a session without the rule.
     without: &'static str,
     /// Issues and pull requests of `apache/datafusion` about the bug that the rule works around.
     upstream: &'static [u32],
     until: Until,
 }
 
-/// When a rule runs.
+/// When a rule runs, relative to DataFusion's rules of the same kind. A string is the name of such a rule.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 enum Step {
-    /// Analyzer rule, before all others.
     FirstOfAll(fn() -> TypeRule),
-    /// Analyzer rule, before type coercion.
     BeforeCoercion(fn() -> TypeRule),
-    /// Analyzer rule, after DataFusion's.
     AfterCoercion(fn() -> TypeRule),
-    /// Logical rule, before DataFusion's.
     FirstLogical(fn() -> LogicalRule),
-    /// Logical rule of DataFusion that does not run.
+    /// Removes this rule of DataFusion.
     WithoutLogical(&'static str),
-    /// Wrapper around every logical rule of DataFusion.
+    /// Wraps every logical rule of DataFusion.
     AroundLogical(&'static str),
-    /// Logical rule, after DataFusion's.
     LastLogical(fn() -> LogicalRule),
-    /// Physical rule, before DataFusion's.
     FirstPhysical(fn() -> PhysicalRule),
-    /// Physical rule, after the named rule of DataFusion.
     AfterPhysical(&'static str, fn() -> PhysicalRule),
-    /// Physical rule, before the named rule of DataFusion.
     BeforePhysical(&'static str, fn() -> PhysicalRule),
-    /// Wrapper around every physical rule of DataFusion.
+    /// Wraps every physical rule of DataFusion.
     AroundPhysical(&'static str),
-    /// Physical rule, after DataFusion's.
     LastPhysical(fn() -> PhysicalRule),
 }
 

@@ -62,9 +62,8 @@ pub fn session() -> SessionContext {
 
 /// Creates a session like [`session`] from a configuration (target partitions, batch size, and so on).
 ///
-/// It overrides these settings of `config`: the dialect, `information_schema`, reading of subfolders,
-/// cached Parquet metadata, conditions within the Parquet reader, and the check of nullability below
-/// aggregations.
+/// It overrides these settings of `config`: the dialect, `information_schema`, reading of subfolders, cached
+/// Parquet metadata, conditions within the Parquet reader, and the check of nullability below aggregations.
 pub fn session_with(config: SessionConfig) -> SessionContext {
     let mut config = config
         .with_information_schema(true)
@@ -74,8 +73,7 @@ pub fn session_with(config: SessionConfig) -> SessionContext {
         // check refuses an aggregation over it. The setting can be removed once the test
         // `unions_of_correlated_counts_are_grouped` in `tests/sql/set_operations.rs` passes without it.
         .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
-        // Lists make up most of a file, and the reader need not decode the lists of rows that a condition
-        // drops.
+        // Lists make up most of a file, and those of rows that a condition drops need not be decoded.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     let builder = SessionStateBuilder::new().with_config(config).with_default_features();
@@ -209,8 +207,7 @@ const DOK: &str = "DOK";
 /// File name extensions besides `json` for one JSON record per line.
 const JSON_LINES: [&str; 2] = ["ndjson", "jsonl"];
 
-/// Wraps the session's formats for Parquet, CSV, JSON and Arrow, or DataFusion's, so that Serrate executes
-/// COPY.
+/// Wraps the session's formats for Parquet, CSV, JSON and Arrow (or DataFusion's) to replace COPY.
 fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFormatFactory>> {
     let [parquet, csv, json, arrow] = stock;
     let parquet = match parquet {

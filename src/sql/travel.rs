@@ -1,8 +1,8 @@
 //! Converts nodes of a physical plan to and from plain values, so that they can run in another process.
 //!
-//! [`to_portable`] describes a node or source of Serrate by plain values, or returns the reason why it must
-//! run in the session. [`from_portable`] creates the node from this description. The byte format is in
-//! `crate::cluster::codec`.
+//! [`to_portable`] describes a node or source of Serrate by plain values, or returns why it must run in the
+//! session. [`from_portable`] creates the node from the description. `crate::cluster::codec` has the byte
+//! format.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -113,8 +113,7 @@ pub(crate) enum Reader {
     Nrt,
     /// DataFusion's Parquet reader, with file names in its errors.
     Parquet,
-    /// DataFusion's Parquet reader with Serrate's list decoder, which returns batches of about `leaves`
-    /// leaves.
+    /// DataFusion's Parquet reader with Serrate's list decoder, in batches of about `leaves` leaves.
     Lists { leaves: usize },
 }
 
@@ -213,10 +212,7 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
     if let Some(parquet) = stock.downcast_ref::<ParquetSource>()
         && is_reordered(parquet)
     {
-        return Err(
-            "the scan reorders row groups for ORDER BY with LIMIT, which workers do not support"
-                .into(),
-        );
+        return Err("the scan reorders row groups for ORDER BY with LIMIT".into());
     }
     let mut carrier = files.clone();
     carrier.file_source = stock;
@@ -227,8 +223,7 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
     })
 }
 
-/// Returns the reason why a scan must run in the session if DataFusion's encoding would lose a property of
-/// the scan.
+/// Returns the reason why a scan must run in the session: DataFusion's encoding would lose something.
 fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     if files.object_store_url != ObjectStoreUrl::local_filesystem() {
         return Err(format!(
@@ -240,14 +235,10 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
         return Err("the scan returns row numbers, which workers do not support".into());
     }
     if files.expr_adapter_factory.is_some() {
-        return Err(
-            "the scan adapts its expressions to each file, which workers do not support".into()
-        );
+        return Err("workers cannot adapt the expressions of a scan to each file".into());
     }
     if files.limit.is_some_and(|limit| u32::try_from(limit).is_err()) {
-        return Err(
-            "the LIMIT of the scan does not fit 32 bits and cannot be encoded for workers".into()
-        );
+        return Err("the LIMIT of the scan does not fit 32 bits".into());
     }
     if files.file_groups.iter().flat_map(FileGroup::iter).any(|file| !file.extensions.is_empty()) {
         return Err("the session itself skips the rows of OFFSET within a file".into());
@@ -396,8 +387,7 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
     }
 }
 
-/// Returns the functions that optimizer rules insert into plans. Statements cannot name them, and sessions
-/// do not register them.
+/// Returns the functions that rules insert into plans. Statements cannot name them; sessions lack them.
 pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = held_functions().to_vec();
     functions.push(Arc::new(float_key_function()));
@@ -411,8 +401,7 @@ pub(crate) struct Division {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Returns how a scan can be divided among processes, `None` if there is nothing to divide, or the reason
-/// why it cannot be divided.
+/// Returns how to divide a scan among processes, `None` if nothing can be divided, or why it must not be.
 pub(crate) fn division_of(
     leaf: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<Option<Division>, String> {

@@ -46,8 +46,7 @@ fn damaged_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
     )
 }
 
-/// Adds the file name to an error of a file reader. Other errors, for example of a cast in a filter, stay
-/// unchanged.
+/// Adds the file name to an error of a file reader. Leaves other errors (a cast in a filter, say) unchanged.
 fn add_file_name(file: &Location, error: DataFusionError) -> DataFusionError {
     let of_reader = match error.find_root() {
         DataFusionError::ParquetError(_)
@@ -98,8 +97,7 @@ pub(in crate::sql) async fn infer_guarded(
     store: &Arc<dyn ObjectStore>,
     objects: &[ObjectMeta],
 ) -> Result<SchemaRef> {
-    // DataFusion infers the schemas concurrently, and its errors do not name the file. So after an error,
-    // each file is read alone.
+    // DataFusion's error does not name the file, so after an error each file is read alone.
     let all = AssertUnwindSafe(format.infer_schema(state, store, objects)).catch_unwind().await;
     if let Ok(Ok(schema)) = all {
         return Ok(schema);

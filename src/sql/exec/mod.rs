@@ -58,8 +58,7 @@ macro_rules! one_input {
 
 pub(crate) use one_input;
 
-/// Implements [`one_input`], the name, the properties and the row order of a node that returns the rows of
-/// its input unchanged.
+/// Implements [`one_input`], name, properties and row order for a node that returns its input unchanged.
 macro_rules! pass_through {
     ($name:literal) => {
         fn name(&self) -> &str {
@@ -80,7 +79,7 @@ macro_rules! pass_through {
 
 pub(in crate::sql) use pass_through;
 
-/// Implements the statistics methods of a node that returns the rows of its input unchanged.
+/// Implements the statistics methods for a node that returns its input unchanged.
 macro_rules! same_statistics {
     () => {
         fn child_stats_requests(

@@ -1,5 +1,3 @@
-//! [`PacedExec`]: splits batches into pieces that the join above processes quickly.
-
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -63,7 +61,6 @@ struct Paced {
     input: SendableRecordBatchStream,
     /// The rows of the last batch that are not returned yet.
     rest: Option<RecordBatch>,
-    /// Number of rows of the next piece.
     size: usize,
     /// When the last piece was returned.
     given: Option<Instant>,

@@ -1,5 +1,3 @@
-//! [`Spool`]: buffers record batches in memory, or in a temporary file if they are too large.
-
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;

@@ -28,8 +28,7 @@ use futures::stream::StreamExt;
 use crate::sql::exec::{pass_through, same_statistics};
 use crate::sql::statement::depth::{deep, run_deep};
 
-/// Maximum depth of an expression that is evaluated on the current stack. In a debug build, each level
-/// takes kilobytes of stack.
+/// Expressions up to this depth use the current stack. A level takes kilobytes of stack in a debug build.
 const SHALLOW: usize = 64;
 
 /// Creates physical plans on a stack that is large enough for deep expressions.

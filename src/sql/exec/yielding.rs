@@ -1,5 +1,3 @@
-//! [`YieldingJoins`]: makes joins cancellable.
-
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -80,9 +78,8 @@ impl PhysicalOptimizerRule for YieldingJoins {
 
 /// Consumes one unit of the task's Tokio budget per batch, and yields when the budget is used up.
 ///
-/// `CooperativeExec` consumes the unit before it polls its input. If the budget has 128 units, 128 nested
-/// such nodes consume all of them before any input is polled, every time. This node consumes the unit
-/// when a batch is available.
+/// `CooperativeExec` consumes the unit before it polls its input, so 128 nested such nodes consume a budget
+/// of 128 units before any input is polled, every time. This node consumes it when a batch is available.
 #[derive(Debug)]
 pub(in crate::sql) struct YieldingExec {
     input: Arc<dyn ExecutionPlan>,

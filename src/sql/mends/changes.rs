@@ -1,5 +1,3 @@
-//! [`PlainChanges`]: makes DELETE and UPDATE keep all their conditions.
-
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -124,8 +122,7 @@ pub(in crate::sql) fn unqualified(expr: Expr) -> Result<Expr> {
     Ok(expr.data)
 }
 
-/// Simplifies an expression as the optimizer does: folds constants, evaluates `now()`, binds named
-/// arguments.
+/// Simplifies an expression as the optimizer does: folds constants, evaluates `now()`, binds named arguments.
 pub(in crate::sql) fn simplify_expr(
     state: &dyn Session,
     expr: Expr,

@@ -1,5 +1,3 @@
-//! [`StableDecimals`]: fixes the types of decimals compared with floats and of `round` of decimals.
-
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -19,14 +17,14 @@ const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
 /// Analyzer rule, before DataFusion's type coercion.
 ///
-/// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which
-///   fails for NaN, infinity and 1e30, and rounds other values. Remove once
-///   `stock_floats_become_decimals` in `tests/sql/decimals.rs` fails.
-/// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if the 1
-///   is a literal, and a DECIMAL(13, 2) otherwise. Type coercion casts the 1 to an INT and the optimizer
-///   folds the cast, so the type of the column changes twice between rules. The rule
-///   makes a literal an INT at once, and casts the result of any other expression to its planned type.
-///   Remove once `stock_round_changes_type` fails.
+/// * Compares a float with a decimal as doubles. DataFusion 55 converts the float to a decimal, which fails
+///   for NaN, infinity and 1e30, and rounds other values. Obsolete once the test
+///   `stock_floats_become_decimals` fails.
+/// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if the 1 is a
+///   literal, and a DECIMAL(13, 2) otherwise. Type coercion casts the 1 to an INT and the optimizer folds the
+///   cast, so the type of the column changes twice between rules. The rule makes a literal an INT at once,
+///   and casts the result of any other expression to its planned type. Obsolete once the test
+///   `stock_round_changes_type` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct StableDecimals;
 

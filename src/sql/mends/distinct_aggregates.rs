@@ -1,5 +1,3 @@
-//! [`DistinctAggregates`]: supports `sum(DISTINCT x)` grouped by a column and a cast of the column.
-
 use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
@@ -11,9 +9,9 @@ use crate::sql::rules::LogicalRule;
 
 /// Applies DataFusion's `single_distinct_aggregation_to_group_by` only where it succeeds.
 ///
-/// The rule of DataFusion 55 gives the keys of its inner GROUP BY the names of the outer keys. A column and
-/// a cast of it get the same name there, and the query fails. Remove once
-/// `stock_distinct_sums_by_a_cast_still_fail` in `tests/sql/grouping.rs` fails.
+/// The rule of DataFusion 55 gives the keys of its inner GROUP BY the names of the outer keys. A column and a
+/// cast of it get the same name there, and the query fails. Obsolete once the test
+/// `stock_distinct_sums_by_a_cast_still_fail` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct DistinctAggregates {
     stock: LogicalRule,

@@ -1,5 +1,3 @@
-//! [`EmptyQueries`]: makes a scalar subquery that returns no row NULL.
-
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
@@ -15,13 +13,12 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::subqueries::has_one_row;
 
-/// Analyzer rule, after the rules that rewrite subqueries: declares the value of a scalar subquery that may
-/// return no row nullable.
+/// Analyzer rule, after subqueries are rewritten: makes a scalar subquery that may return no row nullable.
 ///
 /// DataFusion 55 declares it nullable only if the column of the subquery is. `(SELECT 1 FROM t WHERE false)
 /// IS NULL` then becomes false, and the value is a NULL in a non-nullable column, which is an error.
-/// Correlated subqueries are unaffected: they become joins, whose columns are nullable. Remove once
-/// `stock_queries_without_rows_are_still_values` in `tests/sql/query_values.rs` fails.
+/// Correlated subqueries are unaffected: they become joins, whose columns are nullable. Obsolete once the
+/// test `stock_queries_without_rows_are_still_values` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct EmptyQueries;
 

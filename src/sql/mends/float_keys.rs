@@ -32,10 +32,9 @@ const ORDERING: [&str; 5] =
 /// * A NaN with a negative sign (the result of 0.0 / 0.0 on most processors) is less than all numbers and
 ///   not equal to a NaN with a positive sign.
 /// * -0.0 sorts before 0.0, and window partitions and list comparisons distinguish them.
-/// * A hash join pushes a filter on its keys into the scan of the other side, which drops rows that the
-///   join matches.
+/// * A hash join pushes a filter on its keys into the scan of its other side, and loses matching rows.
 ///
-/// Remove once `stock_comparisons_tell_zeros_and_nan_apart` of the SQL tests fails.
+/// Obsolete once the test `stock_comparisons_tell_zeros_and_nan_apart` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct FloatKeys;
 
@@ -191,8 +190,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // No NaN equals a number, and DataFusion's comparison with a literal treats both zeros as
-            // equal.
+            // No NaN equals a number, and DataFusion's comparison with a literal treats both zeros as equal.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }

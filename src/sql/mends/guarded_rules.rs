@@ -31,8 +31,7 @@ use crate::sql::exec::pass_through;
 use crate::sql::mends::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::rules::PhysicalRule;
 
-/// Wraps a physical rule of DataFusion so that it moves nothing through nodes where it would confuse
-/// columns.
+/// Wraps a physical rule of DataFusion so that it moves nothing through nodes where it would confuse columns.
 ///
 /// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above.
 /// The node's own filters and projections, and all others below the barrier, move as usual.
@@ -62,12 +61,11 @@ impl GuardedRule {
     /// alone. The filter that it gives the scan below `max(x)` of floats drops row groups whose statistics
     /// omit NaN ([`filters_too_much`]).
     ///
-    /// `ProjectionPushdown` has two bugs. It moves a projection below a `FilterExec` that itself projects,
-    /// as if both had the same columns. This workaround can be removed once
-    /// `stock_projections_of_filters_still_fail` in `tests/sql/joins.rs` fails. It also moves
-    /// subexpressions of the condition of a nested-loop join below the join, where they are evaluated for
-    /// rows without a match, and out of lambda bodies, where they cannot be evaluated. This workaround can
-    /// be removed once `stock_parts_of_join_conditions_still_move` fails.
+    /// `ProjectionPushdown` has two bugs. It moves a projection below a `FilterExec` that itself projects, as
+    /// if both had the same columns. Obsolete once the test `stock_projections_of_filters_still_fail` fails.
+    /// It also moves subexpressions of the condition of a nested-loop join below the join, where they are
+    /// evaluated for rows without a match, and out of lambda bodies, where they cannot be evaluated. Obsolete
+    /// once the test `stock_parts_of_join_conditions_still_move` fails.
     pub(in crate::sql) fn guard(rule: PhysicalRule) -> PhysicalRule {
         let resolves_rightly = match rule.name() {
             "FilterPushdown" => resolves_filters_rightly,
@@ -173,8 +171,7 @@ fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     true
 }
 
-/// Whether a node may receive dynamic filters: they must not change the rows for which it evaluates an
-/// expression that can fail.
+/// Whether dynamic filters on a node do not change for which rows it evaluates a fallible expression.
 fn takes_dynamic_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let whole = if let Some(projection) = node.downcast_ref::<ProjectionExec>() {
         let schema = projection.input().schema();

@@ -28,8 +28,7 @@ use crate::sql::statement::predicates::make_array;
 ///
 /// * `[v, w]` becomes `make_array(v, w)`, because DataFusion plans the elements of an array literal without
 ///   the parameters in scope.
-/// * Aggregates, window functions and `IN (SELECT ..)` are errors, because a lambda is evaluated per list
-///   element.
+/// * Aggregates, window functions and `IN (SELECT ..)` are errors: a lambda is evaluated per list element.
 pub(in crate::sql) fn prepare<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
     let mut bodies = Bodies { state, within: 0, around: Vec::new() };
     match statement.visit(&mut bodies) {
@@ -199,8 +198,7 @@ fn renumber_filter(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
     }))
 }
 
-/// Adds [`PARAMETERS`] to the indices of lambda parameters, and so keeps their order, which encodes
-/// nesting.
+/// Adds [`PARAMETERS`] to the indices of lambda parameters, and so keeps their order, which encodes nesting.
 fn renumber_parameters(expr: &Arc<dyn PhysicalExpr>) -> Result<Transformed<Arc<dyn PhysicalExpr>>> {
     Arc::clone(expr).transform_up(|e| {
         let moved = match e.downcast_ref::<LambdaVariable>() {

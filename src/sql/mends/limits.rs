@@ -1,5 +1,3 @@
-//! [`OpaqueLimits`]: keeps ORDER BY from moving below a LIMIT or an OFFSET.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,10 +17,10 @@ use crate::sql::rules::PhysicalRule;
 
 /// Wraps DataFusion's `EnsureRequirements` so that it moves no sort below a limit.
 ///
-/// DataFusion moves a sort above `GlobalLimitExec` below it, so that `(SELECT * FROM t LIMIT 3) ORDER BY
-/// id` returns the three smallest rows of the table. If the rows below are already sorted, the sort there
-/// gets the fetch of the limit without its skip, so `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER BY id` returns
-/// one row. Remove once `stock_sorts_still_move_below_limits` in `tests/sql/limits.rs` fails.
+/// DataFusion moves a sort above `GlobalLimitExec` below it, so that `(SELECT * FROM t LIMIT 3) ORDER BY id`
+/// returns the three smallest rows of the table. If the rows below are already sorted, the sort there gets
+/// the fetch of the limit without its skip, so `(.. ORDER BY id LIMIT 2 OFFSET 1) ORDER BY id` returns one
+/// row. Obsolete once the test `stock_sorts_still_move_below_limits` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct OpaqueLimits {
     stock: PhysicalRule,
@@ -72,8 +70,7 @@ impl PhysicalOptimizerRule for OpaqueLimits {
     }
 }
 
-/// Hides a limit: keeps the order of its input and reports no fetch. Present only while [`OpaqueLimits`]
-/// runs.
+/// Hides a limit: keeps the order of its input and has no fetch. Exists only while [`OpaqueLimits`] runs.
 #[derive(Debug)]
 struct OpaqueLimitExec {
     limit: Arc<dyn ExecutionPlan>,

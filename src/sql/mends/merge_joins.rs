@@ -1,5 +1,3 @@
-//! [`MergeJoinFilters`]: fixes the conditions of sort-merge joins for rows without a match.
-
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
@@ -15,7 +13,7 @@ use datafusion::physical_plan::joins::utils::JoinFilter;
 ///
 /// If `datafusion.optimizer.prefer_hash_join` is off, an outer join also evaluates its condition for rows
 /// without a match, with NULL in the columns of the other side. The statement fails if the tables declare
-/// those columns non-nullable. Remove once `stock_merge_joins_still_fail` in `tests/sql/joins.rs` fails.
+/// those columns non-nullable. Obsolete once the test `stock_merge_joins_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MergeJoinFilters;
 

@@ -1,5 +1,3 @@
-//! [`MovedKeys`]: fixes orders above projections that change the index of unique columns.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -21,12 +19,12 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// Physical optimizer rule, before DataFusion's: hides the unique columns of its input from a projection
-/// that changes their index.
+/// Physical optimizer rule, before DataFusion's: if a projection moves unique columns to another index, hides
+/// from it that they are unique.
 ///
 /// A projection of DataFusion 55 keeps the index of a unique column, even if another column is now at that
 /// index: `SELECT rank() OVER (ORDER BY count(*)) AS r, k FROM t GROUP BY k ORDER BY r, k` is not sorted by
-/// `k`. Remove once `stock_projections_still_move_keys` in `tests/sql/order.rs` fails.
+/// `k`. Obsolete once the test `stock_projections_still_move_keys` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MovedKeys;
 

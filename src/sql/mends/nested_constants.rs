@@ -1,5 +1,3 @@
-//! [`NestedConstants`]: fixes constants whose type has no scalar comparison, such as lists of lists.
-
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -13,13 +11,11 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::sql::mends::sorts::has_comparison;
 
-/// Logical optimizer rule, after all others: replaces a constant column whose type has no scalar comparison
-/// with a function call.
+/// Logical optimizer rule, after all others: replaces constant columns of lists of lists with function calls.
 ///
 /// DataFusion 55 derives an interval from each constant of a projection, and compares its two equal bounds.
-/// It cannot compare lists of lists, so DISTINCT, PARTITION BY and INTERSECT of such a column fail with an
-/// internal error. `stock_constant_lists_of_lists_still_fail` in `tests/sql/order.rs` fails once this rule
-/// can be removed.
+/// It cannot compare lists of lists, so DISTINCT, PARTITION BY and INTERSECT of such a column fail. Obsolete
+/// once the test `stock_constant_lists_of_lists_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct NestedConstants;
 

@@ -1,5 +1,3 @@
-//! [`NestedOrder`]: gives lists and structs one order, in which a NULL element is the greatest value.
-
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -21,13 +19,12 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::compare_nested;
 
-/// Analyzer rule, after type coercion: makes comparisons, sorts and extremes of lists and structs use one
-/// order.
+/// Analyzer rule, after type coercion: gives lists and structs one order in comparisons, sorts and extremes.
 ///
-/// In `<` and `greatest`, DataFusion treats NULL elements as the least value; in sorts, NULLS FIRST and
-/// NULLS LAST determine their place. Here NULL elements are the greatest value, as in DuckDB and
-/// PostgreSQL, and NULLS FIRST and NULLS LAST apply only to whole lists and structs. Remove once
-/// `stock_comparisons_of_lists_have_least_nulls` in `tests/sql/nested_order.rs` fails.
+/// In `<` and `greatest`, DataFusion treats NULL elements as the least value; in sorts, NULLS FIRST and NULLS
+/// LAST determine their place. Here NULL elements are the greatest value, as in DuckDB and PostgreSQL, and
+/// NULLS FIRST and NULLS LAST apply only to whole lists and structs. Obsolete once the test
+/// `stock_comparisons_of_lists_have_least_nulls` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct NestedOrder;
 

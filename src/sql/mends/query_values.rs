@@ -1,5 +1,3 @@
-//! [`QueryValues`]: supports subqueries as values in any expression.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -31,13 +29,12 @@ use crate::sql::mends::subqueries::{
 /// * IN and EXISTS outside WHERE, and IN and EXISTS in WHERE that cannot become semi joins
 ///   ([`is_semi_join`]), become scalar subqueries that count rows. IN is NULL where SQL requires it.
 /// * Subqueries in a join condition are evaluated for the rows of the side whose columns they use.
-/// * Subqueries in ORDER BY, GROUP BY, aggregates and window functions, lambdas in window functions, and
-///   sort keys that use constant lists of lists ([`has_unordered_constant`]) are evaluated in a projection
-///   below.
+/// * Subqueries in ORDER BY, GROUP BY, aggregates and window functions, lambdas in window functions, and sort
+///   keys that use constant lists of lists ([`has_unordered_constant`]) are evaluated in a projection below.
 /// * A correlated scalar subquery with another condition is evaluated once per distinct combination of the
 ///   outer columns that it uses, and joined to the outer rows ([`join_values`]).
 ///
-/// `stock_queries_are_no_values` in `tests/sql/query_values.rs` fails once this rule can be removed.
+/// Obsolete once the test `stock_queries_are_no_values` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct QueryValues;
 
@@ -104,8 +101,8 @@ fn keys_of(call: &WindowFunction) -> impl Iterator<Item = &Expr> {
 /// Whether an expression contains a constant whose type has no scalar comparison, such as a list of lists.
 ///
 /// DataFusion 55 derives an interval from each constant of a sort key. For these types it fails to do so,
-/// drops the order of the key, and refuses the plan in `SanityCheckPlan`.
-/// `stock_sorts_by_constant_lists_still_fail` in `tests/sql/order.rs` fails once this is fixed upstream.
+/// drops the order of the key, and refuses the plan in `SanityCheckPlan`. Obsolete once the test
+/// `stock_sorts_by_constant_lists_still_fail` fails.
 fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
     e.exists(|e| {
         let constant = !e.any_column_refs()

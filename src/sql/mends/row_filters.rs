@@ -1,5 +1,3 @@
-//! [`RowFilterSource`]: keeps the Parquet reader from dropping conditions on lists.
-
 use std::sync::Arc;
 
 use arrow::datatypes::Schema;
@@ -24,15 +22,13 @@ use object_store::ObjectStore;
 
 use crate::array::list_depth;
 
-/// Wraps a Parquet source so that it accepts a condition only if it can evaluate the condition in every
-/// file.
+/// Wraps a Parquet source so that it accepts a condition only if it can evaluate the condition in every file.
 ///
-/// DataFusion 55 accepts a condition on list columns if it contains IS NULL or `array_has` anywhere. For
-/// each file, it then replaces columns that are constant according to the statistics, and simplifies the
+/// DataFusion 55 accepts a condition on list columns if it contains IS NULL or `array_has` anywhere. For each
+/// file, it then replaces columns that are constant according to the statistics, and simplifies the
 /// condition. The result may be a comparison of lists, which the reader cannot evaluate and omits, so the
-/// query returns too many rows. `stock_row_filters_of_lists_still_vanish` in `tests/sql/parquet_lists.rs`
-/// fails once this is fixed upstream. Present only while a
-/// [`GuardedRule`](super::guarded_rules::GuardedRule) runs.
+/// query returns too many rows. Obsolete once the test `stock_row_filters_of_lists_still_vanish` fails.
+/// Present only while a [`GuardedRule`](super::guarded_rules::GuardedRule) runs.
 #[derive(Clone)]
 struct RowFilterSource {
     stock: ParquetSource,

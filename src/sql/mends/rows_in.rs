@@ -1,5 +1,3 @@
-//! [`RowsIn`]: plans `(a, b) IN (SELECT x, y ..)`.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;

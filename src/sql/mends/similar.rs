@@ -1,5 +1,3 @@
-//! [`SimilarPatterns`]: makes SIMILAR TO follow the SQL standard.
-
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -11,9 +9,9 @@ use datafusion::optimizer::AnalyzerRule;
 
 /// Analyzer rule: makes `x SIMILAR TO pattern` match the whole string, with `%` and `_` as in LIKE.
 ///
-/// DataFusion 55 searches for the pattern as a regular expression: `'abc' SIMILAR TO 'b'` is true and
-/// `'abc' SIMILAR TO 'a%'` is false. The rule translates a literal pattern to the equivalent regular
-/// expression. Remove once `stock_similar_to_still_searches` in `tests/sql/texts.rs` fails.
+/// DataFusion 55 searches for the pattern as a regular expression: `'abc' SIMILAR TO 'b'` is true and `'abc'
+/// SIMILAR TO 'a%'` is false. The rule translates a literal pattern to the equivalent regular expression.
+/// Obsolete once the test `stock_similar_to_still_searches` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct SimilarPatterns;
 
@@ -46,9 +44,7 @@ fn as_regex(like: Like) -> Result<Expr> {
         Expr::Literal(text, _) if text.is_null() => lit(ScalarValue::Utf8(None)),
         Expr::Literal(text, _) => match text.cast_to(&DataType::Utf8)? {
             ScalarValue::Utf8(Some(text)) => lit(translate_pattern(&text, like.escape_char)?),
-            other => {
-                return plan_err!("the pattern of SIMILAR TO is {other}; write a string literal");
-            }
+            other => return plan_err!("the pattern of SIMILAR TO is {other}, not a string"),
         },
         other => {
             return plan_err!(

@@ -1,6 +1,3 @@
-//! [`ThreeValuedIn`]: makes `x IN (query)` NULL where SQL requires it, and keeps DataFusion from
-//! decorrelating subqueries wrongly.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -33,16 +30,14 @@ const ANSWER: &str = "__serrate_exists";
 ///   the condition is within OR, NULL counts as a value that equals nothing. The result then has too many
 ///   rows, or too few because the query has a NULL for another outer row.
 /// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows.
-/// * An aggregate without GROUP BY in a correlated query returns no row for an empty group, where SQL
-///   requires one.
+/// * An aggregate without GROUP BY in a correlated query returns no row for an empty group instead of one.
 /// * A condition on outer columns is moved above a LIMIT, a window function or the nullable side of an
 ///   outer join, which changes the result.
 ///
 /// `x NOT IN (q)` is true if `q` has no row with `q.y = x`, no row with NULL, and no row at all if `x` is
 /// NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti join. It writes a query
 /// of one row as a scalar subquery, and returns an error for queries whose conditions DataFusion would move
-/// wrongly. `stock_in_is_still_two_valued` in `tests/sql/subqueries.rs` fails once this rule can be
-/// removed.
+/// wrongly. Obsolete once the test `stock_in_is_still_two_valued` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ThreeValuedIn;
 
@@ -110,8 +105,7 @@ pub(super) fn is_correlated(query: &Subquery) -> bool {
 
 /// Rewrites IN and EXISTS in an expression that is not a condition to scalar subqueries that count rows.
 ///
-/// DataFusion plans scalar subqueries without a special kind of join, and returns exactly one value for
-/// each.
+/// DataFusion plans scalar subqueries without a special kind of join, and returns exactly one value for each.
 pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     let is_test =
         |e: &Expr| matches!(e, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_));
@@ -146,7 +140,7 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(counted.data)
 }
 
-/// Which of TRUE, FALSE and NULL the context of a condition distinguishes.
+/// Says which of TRUE, FALSE and NULL the context of a condition distinguishes.
 #[derive(Clone, Copy, PartialEq)]
 enum Asked {
     /// A conjunct of WHERE, where FALSE and NULL have the same effect.
@@ -393,8 +387,7 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     }
     let scalar = matches!(expr, Expr::ScalarSubquery(_));
     let mut plan = query.subquery.as_ref();
-    // The result of EXISTS depends neither on columns nor on a LIMIT above all conditions, so these nodes
-    // are skipped.
+    // EXISTS depends neither on columns nor on a LIMIT above all conditions, so these nodes are skipped.
     loop {
         plan = match plan {
             LogicalPlan::Projection(node) => &node.input,

@@ -1,5 +1,3 @@
-//! [`OneText`]: gives both operands of LIKE the same string type.
-
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
@@ -10,8 +8,7 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, before type coercion: casts the pattern of LIKE to the value type of a dictionary
-/// operand.
+/// Analyzer rule, before type coercion: casts the pattern of LIKE to the value type of a dictionary operand.
 ///
 /// Type coercion keeps the dictionary and casts the pattern to another string type, so `code LIKE pattern`
 /// fails if the pattern is a column of a Parquet file.

@@ -1,5 +1,3 @@
-//! [`WholeFloatGroups`]: fixes GROUP BY .. ORDER BY .. LIMIT over floats.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
@@ -13,9 +11,9 @@ use serrate_core::internal::holds_float;
 
 /// Physical optimizer rule: removes the limit of ORDER BY from aggregates with float keys or values.
 ///
-/// DataFusion's `TopKAggregation` keeps the best groups in a heap that drops NaN, so `max(v)` can differ
-/// from its value without LIMIT, and a NaN key panics. Remove once `stock_topk_of_floats_is_still_wrong` in
-/// `tests/sql/float_keys.rs` fails.
+/// DataFusion's `TopKAggregation` keeps the best groups in a heap that drops NaN, so `max(v)` can differ from
+/// its value without LIMIT, and a NaN key panics. Obsolete once the test
+/// `stock_topk_of_floats_is_still_wrong` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct WholeFloatGroups;
 

@@ -50,8 +50,7 @@ fn is_nested(union: &Union, distinct: bool) -> bool {
     union.inputs.iter().any(|input| inner_union(input, &union.schema, distinct).is_some())
 }
 
-/// If an input is a union with the types of `schema`, or with `distinct` the DISTINCT of one, returns that
-/// union.
+/// Returns an input if it is a union with the types of `schema` or, with `distinct`, the DISTINCT of one.
 fn inner_union<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
     match input {
         LogicalPlan::Union(union) if has_types_of(&union.schema, schema) => Some(union),

@@ -1,5 +1,3 @@
-//! [`WindowKeys`]: supports windows over keys that are structs or lists of lists.
-
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -27,9 +25,9 @@ use serrate_core::internal::canonical_floats;
 /// lists with strings that sort equally.
 ///
 /// DataFusion compares the keys of a row with the keys of the previous row as scalars, and fails with
-/// "Uncomparable values" for lists of lists. It does not recognize constant keys of these types as
-/// ordered, and structs have no RANGE frame, which is the default. Remove once
-/// `stock_windows_over_lists_of_lists_still_fail` in `tests/sql/order.rs` fails.
+/// "Uncomparable values" for lists of lists. It does not recognize constant keys of these types as ordered,
+/// and structs have no RANGE frame, which is the default. Obsolete once the test
+/// `stock_windows_over_lists_of_lists_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct WindowKeys;
 
@@ -69,8 +67,7 @@ fn key_windows(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::new_transformed(e, changed)
 }
 
-/// `text_key(x)`: strings that sort like the given lists or structs, with NULL elements as the greatest
-/// value.
+/// `text_key(x)`: strings that sort like lists or structs in which NULL elements are the greatest.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TextKey {
     signature: Signature,

@@ -1,5 +1,3 @@
-//! [`WindowOrders`]: keeps ORDER BY and DISTINCT above counts over sliding frames.
-
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -12,12 +10,12 @@ use datafusion::optimizer::AnalyzerRule;
 
 /// Analyzer rule: marks the sliding frames of aggregates as non-causal, that is as dependent on later rows.
 ///
-/// DataFusion 55 assumes that the results of `count(x)` over a causal frame such as `ROWS BETWEEN 1
-/// PRECEDING AND CURRENT ROW` are sorted, and omits ORDER BY and DISTINCT above them. In fact they restart
-/// in each partition and decrease at NULL. DataFusion makes no such assumption for non-causal frames. The
-/// mark does not change the results: a streaming window waits for later rows only where a frame can have
-/// them. `min`, `max` and `sum` declare no order ([`crate::functions`]). Remove once
-/// `stock_counts_over_frames_still_count_as_sorted` in `tests/sql/order.rs` fails.
+/// DataFusion 55 assumes that the results of `count(x)` over a causal frame such as `ROWS BETWEEN 1 PRECEDING
+/// AND CURRENT ROW` are sorted, and omits ORDER BY and DISTINCT above them. In fact they restart in each
+/// partition and decrease at NULL. DataFusion makes no such assumption for non-causal frames. The mark does
+/// not change the results: a streaming window waits for later rows only where a frame can have them. `min`,
+/// `max` and `sum` declare no order ([`crate::functions`]). Obsolete once the test
+/// `stock_counts_over_frames_still_count_as_sorted` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct WindowOrders;
 

@@ -1,5 +1,3 @@
-//! [`SourceOrderExec`]: concatenates partitions in order.
-
 use std::fmt;
 use std::sync::Arc;
 

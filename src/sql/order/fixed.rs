@@ -1,5 +1,3 @@
-//! [`FixedSource`]: a source that the optimizer does not repartition.
-
 use std::fmt;
 use std::sync::Arc;
 

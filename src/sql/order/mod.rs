@@ -51,13 +51,12 @@ use self::sorted::SortedExec;
 
 /// Rewrites a plan so that its partitions, concatenated by index, hold the rows in source order.
 ///
-/// It removes round-robin repartitioning, concatenates merged partitions, and sorts the files of each scan
-/// by name. It accepts filters, projections, limits, `unnest`, `UNION ALL` (one input after the other) and
+/// It removes round-robin repartitioning, concatenates merged partitions, and sorts the files of scans by
+/// name. It accepts filters, projections, limits, `unnest`, `UNION ALL` (one input after the other) and
 /// sorted plans.
 ///
 /// # Errors
-/// If a join, an aggregation by keys, a window over partitions or hash repartitioning loses the order. The
-/// message names the operator.
+/// If a join, a GROUP BY, a window with keys or hash repartitioning loses the order. The message names it.
 pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match rewrite_plan(plan)? {
         Ok(plan) => Ok(plan),
@@ -227,8 +226,7 @@ fn refuse_unordered(format: &str, operator: &str, ids: &[&str]) -> DataFusionErr
     ))
 }
 
-/// Physical optimizer rule: puts rows in source order below LIMIT and below sinks that write Serrate's
-/// formats.
+/// Physical optimizer rule: puts rows in source order below LIMIT and below sinks of Serrate's formats.
 #[derive(Debug, Default)]
 pub(crate) struct SourceOrder;
 
@@ -238,8 +236,7 @@ impl PhysicalOptimizerRule for SourceOrder {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // A node above a limit may repartition rows to evaluate a projection in parallel, which loses their
-        // order.
+        // Nodes above a limit may repartition rows to evaluate a projection in parallel, and lose the order.
         let plan = match limit_reaches_output(&plan) {
             true => rewrite_plan(&plan)?.unwrap_or(plan),
             false => plan,
@@ -275,8 +272,7 @@ impl PhysicalOptimizerRule for SourceOrder {
     }
 }
 
-/// Whether a chain of single inputs leads from the output to a limit, and a node of it repartitions
-/// round-robin.
+/// Whether a chain of single inputs leads from the output to a limit through a round-robin repartition.
 fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut node = plan;
     let mut dealt_out = false;

@@ -1,5 +1,3 @@
-//! [`OffsetIntoScan`]: makes scans of tables in memory and of Parquet files skip the rows of OFFSET.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;

@@ -1,5 +1,3 @@
-//! [`OrderedSinkExec`]: writes rows in source order.
-
 use std::fmt;
 use std::sync::Arc;
 
@@ -37,8 +35,7 @@ pub(crate) struct OrderedSinkExec {
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    /// Names of id columns, of which one identifies the rows in any order. `None` if the format needs no
-    /// order.
+    /// Id columns, of which one identifies rows in any order. `None` if the format needs no order.
     ids: Option<&'static [&'static str]>,
     /// Whether the input already has one partition in the right order, so that no rule changes it again.
     settled: bool,
@@ -47,9 +44,9 @@ pub(crate) struct OrderedSinkExec {
 
 /// Returns a plan that writes `input` to `sink`.
 ///
-/// `order` is the order that the query requires. `ids` names the id columns: input without an order fails
-/// unless it has one of them. If `ids` is `None`, the format needs no order, and unordered rows are written
-/// as they arrive.
+/// `order` is the order that the query requires. Input without an order fails unless it has one of the
+/// columns `ids`. If `ids` is `None`, the format needs no order, and unordered rows are written as they
+/// arrive.
 pub(in crate::sql) fn ordered_sink(
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,

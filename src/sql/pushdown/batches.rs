@@ -58,8 +58,7 @@ impl PhysicalOptimizerRule for LeafBatches {
         if rows >= batch_size {
             return Ok(plan);
         }
-        // Nodes without lists keep the usual batch size. Otherwise unnested, grouped or reduced rows would
-        // come in tiny batches.
+        // Nodes without lists keep the usual batch size. Unnested or grouped rows would come in tiny batches.
         raise_batch_size(plan, rows, batch_size)
     }
 

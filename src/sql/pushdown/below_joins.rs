@@ -1,5 +1,3 @@
-//! [`BelowJoins`]: computes reductions of lists below joins.
-
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -17,8 +15,7 @@ use crate::functions::{cannot_fail, facts_of, is_fixed_slice, is_ours};
 
 const PREFIX: &str = "__serrate_below_join";
 
-/// Logical optimizer rule: moves Serrate's functions, `x[a:b]` and `x[a]` below a join if one input has all
-/// their columns.
+/// Logical optimizer rule: moves Serrate's functions, `x[a:b]` and `x[a]` over one input below a join.
 ///
 /// A join copies the lists of each row that it returns, once per match. The result of a function on lists
 /// is usually small: a sum, a count, the last ten events. Below the join, the function runs once per row of
@@ -129,8 +126,7 @@ fn keeps_all_rows(join: JoinType, left: bool) -> bool {
     }
 }
 
-/// Returns the join input (0 or 1) that has all columns of a call, if the call is worth moving and safe to
-/// move there.
+/// Returns the join input (0 or 1) to which a call can move, or `None` if it must stay above the join.
 fn side_of(
     e: &Expr,
     sides: &[Option<Arc<DFSchema>>; 2],

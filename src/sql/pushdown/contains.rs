@@ -1,6 +1,3 @@
-//! [`ContainsPushdown`]: rewrites tests of list membership to functions that the Parquet reader can
-//! evaluate.
-
 use std::sync::Arc;
 
 use arrow::array::Array;
@@ -134,8 +131,7 @@ fn comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<Data
 
 /// Casts a literal to a type, or returns `None` if the result is NULL or differs from the literal.
 fn cast_literal(value: &ScalarValue, to: &DataType) -> Option<ScalarValue> {
-    // An integer and a float are compared as floats, and several integers from 2^53 on equal the same
-    // float.
+    // An integer and a float are compared as floats, and several integers from 2^53 on equal the same float.
     if to.is_integer() && value.data_type().is_floating() {
         let wide = value.cast_to(&DataType::Float64).ok()?;
         if !matches!(wide, ScalarValue::Float64(Some(x)) if x.abs() < 2f64.powi(53)) {

@@ -1,6 +1,3 @@
-//! [`FlatFilters`]: filters nested lists to one flat list per row if only reductions over whole rows use
-//! them.
-
 use std::sync::Arc;
 
 use datafusion::common::Column;
@@ -72,8 +69,7 @@ fn as_compress(e: &Expr) -> Option<Expr> {
     }
 }
 
-/// Rewrites the `ragged_filter` calls in the projection below a plan if the plan only reduces their
-/// results.
+/// Rewrites the `ragged_filter` calls in the projection below a plan if the plan only reduces their results.
 fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !matches!(plan, LogicalPlan::Projection(_) | LogicalPlan::Aggregate(_)) {
         return Ok(Transformed::no(plan));

@@ -1,5 +1,3 @@
-//! [`LengthsBelow`]: evaluates functions that need only the lengths of lists directly above the scan.
-
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -198,8 +196,7 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// If an expression reads only the lengths of a column, as in [`of_lengths`], returns the column and which
-/// lengths the expression reads.
+/// Returns the column of which an expression reads only lengths, as in [`of_lengths`], and which lengths.
 pub(in crate::sql) fn measured(e: &Arc<dyn PhysicalExpr>) -> Option<(Reads, &PhysicalColumn)> {
     let what = reads_of(e);
     if !what.is_length() {
@@ -227,8 +224,7 @@ fn reads_lengths(e: &Expr) -> bool {
     e.exists(|e| Ok(of_lengths(e).is_some())).unwrap_or(false)
 }
 
-/// Whether a condition or a sort between a plan and its scan contains an expression for which `has` is
-/// true.
+/// Whether a condition or a sort between a plan and its scan contains an expression for which `has` is true.
 fn has_call_below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
     match plan.inputs()[..] {
         [input] if passes_rows(input) => {
@@ -302,8 +298,7 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
     let mut values: HashSet<Column> = HashSet::new();
     let mut node = plan;
     while !std::ptr::eq(node, base) {
-        // A projection that only selects columns does not count as a reader of their values; the nodes
-        // above do.
+        // A projection that only selects columns does not read their values itself; nodes above it may.
         let passed_on = !std::ptr::eq(node, plan) && projected_columns(node).is_some();
         for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {

@@ -1,5 +1,3 @@
-//! [`LeafPartitions`]: splits files with few rows and many leaves over all partitions.
-
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;

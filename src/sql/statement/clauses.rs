@@ -560,12 +560,8 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         return Err(refuse(
             &format!("{name}(DISTINCT ..)"),
             &match kind {
-                Kind::Ragged => {
-                    format!("use {name}(ragged_unique(x)) for the distinct values of a list")
-                }
-                Kind::List => {
-                    format!("use {name}(array_distinct(x)) for the distinct values of a list")
-                }
+                Kind::Ragged => format!("use {name}(ragged_unique(x)) for distinct values"),
+                Kind::List => format!("use {name}(array_distinct(x)) for distinct values"),
                 Kind::Single => {
                     format!("{name} works on one row; use SELECT DISTINCT to remove equal rows")
                 }

@@ -1,5 +1,3 @@
-//! Checks of column definitions in CREATE TABLE.
-
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{

@@ -122,8 +122,7 @@ pub(in crate::sql) fn check_depth(
                 Keyword::END => cases = cases.saturating_sub(1),
                 Keyword::AND | Keyword::OR => {
                     level.balanced += 1;
-                    // The operands of AND and OR are siblings, so the counts of their operators start
-                    // again.
+                    // The operands of AND and OR are siblings, so the counts of their operators start again.
                     level.operators = 0;
                     level.comparisons = 0;
                     level.tight = 0;
@@ -217,8 +216,7 @@ const DEEP: usize = 256;
 /// Size of the new stack for planning, used if less than half of it remains. Unused stack takes no memory.
 const STACK: usize = 64 << 20;
 
-/// Runs `work` on a stack that is large enough for [`OPERATORS`] levels of an expression or [`BALANCED`]
-/// levels of a syntax tree.
+/// Runs `work` on a stack for [`OPERATORS`] levels of an expression or [`BALANCED`] of a syntax tree.
 pub(in crate::sql) fn deep<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, work)
 }

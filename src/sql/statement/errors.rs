@@ -7,8 +7,7 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::AnalyzerRule;
 
-/// Prefix and suffix that DataFusion adds to the message of an internal error. The suffix requests a bug
-/// report.
+/// Prefix of DataFusion's internal errors, and suffix with its request for a bug report.
 const INTERNAL: &str = "Internal error: ";
 const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code. Please help us to resolve this by filing a bug report in our issue tracker: https://github.com/apache/datafusion/issues";
 
@@ -39,8 +38,7 @@ pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Returns a clearer message if DataFusion reports that it cannot plan EXISTS or IN with a subquery as a
-/// value.
+/// Returns a clearer message if DataFusion cannot plan EXISTS or IN with a subquery as a value.
 fn as_value(message: &str) -> Option<&'static str> {
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
     if of.starts_with("Exists(") {

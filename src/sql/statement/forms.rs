@@ -16,8 +16,7 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Token
 /// MATERIALIZED does not change the rows of a query without volatile functions.
 ///
 /// # Errors
-/// If AS MATERIALIZED is used with a volatile function, because DataFusion evaluates the query again at
-/// each use.
+/// If AS MATERIALIZED is used with a volatile function, because DataFusion runs the query at each use.
 pub(in crate::sql) fn known_forms<'a>(
     state: &SessionState,
     text: &'a str,

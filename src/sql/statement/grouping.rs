@@ -16,7 +16,7 @@ const MOST_SETS: usize = 4096;
 /// * `ROLLUP (1, 2)` groups by columns of SELECT; DataFusion groups by the literal numbers.
 /// * `GROUP BY (a, b)` is `GROUP BY a, b`, and `GROUP BY ()` is one group of all rows.
 ///
-/// Remove once `stock_tuples_in_rollup_still_fail` in `tests/sql/grouping.rs` fails.
+/// Obsolete once the test `stock_tuples_in_rollup_still_fail` fails.
 ///
 /// # Errors
 /// If there are more grouping sets than DataFusion plans.
@@ -113,8 +113,7 @@ fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
     }
 }
 
-/// Returns the grouping sets of ROLLUP: the union of all parts, of all but the last, and so on to the empty
-/// set.
+/// Returns the grouping sets of ROLLUP: all parts, all but the last, and so on to the empty set.
 fn rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     (0..=parts.len()).rev().map(|count| merge(parts.iter().take(count))).collect()
 }

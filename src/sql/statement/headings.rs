@@ -1,8 +1,7 @@
 //! Names computed result columns as in SQL, without the table names in their arguments.
 //!
-//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and uses the path as the name of a file in FROM.
-//! Columns of subqueries have such names, too. So this file finds the expression that defines each column
-//! and displays it.
+//! DataFusion names `sum(x)` after its plan, `sum(t.x)`, and a file in FROM by its path. Columns of
+//! subqueries have such names, too. So this file finds and displays the expression that defines each column.
 
 use std::collections::HashMap;
 use std::sync::Arc;

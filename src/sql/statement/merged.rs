@@ -179,7 +179,6 @@ impl VisitorMut for Natural {
     }
 }
 
-/// A table in FROM.
 struct Table {
     name: ObjectName,
     /// Merged columns that replace a column of this table, with their expressions.

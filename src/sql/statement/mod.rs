@@ -84,23 +84,19 @@ use crate::sql::statement::written::rewrite_expr;
 /// * Columns that USING and NATURAL merge take the value of the side that has one.
 /// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists.
 /// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other function names of DuckDB are accepted.
-/// * `ragged_mean(x) FILTER (WHERE x > 3)`, and likewise any reduction of a list, reduces the values for
-///   which the mask is true.
+/// * `ragged_mean(x) FILTER (WHERE x > 3)` and other reductions of lists use the values where a mask is true.
 /// * Clauses that DataFusion's planner ignores (TABLESAMPLE, `upper(x) FILTER (..)`, FOR UPDATE and others)
 ///   are errors that name the clause.
 /// * `FROM t` alone selects all columns wherever a query is allowed; `ctx.sql` accepts it at the top and in
 ///   parentheses, but not in WITH.
 /// * `x = ANY(list)` is NULL if a NULL among the elements may equal `x`.
-/// * `f(a = 5)` passes a comparison and not an argument named `a`; `len(x)` and `length(x)` return the
-///   number of elements of lists.
+/// * `f(a = 5)` passes a comparison, not an argument `a`; `len(x)` and `length(x)` count list elements.
 /// * Lambdas may contain list literals: `lambda v: [v, 1]`.
-/// * `_file` and `_row` are columns of tables of `.nrt` files in statements that name them; `*` does not
-///   include them.
+/// * `_file` and `_row` are columns of `.nrt` tables in statements that name them; `*` omits them.
 /// * `SUMMARIZE t` returns a row per column; `FROM ragged_nest('t', 'key')`, `ragged_explode` and
-///   `ragged_axes` accept a query, a table or a file; `read_parquet('file')` and similar functions read
-///   files of a format.
-/// * `x[2:]` and `x[:2]` are slices of lists with one bound, with DuckDB's positions, which start at 1
-///   and include the end.
+///   `ragged_axes` accept a query, a table or a file; `read_parquet('file')` and the like read files of a
+///   format.
+/// * `x[2:]` and `x[:2]` are slices with one bound, with DuckDB's positions: from 1, and the end included.
 /// * `ragged_lookup` and `ragged_bin` read tables, views and files of any format.
 /// * `STORED AS BATCHES (batch 64, ..)` works without the word OPTIONS.
 /// * An unknown format after `STORED AS` is an error that lists the formats; DataFusion's COPY uses the
@@ -240,7 +236,6 @@ async fn plan_here(
     Ok((with_headings(plan)?, state))
 }
 
-/// Rewrites lambda bodies so that DataFusion can plan them.
 fn rewrite_lambdas(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
     loop {
         match statement {
@@ -322,7 +317,6 @@ async fn name_stars_apart(state: &SessionState, mut statement: &mut Statement) -
     }
 }
 
-/// Adds `_file` and `_row` to the tables of `.nrt` files if a statement names them.
 async fn add_positions(ctx: &SessionContext, mut statement: &mut Statement) -> Result<()> {
     loop {
         match statement {
@@ -469,9 +463,8 @@ fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> 
     Cow::Owned(out)
 }
 
-/// Rewrites `FROM t` to `SELECT * FROM t`, and syntax that the parser or planner does not support to
-/// equivalent syntax: `unnest(..)` in FROM, functions over queries and files, slices with one bound,
-/// look-ups in tables.
+/// Rewrites syntax that the parser or planner does not support: `FROM t` without SELECT, `unnest(..)` in
+/// FROM, functions over queries and files, slices with one bound, look-ups in tables.
 struct Rewrite;
 
 impl VisitorMut for Rewrite {
@@ -561,8 +554,7 @@ pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
 
 /// Analyzer rule for statements of `ctx.sql`: makes `FROM t` select all columns.
 ///
-/// The planner converts `FROM t` to a projection without expressions, which nothing else creates in this
-/// dialect.
+/// The planner converts it to a projection without expressions, which nothing else creates in this dialect.
 #[derive(Debug)]
 pub(in crate::sql) struct FromAlone;
 

@@ -30,7 +30,6 @@ const ALL_ROWS: [&str; 16] = [
 /// Aggregates of several arguments for which DISTINCT applies to the first argument.
 const ABOUT_THE_FIRST: [&str; 3] = ["string_agg", "percentile_cont", "approx_percentile_cont"];
 
-/// Returns an error for modifiers that an aggregate ignores.
 pub(in crate::sql) fn check_aggregate(call: &AggregateFunction) -> Result<()> {
     if call.params.distinct {
         check_distinct(call.func.name(), &call.params.args)?;

@@ -1,5 +1,3 @@
-//! Supports `ORDER BY ALL` over any expressions of SELECT.
-
 use std::ops::ControlFlow;
 
 use datafusion::logical_expr::sqlparser::ast::{

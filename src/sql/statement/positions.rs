@@ -1,10 +1,8 @@
 //! `_file` and `_row`: columns that exist only if a statement names them.
 //!
-//! DataFusion has no columns that `*` omits. So a statement that names `_file` or `_row` is rewritten
-//! before planning: tables of `.nrt` files that the name may refer to are marked, `*` gets an EXCLUDE (and
-//! is expanded table by table if there are several), and a relation planner adds the columns to marked
-//! tables.
-//! marked tables.
+//! DataFusion has no columns that `*` omits. So a statement that names `_file` or `_row` is rewritten before
+//! planning: tables of `.nrt` files that the name may refer to are marked, `*` gets an EXCLUDE (and is
+//! expanded table by table if there are several), and a relation planner adds the columns to marked tables.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -445,7 +443,6 @@ impl VisitorMut for Marker<'_> {
     }
 }
 
-/// Plans the marked tables with their position columns.
 #[derive(Debug)]
 pub(in crate::sql) struct PositionsPlanner;
 

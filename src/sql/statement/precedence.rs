@@ -2,7 +2,8 @@
 //!
 //! sqlparser 0.62 parses everything after `a IS DISTINCT FROM` as its right operand: `a IS DISTINCT FROM b
 //! AND c` becomes `a IS DISTINCT FROM (b AND c)`. Parentheses in the text are separate nodes, so this file
-//! can recognize such operands and regroup them. Remove once `the_parser_still_reads_too_much` fails.
+//! can recognize such operands and regroup them. Obsolete once the test `the_parser_still_reads_too_much`
+//! fails.
 
 use datafusion::logical_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
@@ -22,8 +23,7 @@ fn is_logic(expr: &Expr) -> bool {
     matches!(expr, Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. })
 }
 
-/// Whether the right operand of an IS DISTINCT FROM in an expression contains AND or OR without
-/// parentheses.
+/// Whether the right operand of an IS DISTINCT FROM in an expression contains AND or OR without parentheses.
 fn takes_too_much(expr: &Expr) -> bool {
     let mut open = vec![expr];
     while let Some(expr) = open.pop() {

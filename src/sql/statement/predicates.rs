@@ -1,5 +1,5 @@
-//! Supports LIKE, ILIKE, IN and functions of scalars on lists, FILTER on reductions of lists, and unary
-//! minus of unsigned integers.
+//! Supports LIKE, IN and functions of scalars on lists, FILTER on list reductions, and minus of unsigned
+//! integers.
 //!
 //! DataFusion's planner has no hook for these expressions, and gives predicates the fixed type boolean. So
 //! statements are rewritten to custom operators, for which it has a hook. If the left operand is not a
@@ -32,8 +32,7 @@ struct Predicates<'a> {
 }
 
 impl Predicates<'_> {
-    /// Whether a call is of a scalar function of DataFusion, which may be applied to the elements of a
-    /// list.
+    /// Whether a call is of a scalar function of DataFusion, which may be applied to the elements of a list.
     fn is_of_values(&self, call: &Function) -> bool {
         let [name] = call.name.0.as_slice() else { return false };
         let Some(name) = name.as_ident() else { return false };

@@ -2,8 +2,7 @@
 //!
 //! DataFusion 55 plans ANY over a list as `array_has`, or as comparisons with the smallest or largest
 //! element. Both ignore NULL elements: `7 = ANY([3, NULL])` is false. It plans ALL correctly, and `x =
-//! ANY(list)` is `NOT (x <> ALL(list))`. Remove once `stock_any_is_still_two_valued` in
-//! `tests/sql/quantified.rs` fails.
+//! ANY(list)` is `NOT (x <> ALL(list))`. Obsolete once the test `stock_any_is_still_two_valued` fails.
 
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Expr, Ident, SelectItem, UnaryOperator, Value,
@@ -30,8 +29,7 @@ pub(in crate::sql) fn name_any(item: &mut SelectItem) {
     }
 }
 
-/// Rewrites `x = ANY(list)` to `array_has`, which scans can evaluate. In WHERE, FALSE and NULL have the
-/// same effect.
+/// Rewrites `x = ANY(list)` in WHERE, where FALSE acts like NULL, to `array_has`, which scans support.
 pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     let mut open = vec![condition];
     while let Some(expr) = open.pop() {

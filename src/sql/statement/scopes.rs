@@ -1,5 +1,3 @@
-//! Tracks the CTEs that are visible while a visitor walks a statement.
-
 /// The WITH clauses of the enclosing queries, with a `T` for each CTE.
 ///
 /// A visitor visits the CTEs of a query in order, before the other clauses. Each CTE sees the earlier ones,

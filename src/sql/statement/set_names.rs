@@ -9,8 +9,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 /// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and INTERSECT.
 ///
-/// Set operations match columns by position, but DataFusion finds them by name. Remove once
-/// `stock_set_operations_by_name_still_fail` in `tests/sql/set_operations.rs` fails.
+/// Set operations match columns by position, but DataFusion finds them by name. Obsolete once the test
+/// `stock_set_operations_by_name_still_fail` fails.
 pub(in crate::sql) fn name_apart(body: &mut SetExpr) {
     if let SetExpr::SetOperation { left, right, .. } = body {
         name_input(left);

@@ -1,10 +1,9 @@
 //! Renames columns of `*` where DataFusion finds columns by name.
 //!
-//! The inputs of UNION, EXCEPT and INTERSECT correspond by position, but DataFusion gives the columns of
-//! all inputs the names of the first input, and rejects two columns with the same name. `SELECT *, x`
-//! repeats a name of the star. The names of a star are known only after planning, so such queries are
-//! planned alone first. Remove once `stock_set_operations_by_name_still_fail` in
-//! `tests/sql/set_operations.rs` fails.
+//! The inputs of UNION, EXCEPT and INTERSECT correspond by position, but DataFusion gives the columns of all
+//! inputs the names of the first input, and rejects two columns with the same name. `SELECT *, x` repeats a
+//! name of the star. The names of a star are known only after planning, so such queries are planned alone
+//! first. Obsolete once the test `stock_set_operations_by_name_still_fail` fails.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

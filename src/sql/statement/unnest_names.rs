@@ -2,8 +2,8 @@
 //!
 //! DataFusion 55 plans `SELECT r.d + 1 AS d, unnest(r.x) AS u FROM r` as a projection of `r.d`, `r.d + 1 AS
 //! d` and `r.x` below the `Unnest`, and rejects `r.d` and `d` there as ambiguous. So this file gives the
-//! columns of such a SELECT generated names, and wraps it in another SELECT that restores the original
-//! names. Remove once `stock_names_beside_unnest_still_clash` in `tests/sql/unnest.rs` fails.
+//! columns of such a SELECT generated names, and wraps it in another SELECT that restores the original names.
+//! Obsolete once the test `stock_names_beside_unnest_still_clash` fails.
 
 use std::ops::ControlFlow;
 

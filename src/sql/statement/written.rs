@@ -74,9 +74,8 @@ fn read_comparisons(call: &mut Function) {
     }
 }
 
-/// Moves the named arguments of Serrate's functions to their positions, with NULL for omitted optional
-/// arguments before them. DataFusion supports no named arguments for functions with a variable number of
-/// arguments.
+/// Moves named arguments of Serrate's functions to their positions, with NULL for omitted ones before them.
+/// DataFusion supports no named arguments for functions with a variable number of arguments.
 fn order_arguments(call: &mut Function) -> Result<()> {
     let FunctionArguments::List(list) = &mut call.args else { return Ok(()) };
     if list.args.iter().all(|arg| matches!(arg, FunctionArg::Unnamed(_))) {
@@ -102,9 +101,7 @@ fn order_arguments(call: &mut Function) -> Result<()> {
         };
         match at.and_then(|at| placed.get_mut(at)) {
             Some(free @ None) => *free = Some(value.clone()),
-            Some(Some(_)) => {
-                return plan_err!("{function}: the argument {arg} is given twice; remove one");
-            }
+            Some(Some(_)) => return plan_err!("{function}: the argument {arg} is given twice"),
             None => {
                 return plan_err!(
                     "{function} does not accept the argument {arg}; its arguments are {}",
@@ -148,8 +145,7 @@ fn read_name(name: Ident) -> Expr {
 fn equate(left: Expr, mut right: Expr) -> Expr {
     let mut first = &mut right;
     loop {
-        // The operand is computed twice, because the borrow checker rejects a borrow that only one branch
-        // returns.
+        // The operand is computed twice: the borrow checker rejects a borrow that only one branch returns.
         if weak_operand(first).is_none() {
             break;
         }
@@ -219,9 +215,8 @@ fn binds_stronger(op: &BinaryOperator) -> bool {
     )
 }
 
-/// Appends a subquery for the key and value columns to `ragged_lookup(x, 't', 'key', 'column')`, because a
-/// function cannot access the tables of a session. For Parquet files, the function reads and caches the
-/// file itself.
+/// Appends a subquery for the key and value columns to `ragged_lookup(x, 't', 'key', 'column')`, because
+/// functions cannot access the session's tables. The function itself reads and caches Parquet files.
 fn with_table(call: &mut Function) -> Result<()> {
     let Some(name) = one_name(&call.name) else { return Ok(()) };
     let Some((function, before)) = TABLES.iter().find(|(function, _)| *function == name) else {

@@ -17,8 +17,7 @@ use datafusion::logical_expr::{
 
 use crate::functions::cannot_fail;
 
-/// The function that wraps a held condition and returns its first argument. It is volatile, so that no rule
-/// moves it.
+/// Wraps a held condition: returns its first argument, and is volatile so that no rule moves it.
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere::default())));
 
@@ -62,8 +61,7 @@ impl ScalarUDFImpl for EvaluatedHere {
     }
 }
 
-/// The function that wraps a deferred constant. It is volatile, so that no rule evaluates it before the
-/// query runs.
+/// Wraps a deferred constant: returns its argument, and is volatile so that no rule evaluates it early.
 static LATER: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedLater::default())));
 
@@ -145,8 +143,7 @@ pub(super) fn is_held(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func == *HERE)
 }
 
-/// Wraps conditions as one held condition that evaluates each only for rows for which those before it are
-/// true.
+/// Combines conditions to one held condition that evaluates each only where those before it are true.
 pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);
@@ -219,8 +216,7 @@ fn conjuncts_of(held: Expr) -> Vec<Expr> {
 /// Returns a conjunction that evaluates its second condition only for rows for which the first is true.
 ///
 /// DataFusion evaluates the right side of AND for all rows of a batch unless the left side drops most of
-/// them. Its optimizer simplifies `CASE WHEN a THEN b ELSE false END` to AND, but keeps a CASE with an
-/// operand.
+/// them. Its optimizer simplifies `CASE WHEN a THEN b ELSE false END` to AND, but not a CASE with an operand.
 pub(super) fn and_then(first: Expr, then: Expr) -> Expr {
     case_of(first, vec![(lit(true), then)], lit(false))
 }

@@ -175,9 +175,8 @@ fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 
 /// Defers constant casts that fail from planning to execution, if the query may not need their results.
 ///
-/// DataFusion evaluates casts of literals at planning, so `CASE WHEN false THEN CAST('a' AS BIGINT) ELSE
-/// 1 END` fails. Remove once `stock_constants_fail_where_nothing_asks` in `tests/sql/conditions.rs`
-/// fails.
+/// DataFusion evaluates casts of literals at planning, so `CASE WHEN false THEN CAST('a' AS BIGINT) ELSE 1
+/// END` fails. Obsolete once the test `stock_constants_fail_where_nothing_asks` fails.
 fn defer_failures(e: Expr, conditional: bool) -> Result<Transformed<Expr>> {
     if conditional {
         return e.transform_down(|e| Ok(defer_cast(e)));

@@ -1,5 +1,3 @@
-//! [`PushDownFree`]: applies DataFusion's `PushDownFilter` to free conditions only.
-
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -21,8 +19,7 @@ use crate::sql::rules::LogicalRule;
 /// expensive ones. A condition that can fail is then evaluated for rows that a join or another condition
 /// drops, and a volatile condition once per row of one join input. DataFusion also moves conditions without
 /// columns, such as `HAVING random() > 2`, below an aggregate without group keys, which then returns a row
-/// where it should return none. Remove once `stock_conditions_still_move` in `tests/sql/conditions.rs`
-/// fails.
+/// where it should return none. Obsolete once the test `stock_conditions_still_move` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct PushDownFree {
     stock: LogicalRule,
@@ -227,8 +224,7 @@ fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     }
 }
 
-/// Returns the fallible key equalities of a join as conditions and removes them from its keys, if it has a
-/// key that cannot fail.
+/// If a join has a key that cannot fail, removes its fallible keys and returns them as conditions.
 fn take_keys(join: &mut Join) -> Vec<Expr> {
     let (l, r) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
     let is_whole = |(left, right): &(Expr, Expr)| is_free(left, &l) && is_free(right, &r);
@@ -247,8 +243,7 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Returns the filter of a join: first the equalities that become keys, then other free conditions, then
-/// held conditions.
+/// Returns the filter of a join, in order: future join keys, other free conditions, held conditions.
 fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = Conditions::default();

@@ -24,11 +24,9 @@ use crate::functions::{facts_of, fold_constant, is_constant};
 /// Functions that return one of their arguments.
 const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 
-/// Functions that compare their arguments and return one.
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
-/// Functions of DataFusion that sort, compare or search list elements. Serrate's functions declare this
-/// themselves (`facts_of`).
+/// Functions of DataFusion that compare list elements. Serrate's functions declare this in `facts_of`.
 const OF_LISTS: [&str; 14] = [
     "array_distinct",
     "array_except",
@@ -147,8 +145,7 @@ fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> 
     }
 }
 
-/// Casts a date to a timestamp if hours are added to it, because Arrow would return a date and drop the
-/// hours.
+/// Casts a date to a timestamp if hours are added to it, because Arrow would drop the hours.
 fn with_hours(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let is_date = |e: &Expr| {
         e.get_type(schema).is_ok_and(|t| matches!(t, DataType::Date32 | DataType::Date64))
@@ -258,8 +255,7 @@ fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Normalizes the intervals in the arguments of an aggregate that compares them. Returns whether there were
-/// any.
+/// Normalizes the intervals that an aggregate compares. Returns whether there were any.
 fn equal_args(name: &str, distinct: bool, args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
     let mut changed = false;
     if distinct || ["min", "max"].contains(&name) {

@@ -56,8 +56,7 @@ impl AnalyzerRule for ExactTimes {
 /// Rewrites a plan node whose inputs are already rewritten.
 fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // The planner has cast the inserted values to the types of the table, but a rewrite below may have
-        // changed their types.
+        // Inserted values have the types of the table, but a rewrite below may have changed these types.
         let target = dml.target.schema();
         let same = |t: &DFSchema| {
             let given = t.fields().iter().map(|f| f.data_type());
@@ -136,7 +135,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::new_transformed(plan.recompute_schema()?, changed || more))
 }
 
-/// Casts dates of a union input to timestamps if other inputs have timestamps. It skips nanoseconds, which
+/// Casts dates of a union input to timestamps if other inputs have timestamps, except nanoseconds, which
 /// cannot represent all dates.
 fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
     let columns = union.schema.fields().len();
@@ -176,8 +175,8 @@ fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
 
 /// Changes time columns of a union to the type of its inputs if no input has the planned type any more.
 ///
-/// For example, a date plus hours is now a timestamp in microseconds, and without this change type coercion
-/// would cast it to nanoseconds.
+/// For example, a date plus hours is now a timestamp in microseconds, which type coercion would cast to
+/// nanoseconds.
 fn take_branch_types(union: &mut Union) -> Result<bool> {
     let is_time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));

@@ -1,9 +1,9 @@
 //! `generate_series` and `range` of timestamps of any year, as scalar functions and in FROM.
 //!
-//! DataFusion's functions compute in nanoseconds whatever the unit of their arguments: for the year 2999
-//! the list is NULL, and the table function fails. The functions here keep nanoseconds and compute in
-//! microseconds otherwise. In FROM, dates become timestamps, as in DataFusion. Remove once
-//! `stock_series_still_are_nanoseconds` in `tests/sql/times.rs` fails.
+//! DataFusion's functions compute in nanoseconds whatever the unit of their arguments: for the year 2999 the
+//! list is NULL, and the table function fails. The functions here keep nanoseconds and compute in
+//! microseconds otherwise. In FROM, dates become timestamps, as in DataFusion. Obsolete once the test
+//! `stock_series_still_are_nanoseconds` fails.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -228,8 +228,7 @@ impl Series {
         }
         let (months, days) = (i128::from(step.months), i128::from(step.days));
         let (least, most) = {
-            // A month has 28 to 31 days, so `least` and `most` bound the step. It needs the same sign at
-            // both bounds.
+            // A month has 28 to 31 days, so `least` and `most` bound the step. Both must have the same sign.
             let rest = days * NANOSECONDS_PER_DAY + i128::from(step.nanoseconds);
             let (a, b) =
                 (months * 28 * NANOSECONDS_PER_DAY, months * DAYS_PER_MONTH * NANOSECONDS_PER_DAY);

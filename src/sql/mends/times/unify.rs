@@ -1,5 +1,4 @@
-//! Casts values that are compared, or of which one is returned, to one type that represents all of them
-//! exactly.
+//! Casts values that are compared, or of which one is chosen, to one type that represents all exactly.
 
 use arrow::array::{Array, ArrayRef};
 use arrow::compute::{CastOptions, cast_with_options};
@@ -21,8 +20,7 @@ struct Value {
 /// The expression that replaces a value, or `None` if the value stays unchanged.
 type Changed = Option<Expr>;
 
-/// Casts values that are compared with each other to one comparable type. Returns `None` if nothing has to
-/// change.
+/// Casts compared values to one comparable type. Returns `None` if nothing has to change.
 pub(super) fn unify_compared(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     compared_over(&with_schema(values, schema))
 }
@@ -83,8 +81,7 @@ pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<V
     if foreign || !(durations || of(is_timestamp)) {
         return Ok(None);
     }
-    // If an interval with months is beside a duration, `in_one_type` fails and DataFusion converts
-    // durations to intervals.
+    // For a duration and an interval with months, `in_one_type` fails and DataFusion casts to intervals.
     let changed = in_one_type(&values).unwrap_or_default();
     Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
@@ -133,8 +130,7 @@ fn typed_values(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
     Some(typed)
 }
 
-/// Returns replacements that give all values one type and represent them exactly, or `None` if there is no
-/// such type.
+/// Returns replacements of one type that represent all values exactly, or `None` if there is no such type.
 fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let zone = common_zone(values);
@@ -172,8 +168,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
     Ok(Some(changed))
 }
 
-/// Returns the replacement of a value in a time type, or `None` if that type cannot represent the value
-/// exactly.
+/// Returns the replacement of a value in a time type, or `None` if the type cannot represent it exactly.
 fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Changed>> {
     let cast = |e: &Expr| Some(Expr::Cast(Cast::new(Box::new(e.clone()), to.clone())));
     let (t, zone) = (&value.data_type, matches!(to, DataType::Timestamp(_, Some(_))));

@@ -262,8 +262,7 @@ const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const CYCLE_START_DAYS: i128 = -62_091;
 
 /// Returns the second argument as counts of its unit if nanoseconds cannot represent some of its times.
-/// Returns `None` for zones other than UTC, because their daylight saving rules do not repeat every 400
-/// years.
+/// Returns `None` for zones other than UTC, whose daylight saving rules do not repeat every 400 years.
 fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, ArrayRef)>> {
     let Some(times) = args.args.get(1) else { return Ok(None) };
     let unit = match times.data_type() {
@@ -276,8 +275,7 @@ fn times_out_of_range(args: &ScalarFunctionArgs) -> Result<Option<(TimeUnit, Arr
     let times = times.to_array(if one { 1 } else { args.number_rows })?;
     let counts = cast(&times, &DataType::Int64)?;
     let per = per_unit(unit);
-    // The cycle ends before the range of nanoseconds does, so bins and truncated times are in that range,
-    // too.
+    // The cycle ends before the range of nanoseconds, so bins and truncated times stay in that range.
     let inside = |t: i64| {
         let days = i128::from(t) * per / NANOSECONDS_PER_DAY;
         (CYCLE_START_DAYS..CYCLE_START_DAYS + CYCLE_DAYS).contains(&days)
@@ -326,8 +324,7 @@ fn call_shifted(
     given_as(cast(&back, &to)?, one)
 }
 
-/// Computes `date_bin`: bins of fixed length by integer arithmetic, bins of months by shifting 400-year
-/// cycles.
+/// Computes `date_bin`: fixed-length bins by arithmetic, bins of months by shifts of 400 years.
 fn bin_dates(
     function: &ScalarUDF,
     args: ScalarFunctionArgs,
@@ -337,11 +334,7 @@ fn bin_dates(
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);
     let strides = match args.args.first() {
         Some(ColumnarValue::Scalar(stride)) => stride.to_array()?,
-        _ => {
-            return exec_err!(
-                "date_bin: the stride must be an interval literal, not an expression"
-            );
-        }
+        _ => return exec_err!("date_bin: the stride must be an interval literal"),
     };
     let strides = cast_with_options(&strides, &interval, &CastOptions::default())?;
     let strides = strides.as_primitive::<IntervalMonthDayNanoType>();
