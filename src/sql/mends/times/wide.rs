@@ -367,11 +367,7 @@ fn bin_dates(
                 None => return function.invoke_with_args(args),
             }
         }
-        Some(_) => {
-            return exec_err!(
-                "date_bin: the origin must be a timestamp literal, not an expression"
-            );
-        }
+        Some(_) => return exec_err!("date_bin: the origin must be a timestamp literal"),
     };
     let per = per_unit(unit);
     let bins = counts.as_primitive::<Int64Type>().iter().map(|t| {
