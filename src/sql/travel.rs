@@ -285,9 +285,7 @@ pub(crate) fn from_portable(
             };
             let input = Arc::clone(input);
             Ok(match node {
-                Portable::BatchSize { rows: 0 } => {
-                    return plan_err!("the plan has batches of 0 rows");
-                }
+                Portable::BatchSize { rows: 0 } => return plan_err!("the batch size is 0 rows"),
                 Portable::BatchSize { rows } => Arc::new(BatchSizeExec::new(input, rows)),
                 Portable::DeepStack => Arc::new(DeepStackExec::new(input)),
                 Portable::Keyless => Arc::new(KeylessExec::new(input)),
@@ -330,7 +328,7 @@ fn files_from_portable(
     let source: Arc<dyn FileSource> = match reader {
         Reader::Nrt => nrt_source(stock, options)?,
         Reader::Parquet => Arc::new(GuardedSource::new(Arc::new(stock.clone()))),
-        Reader::Lists { leaves: 0 } => return plan_err!("the plan has batches of 0 leaves"),
+        Reader::Lists { leaves: 0 } => return plan_err!("the batch size is 0 leaves"),
         Reader::Lists { leaves } => match ListsSource::new(stock.clone(), leaves, Vec::new()) {
             Some(lists) => Arc::new(GuardedSource::new(Arc::new(lists))),
             None => return plan_err!("a received scan for lists has no list column"),
