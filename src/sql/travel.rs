@@ -319,9 +319,7 @@ fn files_from_portable(
     preserve_order: bool,
     options: &SerrateOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
-    let wrong = || {
-        internal_datafusion_err!("internal error: a received scan of files is not a Parquet scan")
-    };
+    let wrong = || internal_datafusion_err!("a received scan of files is not encoded as Parquet");
     let scan = carrier.downcast_ref::<DataSourceExec>().ok_or_else(wrong)?;
     let files = scan.data_source().downcast_ref::<FileScanConfig>().ok_or_else(wrong)?;
     let stock = files.file_source().downcast_ref::<ParquetSource>().ok_or_else(wrong)?;
