@@ -116,13 +116,13 @@ static RULES: &[Rule] = &[
     Rule {
         // Must run first, because type coercion replaces the original expressions.
         step: Step::FirstOfAll(|| Arc::new(ListHints)),
-        without: "errors of operators on lists do not say what to write",
+        without: "errors of operators on lists have no suggestion",
         upstream: &[],
         until: Until::Feature,
     },
     Rule {
         step: Step::BeforeCoercion(|| Arc::new(RowsIn)),
-        without: "`(a, b) IN (SELECT x, y ..)` is refused",
+        without: "`(a, b) IN (SELECT x, y ..)` fails",
         upstream: &[19857],
         until: Until::Feature,
     },
@@ -146,13 +146,13 @@ static RULES: &[Rule] = &[
     },
     Rule {
         step: Step::BeforeCoercion(|| Arc::new(SimilarPatterns)),
-        without: "SIMILAR TO searches for a regular expression",
+        without: "SIMILAR TO searches for its pattern instead of matching the whole string",
         upstream: &[22263, 23188],
         until: Until::Fails("stock_similar_to_still_searches"),
     },
     Rule {
         step: Step::BeforeCoercion(|| Arc::new(DurationWindows)),
-        without: "windows ordered by durations are refused",
+        without: "windows ordered by durations fail",
         upstream: &[24916],
         until: Until::Fails("stock_windows_over_durations_still_fail"),
     },
@@ -170,62 +170,62 @@ static RULES: &[Rule] = &[
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(PlainChanges)),
-        without: "DELETE and UPDATE with a query in WHERE change every row",
+        without: "DELETE and UPDATE with a subquery in WHERE change every row",
         upstream: &[24654],
         until: Until::Feature,
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(UnnestDependencies)),
-        without: "the key of a group is taken for a key of its unnested rows",
+        without: "a GROUP BY key counts as unique above `unnest`",
         upstream: &[24787],
         until: Until::Fails("stock_unnest_still_keeps_dependencies"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(FlatUnions)),
-        without: "many UNIONs in a row take quadratic time",
+        without: "planning takes time quadratic in the number of UNIONs",
         upstream: &[17261],
         until: Until::Feature,
     },
     // The following rules need coerced types.
     Rule {
         step: Step::AfterCoercion(|| Arc::new(ComputedLists)),
-        without: "`x IN (1, CASE ..)` finds values that the list does not have",
+        without: "`x IN (1, CASE ..)` is true for values that the list does not contain",
         upstream: &[],
         until: Until::Fails("stock_lists_with_case_are_still_wrong"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(NestedOrder)),
-        without: "lists and structs with NULL compare and sort in two orders",
+        without: "comparisons and sorts of lists and structs with NULL use different orders",
         upstream: &[],
         until: Until::Fails("stock_comparisons_of_lists_have_least_nulls"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(QueryValues)),
-        without: "IN and EXISTS as values, and most correlated scalar queries, are refused",
+        without: "IN and EXISTS as values, and most correlated scalar subqueries, fail",
         upstream: &[23022],
         until: Until::Fails("stock_queries_are_no_values"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(ThreeValuedIn)),
-        without: "NOT IN (query) with NULL returns rows",
+        without: "`NOT IN (query)` returns rows although the query returns a NULL",
         upstream: &[8241, 25347, 25473],
         until: Until::Fails("stock_in_is_still_two_valued"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(EmptyQueries)),
-        without: "a scalar query without rows is taken to be never NULL",
+        without: "a scalar subquery that may return no row counts as never NULL",
         upstream: &[],
         until: Until::Fails("stock_queries_without_rows_are_still_values"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(CountedSets)),
-        without: "EXCEPT ALL and INTERSECT ALL do not count equal rows",
+        without: "EXCEPT ALL and INTERSECT ALL do not match equal rows one to one",
         upstream: &[12955, 12956],
         until: Until::Fails("stock_sets_still_count_nothing"),
     },
     Rule {
         step: Step::AfterCoercion(|| Arc::new(WindowOrders)),
-        without: "counts over sliding frames pass for sorted, and ORDER BY and DISTINCT are omitted",
+        without: "counts over sliding frames count as sorted, so ORDER BY and DISTINCT are dropped",
         upstream: &[],
         until: Until::Fails("stock_counts_over_frames_still_count_as_sorted"),
     },
@@ -237,33 +237,33 @@ static RULES: &[Rule] = &[
     },
     Rule {
         step: Step::WithoutLogical("eliminate_group_by_constant"),
-        without: "GROUP BY a column and a cast of it fails, because both get one name",
+        without: "GROUP BY a column and a cast of it fails, because both get the same name",
         upstream: &[],
         until: Until::Fails("stock_grouping_by_a_cast_still_fails"),
     },
     Rule {
         step: Step::AroundLogical("PushDownFree"),
-        without: "conditions that can fail move to rows for which the query does not ask",
+        without: "conditions that can fail move below joins and fail for rows that the query drops",
         upstream: &[8927],
         until: Until::Fails("stock_conditions_still_move"),
     },
     Rule {
         step: Step::AroundLogical("DistinctAggregates"),
-        without: "`sum(DISTINCT x)` by a column and a cast of it fails, because both keys get one name",
+        without: "`sum(DISTINCT x)` by a column and a cast of it fails: both keys get the same name",
         upstream: &[],
         until: Until::Fails("stock_distinct_sums_by_a_cast_still_fail"),
     },
     Rule {
         // Must run before constants are folded.
         step: Step::FirstLogical(|| Arc::new(ConstantFloatKeys)),
-        without: "constant zeros and NaN with different signs differ",
+        without: "constant zeros, and constant NaN, with different signs are not equal",
         upstream: &[22490, 22835],
         until: Until::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
     },
     Rule {
         // Must run before expressions are simplified and before subqueries become joins.
         step: Step::FirstLogical(|| Arc::new(LazyConditions)),
-        without: "AND, OR and CASE evaluate operands that can fail for rows that exclude them",
+        without: "AND, OR and CASE evaluate operands that can fail for rows that do not need them",
         upstream: &[8927, 25136],
         until: Until::Fails("stock_conditions_still_move"),
     },
@@ -275,33 +275,33 @@ static RULES: &[Rule] = &[
     },
     Rule {
         step: Step::LastLogical(|| Arc::new(FloatKeys)),
-        without: "zeros and NaN with different signs differ in comparisons, groups and joins",
+        without: "zeros, and NaN, with different signs are not equal in comparisons, groups and joins",
         upstream: &[22490, 22835],
         until: Until::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
     },
     Rule {
         step: Step::LastLogical(|| Arc::new(Switched(FlatFilters))),
-        without: "a filter builds inner lists that a reduction over the row skips",
+        without: "`ragged_filter` builds inner lists that a reduction over the row ignores",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
         step: Step::LastLogical(|| Arc::new(Switched(BelowJoins))),
-        without: "joins copy lists of which only a reduction is read",
+        without: "joins copy lists although only a reduction of them is needed",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
         // Must run last, so that no other rule sees its columns.
         step: Step::LastLogical(|| Arc::new(Switched(LengthsBelow))),
-        without: "lengths of lists are computed far from the scan",
+        without: "scans read lists although only their lengths are needed",
         upstream: &[],
         until: Until::Speed,
     },
     Rule {
         // Must run before any rule reads the type of a parameter.
         step: Step::FirstPhysical(|| Arc::new(LambdaParameters)),
-        without: "lambdas read columns in place of their parameters",
+        without: "lambda parameters read columns instead of list elements",
         upstream: &[24372],
         until: Until::Feature,
     },
@@ -314,20 +314,20 @@ static RULES: &[Rule] = &[
     Rule {
         // Must run before redundant sorts are removed.
         step: Step::FirstPhysical(|| Arc::new(PlainEquations)),
-        without: "windows divided by a column that equals an expression of itself fail",
+        without: "windows partitioned by `v` fail above a condition such as `v = abs(v)`",
         upstream: &[],
         until: Until::Fails("stock_windows_over_equations_still_fail"),
     },
     Rule {
         step: Step::FirstPhysical(|| Arc::new(LostConstants)),
-        without: "constants count as constant above outer joins and GROUPING SETS",
+        without: "columns that outer joins and GROUPING SETS fill with NULL count as constant",
         upstream: &[],
         until: Until::Fails("stock_constants_are_still_kept_where_they_are_null"),
     },
     Rule {
         // Must run before batches of tables in memory are distributed.
         step: Step::FirstPhysical(|| Arc::new(MemoryOrder)),
-        without: "LIMIT over tables in memory takes other rows than the first",
+        without: "LIMIT over tables in memory does not return the first rows",
         upstream: &[],
         until: Until::Feature,
     },
@@ -341,7 +341,7 @@ static RULES: &[Rule] = &[
     Rule {
         // Must run before conditions are pushed into scans.
         step: Step::FirstPhysical(|| Arc::new(Switched(ContainsPushdown))),
-        without: "Parquet scans do not prune by `ragged_any(x == v)`",
+        without: "Parquet scans do not evaluate `ragged_any(x == v)`",
         upstream: &[],
         until: Until::Speed,
     },
@@ -355,7 +355,7 @@ static RULES: &[Rule] = &[
     Rule {
         // Must run after conditions are pushed into scans, and before a repartitioning is inserted.
         step: Step::AfterPhysical("FilterPushdown", || Arc::new(Switched(LengthsIntoScan))),
-        without: "scans read values of which only the lengths of lists are needed",
+        without: "scans read the values of lists although only lengths are needed",
         upstream: &[],
         until: Until::Speed,
     },
@@ -381,7 +381,7 @@ static RULES: &[Rule] = &[
     },
     Rule {
         step: Step::AroundPhysical("GuardedRule"),
-        without: "filters and projections move to other columns of the same name",
+        without: "filters and projections apply to other columns of the same name",
         upstream: &[21246, 25244, 25259, 25296],
         until: Until::Fails("stock_filter_pushdown_is_still_wrong"),
     },
@@ -393,25 +393,25 @@ static RULES: &[Rule] = &[
     },
     Rule {
         step: Step::LastPhysical(|| Arc::new(RangeFrames)),
-        without: "frames `RANGE .. AND n PRECEDING` of NULL and of infinity miss peers in later batches",
+        without: "frames `RANGE .. AND n PRECEDING` at NULL and at infinity miss peers in later batches",
         upstream: &[],
         until: Until::Fails("stock_range_frames_of_nulls_still_miss_peers"),
     },
     Rule {
         step: Step::LastPhysical(|| Arc::new(AsOfOrder)),
-        without: "rows of meds_asof come in any order",
+        without: "`meds_asof` returns rows in any order",
         upstream: &[],
         until: Until::Feature,
     },
     Rule {
         step: Step::LastPhysical(|| Arc::new(SourceOrder)),
-        without: "LIMIT and files with positions get rows in another order than that of the source",
+        without: "LIMIT and files that identify rows by position do not get rows in source order",
         upstream: &[],
         until: Until::Feature,
     },
     Rule {
         step: Step::LastPhysical(|| Arc::new(Switched(OffsetIntoScan))),
-        without: "rows that OFFSET skips are read",
+        without: "scans read the rows that OFFSET skips",
         upstream: &[],
         until: Until::Speed,
     },
@@ -424,7 +424,7 @@ static RULES: &[Rule] = &[
     Rule {
         // Must run after every limit is in its scan.
         step: Step::LastPhysical(|| Arc::new(OrderedScanLimits)),
-        without: "a LIMIT in an ordered Parquet scan returns later rows",
+        without: "a LIMIT in an ordered Parquet scan skips row groups and returns later rows",
         upstream: &[24272],
         until: Until::Fails("stock_limits_drop_row_groups"),
     },
@@ -444,7 +444,7 @@ static RULES: &[Rule] = &[
     Rule {
         // Must run before joins are wrapped.
         step: Step::LastPhysical(|| Arc::new(MergeJoinFilters)),
-        without: "merge joins with a condition fail over rows without a partner",
+        without: "merge joins with a condition fail at rows without a match",
         upstream: &[21197],
         until: Until::Fails("stock_merge_joins_still_fail"),
     },
@@ -680,7 +680,7 @@ mod tests {
 
     fn write_table() -> String {
         let mut table = String::from(
-            "\n| rule | runs | without it | DataFusion | can go |\n|---|---|---|---|---|\n",
+            "\n| rule | runs | behaviour without it | DataFusion issues | obsolete |\n|---|---|---|---|---|\n",
         );
         for rule in RULES {
             let (name, _) = rule.names();
@@ -692,8 +692,10 @@ mod tests {
             let until = match rule.until {
                 Until::Fails(test) => format!("when `{test}` fails"),
                 Until::Passes(test) => format!("when `{test}` passes without it"),
-                Until::Speed => format!("stays; `serrate.rule.{}`", name.replace("serrate_", "")),
-                Until::Feature => "stays".into(),
+                Until::Speed => {
+                    format!("never; setting `serrate.rule.{}`", name.replace("serrate_", ""))
+                }
+                Until::Feature => "never".into(),
             };
             let (place, without) = (rule.describe_place(), rule.without);
             let _ = writeln!(

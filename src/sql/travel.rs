@@ -353,11 +353,7 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
                 .all(|f| matches!(f, datafusion::physical_plan::filter_pushdown::PushedDown::Yes));
         source = match answer.updated_node {
             Some(source) if all => source,
-            _ => {
-                return plan_err!(
-                    "a received scan of .nrt files cannot evaluate its conditions; use the same build of Serrate for the session and its workers"
-                );
-            }
+            _ => return plan_err!("the scan of .nrt files cannot evaluate its conditions"),
         };
     }
     let Some(projection) = carrier.projection() else {
