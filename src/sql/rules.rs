@@ -692,9 +692,7 @@ mod tests {
             let until = match rule.until {
                 Until::Fails(test) => format!("when `{test}` fails"),
                 Until::Passes(test) => format!("when `{test}` passes without it"),
-                Until::Speed => {
-                    format!("never; setting `serrate.rule.{}`", name.replace("serrate_", ""))
-                }
+                Until::Speed => format!("never; `serrate.rule.{}`", name.replace("serrate_", "")),
                 Until::Feature => "never".into(),
             };
             let (place, without) = (rule.describe_place(), rule.without);
