@@ -61,8 +61,7 @@ pub fn in_source_order(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Executio
     match rewrite_plan(plan)? {
         Ok(plan) => Ok(plan),
         Err(operator) => plan_err!(
-            "the rows of the plan have no order, because it contains {operator}; \
-         add ORDER BY"
+            "the plan returns its rows in no defined order, because it contains {operator}; add ORDER BY"
         ),
     }
 }

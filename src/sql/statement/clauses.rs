@@ -224,7 +224,7 @@ fn check_query(query: &Query) -> Result<()> {
         }
     }
     if settings.is_some() {
-        return Err(refuse("SETTINGS of a query", "write SET name = value before it"));
+        return Err(refuse("SETTINGS of a query", "run SET name = value before the query"));
     }
     if let Some(clause) = format_clause {
         return Err(refuse(
@@ -242,7 +242,7 @@ fn check_query(query: &Query) -> Result<()> {
         }
         if let Some(from) = from {
             return Err(refuse(
-                &format!("FROM {from} after the query {} of WITH", alias.name),
+                &format!("FROM {from} after the WITH query {}", alias.name),
                 "remove it",
             ));
         }
@@ -254,7 +254,7 @@ fn check_query(query: &Query) -> Result<()> {
     {
         return Err(refuse(
             "ORDER BY ALL of UNION, INTERSECT, EXCEPT or VALUES",
-            "write ORDER BY 1, 2, .. with the numbers of the columns",
+            "write ORDER BY 1, 2, .. with the positions of the columns",
         ));
     }
     if !matches!(body.as_ref(), SetExpr::Select(_)) {
@@ -269,7 +269,7 @@ fn check_query(query: &Query) -> Result<()> {
             if ordered {
                 return Err(refuse(
                     "ASC or DESC within |> AGGREGATE",
-                    "write |> ORDER BY after it",
+                    "write |> ORDER BY after |> AGGREGATE",
                 ));
             }
         }
@@ -303,7 +303,7 @@ fn check_select(select: &Select) -> Result<()> {
     if select.exclude.is_some() {
         return Err(refuse(
             "EXCLUDE after the columns of SELECT",
-            "write it after the star: SELECT * EXCLUDE (a), b",
+            "write EXCLUDE after the star, as in SELECT * EXCLUDE (a), b",
         ));
     }
     if select.prewhere.is_some() {
@@ -331,7 +331,7 @@ fn check_select(select: &Select) -> Result<()> {
             continue;
         };
         if let Some(alias) = &options.opt_alias {
-            return Err(refuse(&format!("AS {alias} after a star"), "name columns one by one"));
+            return Err(refuse(&format!("AS {alias} after a star"), "list the columns by name"));
         }
     }
     select.from.iter().try_for_each(check_joins)
@@ -365,19 +365,19 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
             if let Some(version) = version {
                 return Err(refuse(
                     &version.to_string(),
-                    "tables have only their current version; remove it",
+                    "tables have only their current version; remove the clause",
                 ));
             }
             if !partitions.is_empty() && !is_marked(partitions) {
                 return Err(refuse("PARTITION (..) on a table", "write a condition in WHERE"));
             }
             if json_path.is_some() {
-                return Err(refuse("a JSON path on a table", "write it in SELECT"));
+                return Err(refuse("a JSON path on a table", "write the path in SELECT"));
             }
             if args.as_ref().is_some_and(|args| args.settings.is_some()) {
                 return Err(refuse(
                     "SETTINGS of a table function",
-                    "write SET name = value before",
+                    "run SET name = value before the query",
                 ));
             }
             (alias, sample.as_ref(), *with_ordinality)
@@ -440,7 +440,7 @@ fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
         if let Some(data_type) = &column.data_type {
             return Err(refuse(
                 &format!("the type {data_type} of {} after AS {}", column.name, alias.name),
-                "write only names there, and CAST in SELECT",
+                "write only column names there, and use CAST in SELECT",
             ));
         }
     }
