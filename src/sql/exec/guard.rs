@@ -79,7 +79,7 @@ fn contain_panic<T>(file: &Location, read: impl FnOnce() -> Result<T>) -> Result
 
 /// Runs a future that reads a file, and converts its panic to an error.
 ///
-/// State that a panic leaves inconsistent is not used again, because the caller abandons the file.
+/// A panic may leave state inconsistent, but the caller abandons the file and does not use it again.
 pub(in crate::sql) async fn guarded<T>(
     file: &Location,
     read: impl Future<Output = Result<T>>,

@@ -13,9 +13,9 @@ use futures::Stream;
 
 use crate::sql::exec::pass_through;
 
-/// Pieces become smaller if the node above takes longer than this for one piece.
+/// Pieces of batches become smaller if the node above takes longer than this for one piece.
 const LONG: Duration = Duration::from_millis(20);
-/// Pieces become larger if the node above takes less than this for one piece.
+/// Pieces of batches become larger if the node above takes less than this for one piece.
 const SHORT: Duration = Duration::from_millis(2);
 /// Maximum number of rows of a piece. It bounds the cost of a piece whose rows match many more rows of
 /// the other join side than the rows of the previous piece did.

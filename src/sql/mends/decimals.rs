@@ -45,7 +45,8 @@ impl AnalyzerRule for StableDecimals {
                 let changed = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
                 Ok(changed.update_data(|expr| name.restore(expr)))
             })?;
-            // A node above a changed node has a copy of its types.
+            // Nodes copy the types of their inputs, so the schemas above a changed node must be computed
+            // again.
             changed.map_data(LogicalPlan::recompute_schema)
         })?;
         match plan.transformed {

@@ -37,7 +37,7 @@ impl AnalyzerRule for EmptyQueries {
         }
         let changed = plan.transform_up_with_subqueries(|node| {
             let node = node.map_expressions(|e| e.transform_up(as_nullable))?;
-            // A node above a changed node has a copy of its schema.
+            // Nodes copy the nullability of their inputs, so schemas above a changed node are computed again.
             node.map_data(LogicalPlan::recompute_schema)
         })?;
         Ok(changed.data)

@@ -41,7 +41,7 @@ struct Bodies<'a> {
     state: &'a SessionState,
     /// Number of lambdas that enclose the current position in the query.
     within: usize,
-    /// Stack of `within` for the outer queries.
+    /// The values of `within` in the enclosing queries, innermost last.
     around: Vec<usize>,
 }
 

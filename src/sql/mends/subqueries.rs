@@ -387,7 +387,8 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     }
     let scalar = matches!(expr, Expr::ScalarSubquery(_));
     let mut plan = query.subquery.as_ref();
-    // EXISTS depends neither on columns nor on a LIMIT above all conditions, so these nodes are skipped.
+    // The result of EXISTS depends neither on columns nor on a LIMIT above all conditions, so skip these
+    // nodes.
     loop {
         plan = match plan {
             LogicalPlan::Projection(node) => &node.input,

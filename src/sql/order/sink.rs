@@ -82,8 +82,8 @@ impl OrderedSinkExec {
         Self { input, sink, order, format, ids, settled: false, properties: Arc::new(properties) }
     }
 
-    /// Replaces the input. A settled node stays settled if the new input also has one partition, for
-    /// example if it wraps the old input to collect metrics.
+    /// Replaces the input. A node whose input is already ordered keeps that state if the new input also has
+    /// one partition, for example a wrapper of the old input that collects metrics.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         let settled = self.settled && input.output_partitioning().partition_count() == 1;
         Self {

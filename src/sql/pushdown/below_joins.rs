@@ -168,7 +168,7 @@ fn side_of(
     Ok(None)
 }
 
-/// Returns the columns that a plan returns unchanged, without a function around them.
+/// Returns the columns that a plan outputs as they are, without a function around them.
 fn bare_lists(plan: &LogicalPlan) -> HashSet<Column> {
     plan.expressions()
         .into_iter()

@@ -284,7 +284,7 @@ fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a 
     }
 }
 
-/// Whether a scan is faster if the values of a column are not read.
+/// Whether a scan can avoid reading the values of a column if only its lengths are needed.
 fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     let files = |files: &FilesTable| files.has_lengths(options);
     source_as_provider(&scan.source).is_ok_and(|table| {

@@ -32,8 +32,8 @@ impl AnalyzerRule for ListHints {
     }
 }
 
-/// Returns an error for BETWEEN, LIKE and IN between a list and scalars, for which DataFusion has its own
-/// meaning, and for lists of booleans where one boolean is needed.
+/// Returns an error for BETWEEN, LIKE and IN between a list and scalars, which DataFusion would plan with
+/// another meaning, and for lists of booleans where one boolean is needed.
 pub(in crate::sql) fn check(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());

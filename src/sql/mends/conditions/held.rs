@@ -1,4 +1,4 @@
-//! Held conditions: conditions that optimizer rules must not move.
+//! Wraps conditions that optimizer rules must not move, because they can fail or are volatile.
 
 use std::sync::{Arc, LazyLock};
 
@@ -17,11 +17,11 @@ use datafusion::logical_expr::{
 
 use crate::functions::cannot_fail;
 
-/// Wraps a held condition: returns its first argument, and is volatile so that no rule moves it.
+/// Function around such a condition. It returns its first argument, and is volatile so that no rule moves it.
 static HERE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere::default())));
 
-/// Returns the functions that wrap held conditions and deferred constants.
+/// Returns the functions of this file, which plans may contain.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn held_functions() -> [Arc<ScalarUDF>; 2] {
     [Arc::clone(&HERE), Arc::clone(&LATER)]
@@ -61,7 +61,7 @@ impl ScalarUDFImpl for EvaluatedHere {
     }
 }
 
-/// Wraps a deferred constant: returns its argument, and is volatile so that no rule evaluates it early.
+/// Function around a constant. It returns its argument, and is volatile so that no rule folds the constant.
 static LATER: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedLater::default())));
 
@@ -98,7 +98,7 @@ impl ScalarUDFImpl for EvaluatedLater {
     }
 }
 
-/// Wraps a constant so that the optimizer does not fold it.
+/// Wraps a constant whose evaluation fails, so that it fails only if the query evaluates it.
 pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
@@ -106,7 +106,7 @@ pub(super) fn defer_constant(constant: Expr) -> Expr {
 /// The conditions of a filter, or the join conditions besides the key equalities, in order.
 #[derive(Debug, Default)]
 pub(super) struct Conditions {
-    /// Conditions that may be evaluated for any row, at any place in the plan.
+    /// Conditions that may be evaluated for any row, anywhere in the plan.
     pub(super) free: Vec<Expr>,
     /// Conditions that can fail, or that are volatile.
     pub(super) held: Vec<Expr>,
@@ -115,7 +115,7 @@ pub(super) struct Conditions {
 impl Conditions {
     pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
-            // A correlated condition is free, because it moves into the join that replaces its subquery.
+            // A correlated condition moves into the join that replaces its subquery.
             if condition.contains_outer() {
                 self.free.push(condition);
             } else if is_held(&condition) {
@@ -143,7 +143,7 @@ pub(super) fn is_held(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func == *HERE)
 }
 
-/// Combines conditions to one held condition that evaluates each only where those before it are true.
+/// Wraps conditions in one call that evaluates each only for rows for which the previous ones are true.
 pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);

@@ -68,7 +68,8 @@ impl OptimizerRule for LazyConditions {
     }
 }
 
-/// Makes each conjunct of a predicate lazy, without combining the conjuncts.
+/// Rewrites each conjunct of a predicate to evaluate its operands on demand, and keeps the conjuncts
+/// separate.
 fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut changed = false;
     let conjuncts = split_conjunction_owned(predicate);
@@ -104,18 +105,18 @@ fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Splits a filter so that the conditions that can fail are above the others.
+/// Splits a filter in two, so that conditions that can fail are above the others.
 fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
     let schema = filter.input.schema();
     let mut conditions = Conditions::default();
     conditions.add(filter.predicate.clone(), schema);
-    // Join keys stay below, because DataFusion searches only the filter directly above a join for keys.
+    // Equalities of join keys stay in the lower filter, because DataFusion searches only there for join keys.
     let (keys, held): (Vec<_>, Vec<_>) =
         conditions.held.into_iter().partition(|e| is_key(e, &filter.input));
     conditions.free.extend(keys);
     let is_done = is_held(&filter.predicate)
-        // The scan evaluates a single condition for every row anyway.
+        // The scan evaluates a single condition for every row in any case, so it can stay in one filter.
         || held.len() == 1 && matches!(*filter.input, LogicalPlan::TableScan(_));
     if held.is_empty() || (conditions.free.is_empty() && is_done) {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));

@@ -12,8 +12,8 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use super::held::{Conditions, is_free, is_held, join_conditions};
 use crate::sql::rules::LogicalRule;
 
-/// Wraps DataFusion's `PushDownFilter`: moves free conditions as usual, and held conditions only past nodes
-/// below which they are evaluated for the same rows.
+/// Wraps DataFusion's `PushDownFilter`: moves conditions that cannot fail as usual, and others (held
+/// conditions) only past nodes below which they are evaluated for the same rows.
 ///
 /// DataFusion moves every condition below joins and into scans, and evaluates cheap conditions before
 /// expensive ones. A condition that can fail is then evaluated for rows that a join or another condition
@@ -108,7 +108,7 @@ impl PushDownFree {
                 && !filters[1].predicate.exists(|e| Ok(is_held(e)))?;
         match input {
             LogicalPlan::TableScan(_) if free.is_empty() && held.len() == 1 => {
-                // The scan evaluates a single condition for every row anyway.
+                // The scan evaluates a single condition for every row in any case, so it can be pushed down.
                 let [only] = &held[..] else { return Ok(Transformed::no(plan)) };
                 if only.is_volatile() {
                     return Ok(Transformed::no(plan));
@@ -209,7 +209,7 @@ fn may_group_nothing(aggregate: &Aggregate) -> bool {
     aggregate.group_expr.iter().all(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Moves held conditions that a rule has merged into a free filter back into a filter above it.
+/// Separates conditions that can fail from a filter that a rule has merged, in a filter above the others.
 fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
     let mut conditions = Conditions::default();
@@ -243,7 +243,7 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Returns the filter of a join, in order: future join keys, other free conditions, held conditions.
+/// Returns the filter of a join: future keys, then other conditions that cannot fail, then those that can.
 fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = Conditions::default();
