@@ -31,8 +31,8 @@ pub(in crate::sql) use written::{columns_in_microseconds, in_microseconds};
 /// Analyzer rule, before DataFusion's type coercion: compares times, durations and intervals exactly.
 ///
 /// Type coercion converts durations to intervals and compares those field by field, so that 60 days in
-/// hours are less than 30 days. It converts all timestamps to nanoseconds, which cannot represent the year
-/// 2999. This rule rewrites the comparisons:
+/// hours are less than 30 days. It converts all timestamps to nanoseconds, a unit that cannot represent
+/// the year 2999. This rule rewrites the comparisons:
 ///
 /// * A duration and an interval compare as durations; an interval with months is an error. Two intervals
 ///   compare as lengths of time with months of 30 days, as in DuckDB.
