@@ -468,7 +468,6 @@ static RULES: &[Rule] = &[
     },
 ];
 
-/// Returns the analyzer rules after the first and before DataFusion's type coercion.
 pub(in crate::sql) fn rules_before_coercion() -> impl Iterator<Item = TypeRule> {
     RULES.iter().filter_map(|rule| match rule.step {
         Step::BeforeCoercion(make) => Some(make()),
@@ -484,7 +483,6 @@ pub(in crate::sql) fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPla
     TypeCoercion::new().analyze(coerced, &config)
 }
 
-/// Inserts the first analyzer rules before those of DataFusion.
 pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
     let first = RULES.iter().filter_map(|rule| match rule.step {
         Step::FirstOfAll(make) => Some(make()),
@@ -622,7 +620,6 @@ mod tests {
     use crate::config;
 
     impl Rule {
-        /// Returns the name of the rule and its debug output.
         fn names(&self) -> (String, String) {
             match self.step {
                 Step::FirstOfAll(make) | Step::BeforeCoercion(make) | Step::AfterCoercion(make) => {
@@ -675,7 +672,6 @@ mod tests {
         assert_eq!(found, known);
     }
 
-    /// Marks before and after the table in the documentation.
     const MARKS: [&str; 2] = ["<!-- rules -->\n", "<!-- end of rules -->\n"];
 
     fn write_table() -> String {

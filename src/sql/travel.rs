@@ -109,12 +109,13 @@ pub(crate) enum Portable {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// Serrate's reader of `.nrt`.
     Nrt,
     /// DataFusion's Parquet reader, with file names in its errors.
     Parquet,
     /// DataFusion's Parquet reader with Serrate's list decoder, in batches of about `leaves` leaves.
-    Lists { leaves: usize },
+    Lists {
+        leaves: usize,
+    },
 }
 
 /// Returns the reason why a node must run in the session.

@@ -73,7 +73,6 @@ impl Paced {
         Self { input, rest: None, size: 1, given: None, yielded: Instant::now() }
     }
 
-    /// Returns the number of rows of the next piece, given how long the last piece took.
     fn next_size(size: usize, took: Duration) -> usize {
         if took < SHORT {
             return size.saturating_mul(4).min(MOST);

@@ -18,7 +18,6 @@ pub(in crate::sql) struct DistinctAggregates {
 }
 
 impl DistinctAggregates {
-    /// Wraps `single_distinct_aggregation_to_group_by`; returns any other rule unchanged.
     pub(in crate::sql) fn around(rule: LogicalRule) -> LogicalRule {
         match rule.name() {
             "single_distinct_aggregation_to_group_by" => Arc::new(Self { stock: rule }),

@@ -155,7 +155,6 @@ fn is_constant_comparison(expr: &Expr) -> bool {
     is_comparison(expr) && !expr.exists(|e| Ok(is_row_based(e))).unwrap_or(true)
 }
 
-/// Whether a plan node compares values.
 fn has_comparison(plan: &LogicalPlan) -> Result<bool> {
     if matches!(plan, LogicalPlan::Join(_) | LogicalPlan::Sort(_) | LogicalPlan::Aggregate(_)) {
         return Ok(true);

@@ -27,7 +27,6 @@ pub(in crate::sql) struct OpaqueLimits {
 }
 
 impl OpaqueLimits {
-    /// Wraps `EnsureRequirements`; returns any other rule unchanged.
     pub(in crate::sql) fn guard(rule: PhysicalRule) -> PhysicalRule {
         match rule.name() {
             "EnsureRequirements" => Arc::new(Self { stock: rule }),

@@ -44,7 +44,6 @@ pub(in crate::sql) fn guard_row_filters(
     })
 }
 
-/// Reverses [`guard_row_filters`].
 pub(in crate::sql) fn release_row_filters(
     plan: Arc<dyn ExecutionPlan>,
 ) -> Result<Arc<dyn ExecutionPlan>> {

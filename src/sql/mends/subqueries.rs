@@ -446,7 +446,6 @@ fn optional_sides(join: &datafusion::logical_expr::Join) -> impl Iterator<Item =
     left.into_iter().chain(right.then_some(join.right.as_ref()))
 }
 
-/// Whether plans contain columns of the outer query.
 fn names_outer<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<bool> {
     let mut found = false;
     for plan in plans {

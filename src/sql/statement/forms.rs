@@ -157,7 +157,6 @@ fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
     }
 }
 
-/// Whether a SELECT follows in the same query.
 fn has_select(tokens: &[&TokenWithSpan]) -> bool {
     let mut depth = 0usize;
     for token in tokens {

@@ -58,7 +58,6 @@ async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String
 
 /// A query that must be planned to find its column names.
 enum Place {
-    /// An input of a set operation.
     Input(Box<Query>),
     /// A SELECT with a star and other columns: unchanged, and with new names for the other columns.
     Columns(Box<(Query, Query)>),

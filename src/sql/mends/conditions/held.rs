@@ -236,7 +236,6 @@ fn as_and_then(e: Expr) -> std::result::Result<(Expr, Expr), Expr> {
     }
 }
 
-/// Returns `CASE of WHEN .. THEN .. ELSE other END`.
 pub(super) fn case_of(of: Expr, arms: Vec<(Expr, Expr)>, other: Expr) -> Expr {
     let arms = arms.into_iter().map(|(when, then)| (Box::new(when), Box::new(then))).collect();
     Expr::Case(Case::new(Some(Box::new(of)), arms, Some(Box::new(other))))

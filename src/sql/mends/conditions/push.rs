@@ -26,7 +26,6 @@ pub(in crate::sql) struct PushDownFree {
 }
 
 impl PushDownFree {
-    /// Wraps `push_down_filter`; returns any other rule unchanged.
     pub(in crate::sql) fn around(rule: LogicalRule) -> LogicalRule {
         match rule.name() {
             "push_down_filter" => Arc::new(Self { stock: rule }),

@@ -160,7 +160,6 @@ fn too_many<T>(name: &str) -> Result<T> {
     )
 }
 
-/// Returns the element type of a series from its start and stop types.
 fn element_type(start: &DataType, stop: &DataType) -> DataType {
     let is_nanos = |t: &DataType| matches!(t, DataType::Timestamp(TimeUnit::Nanosecond, _));
     let unit = match is_nanos(start) || is_nanos(stop) {
