@@ -210,8 +210,8 @@ fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
         })
 }
 
-/// Whether the key columns of a semi join have the same names on both sides. DataFusion passes filters on
-/// the keys to both sides by name.
+/// Whether filters on the keys of a semi join reach only its keys. DataFusion passes them to both sides by
+/// name, and another column may have the name of a key.
 fn maps_keys_by_name(join: &HashJoinExec) -> bool {
     let other = match join.join_type() {
         JoinType::LeftSemi => join.right().schema(),

@@ -26,7 +26,7 @@ use crate::array::{leaf_type, list_depth};
 /// These two functions are the only predicates on lists that the Parquet reader supports. With
 /// `datafusion.execution.parquet.pushdown_filters`, which Serrate's session sets, the reader then decodes
 /// the other columns only for matching rows. Without the setting, nothing changes, because Serrate's
-/// functions are faster outside the reader. The functions are equivalent for one-level lists of integers,
+/// functions test all flat values at once. The functions are equivalent for one-level lists of integers,
 /// strings, booleans and dates, because a condition drops a row whether it is false or NULL. They compare
 /// zeros and NaN differently, so conditions on floats stay.
 #[derive(Debug, Default)]

@@ -8,9 +8,9 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// Maximum number of consecutive operators. The parser builds a chain without recursion, but the planner
-/// and the destructor of an expression recurse once per operator. Serrate plans a chain of arithmetic
-/// operators on lists as one function call.
+/// Maximum number of consecutive operators. The parser builds a chain without recursion, but the planner and
+/// the destructor of an expression recurse once per operator. Serrate plans a chain of arithmetic operators
+/// as one function call.
 const OPERATORS: usize = 2_500;
 
 /// Maximum number of consecutive casts, subscripts and predicates, each of which is an operand of the next.

@@ -68,7 +68,7 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
 }
 
 /// Casts values of which an expression such as CASE returns one to a common time type. Returns `None` if
-/// DataFusion casts them exactly or the types do not combine.
+/// nothing has to change or other types are involved.
 pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     let Some(values) = typed_values(&with_schema(values, schema)) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
