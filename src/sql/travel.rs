@@ -118,7 +118,6 @@ pub(crate) enum Reader {
     },
 }
 
-/// Returns the reason why a node must run in the session.
 pub(crate) fn reason_of(name: &str) -> String {
     match STAYS.iter().find(|(known, _)| *known == name) {
         Some((_, reason)) => (*reason).to_owned(),

@@ -64,7 +64,6 @@ struct Paced {
     size: usize,
     /// When the last piece was returned.
     given: Option<Instant>,
-    /// When the stream last yielded to the runtime.
     yielded: Instant,
 }
 

@@ -63,7 +63,6 @@ impl AnalyzerRule for StableDecimals {
     }
 }
 
-/// Whether a plan node has an expression that the rule changes if its types are decimals.
 fn may_change(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_expressions(|expr| {

@@ -189,7 +189,6 @@ impl PhysicalOptimizerRule for LambdaParameters {
     }
 }
 
-/// Renumbers the lambda parameters in a join filter. Returns `None` if there are none.
 fn renumber_filter(filter: Option<&JoinFilter>) -> Result<Option<JoinFilter>> {
     let Some(filter) = filter else { return Ok(None) };
     let moved = renumber_parameters(filter.expression())?;

@@ -71,7 +71,6 @@ fn number_copies(join: Join) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(LogicalPlan::Join(numbered)).project(columns)?.build()
 }
 
-/// Adds a column that numbers the rows with equal keys from 1.
 fn number_rows(plan: &LogicalPlan, keys: Vec<Expr>, name: &str) -> Result<LogicalPlan> {
     let number =
         WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), vec![]);

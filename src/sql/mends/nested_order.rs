@@ -125,14 +125,12 @@ fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     true
 }
 
-/// A function over lists or structs.
+/// A function over lists or structs. Greatest and least ignore NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Nested {
     /// Compares two values: -1, 0 or 1, or NULL if a value is NULL.
     Order,
-    /// Returns the greatest value that is not NULL.
     Greatest,
-    /// Returns the least value that is not NULL.
     Least,
 }
 

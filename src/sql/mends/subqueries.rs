@@ -266,7 +266,7 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
     }
 }
 
-/// The operands of `value IN (query)`.
+/// The operands of `value IN (query)`, prepared for EXISTS.
 struct Tested {
     value: Expr,
     /// The tested value as an expression within the query.

@@ -185,7 +185,7 @@ fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     Ok(fixed.data)
 }
 
-/// Wraps each ORDER BY that reaches the output in a [`SortedExec`], so that the optimizer keeps its order.
+/// Wraps each ORDER BY that reaches the output in a [`SortedExec`], which makes the optimizer keep its order.
 pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pinned = plan.transform_down(|node| {
         let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone()).or_else(|| {
@@ -206,7 +206,7 @@ pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn 
     Ok(pinned.data)
 }
 
-/// Wraps a plan that is sorted in a [`SortedExec`], so that the optimizer keeps its order.
+/// Wraps a sorted plan in a [`SortedExec`], which makes the optimizer keep its order.
 pub(in crate::sql) fn pinned(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_ordering().cloned() {
         Some(order) => Arc::new(SortedExec::new(plan, order)),

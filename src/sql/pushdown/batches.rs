@@ -157,7 +157,6 @@ fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
     reads || plan.schema().fields().iter().any(|f| is_long(f))
 }
 
-/// Returns the number of rows that hold `leaves` leaves at `per_row` leaves each, at least 1.
 fn rows_per_batch(leaves: usize, per_row: f64) -> usize {
     #[expect(
         clippy::cast_possible_truncation,

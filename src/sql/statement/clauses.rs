@@ -95,7 +95,6 @@ fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
     }
 }
 
-/// Returns the error for an unsupported `clause`, with a suggestion.
 fn refuse(clause: &str, instead: &str) -> DataFusionError {
     plan_datafusion_err!("{clause} is not supported: {instead}")
 }

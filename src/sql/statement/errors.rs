@@ -51,7 +51,6 @@ fn as_value(message: &str) -> Option<&'static str> {
     )
 }
 
-/// Removes the prefix and suffix of internal errors from a message.
 fn strip_blame(message: &str) -> String {
     let text = message.replace(INTERNAL, "").replace(BLAME, "");
     let lines = text.lines().map(|line| line.trim_start_matches(". ").trim_end());

@@ -86,7 +86,6 @@ fn place(token: &TokenWithSpan) -> (u64, u64) {
 #[derive(Clone, Copy, PartialEq)]
 enum Read {
     Nothing,
-    /// FROM at the beginning of a query.
     From,
     /// SELECT, or a query that needs none.
     Select,
@@ -132,7 +131,6 @@ fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     }
 }
 
-/// Whether the FROM at an index is the first word of a query.
 fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).and_then(|before| tokens.get(before)) else {
         return true;

@@ -157,7 +157,6 @@ fn column_heading(plan: &LogicalPlan, at: usize) -> String {
     made.unwrap_or_else(|| plan.schema().field(at).name().clone())
 }
 
-/// Returns the name of an expression over a plan, without table names.
 fn of_expr(expr: &Expr, input: &LogicalPlan) -> String {
     match expr {
         // DataFusion plans `count(*)` as `count(1)` with an alias, and `count(1)` may have a FILTER.

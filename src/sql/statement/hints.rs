@@ -17,7 +17,6 @@ use crate::array::{leaf_type, list_depth};
 use crate::functions::for_lists;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
 
-/// Analyzer rule, before type coercion: applies [`check`] to a plan.
 #[derive(Debug)]
 pub(in crate::sql) struct ListHints;
 

@@ -296,7 +296,6 @@ async fn write_out_merged(state: &SessionState, mut statement: &mut Statement) -
     }
 }
 
-/// Renames columns that have the name of a column of `*`.
 async fn name_stars_apart(state: &SessionState, mut statement: &mut Statement) -> Result<()> {
     loop {
         match statement {

@@ -190,7 +190,6 @@ fn expand_star(
     Some(())
 }
 
-/// Collects the qualifier and the name of each table of a FROM.
 fn tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a ObjectName)>) {
     for item in from {
         let factors = std::iter::once(&item.relation).chain(item.joins.iter().map(|j| &j.relation));

@@ -62,7 +62,6 @@ fn take_any(
     Some((left, compare_op.clone(), right))
 }
 
-/// Returns the comparison that is true if the given one is false.
 fn negate_comparison(op: &BinaryOperator) -> Option<BinaryOperator> {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     match op {

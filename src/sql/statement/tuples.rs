@@ -38,7 +38,7 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Does the same in conjuncts of WHERE, where FALSE and NULL have the same effect, so EXISTS suffices.
+/// Does the same as [`rewrite_tuples`] in conjuncts of WHERE, where FALSE acts like NULL and EXISTS suffices.
 pub(in crate::sql) fn rewrite_condition(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
