@@ -117,7 +117,9 @@ pub async fn sql(ctx: &SessionContext, text: &str) -> Result<DataFrame> {
     let mut statements = parse(ctx, text)?;
     match (statements.pop(), statements.is_empty()) {
         (Some(statement), true) => execute(ctx, statement).await,
-        (None, _) => plan_err!("the SQL text has no statement, but this function runs exactly one"),
+        (None, _) => plan_err!(
+            "the SQL text has no statement, but this function runs one; write a statement"
+        ),
         (Some(_), false) => plan_err!(
             "the SQL text has {} statements, but this function runs exactly one; split the text with parse",
             statements.len().saturating_add(1)

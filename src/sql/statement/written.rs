@@ -101,7 +101,7 @@ fn order_arguments(call: &mut Function) -> Result<()> {
         };
         match at.and_then(|at| placed.get_mut(at)) {
             Some(free @ None) => *free = Some(value.clone()),
-            Some(Some(_)) => return plan_err!("{function}: the argument {arg} is given twice"),
+            Some(Some(_)) => return plan_err!("{function}: {arg} is given twice; remove one"),
             None => {
                 return plan_err!(
                     "{function} does not accept the argument {arg}; its arguments are {}",
@@ -111,7 +111,10 @@ fn order_arguments(call: &mut Function) -> Result<()> {
         }
     }
     if let Some(missing) = placed.iter().take(required).position(Option::is_none) {
-        return plan_err!("{function}: the required argument {} is missing", names[missing]);
+        return plan_err!(
+            "{function}: the required argument {} is missing; add it",
+            names[missing]
+        );
     }
     let given = placed.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     let null = || FunctionArgExpr::Expr(Expr::value(Value::Null));

@@ -54,9 +54,7 @@ impl ScalarUDFImpl for EvaluatedHere {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
         value.ok_or_else(|| {
-            internal_datafusion_err!(
-                "evaluated_here takes a condition as its argument, but has none"
-            )
+            internal_datafusion_err!("evaluated_here takes 1 condition or more; 0 given")
         })
     }
 }
@@ -89,12 +87,12 @@ impl ScalarUDFImpl for EvaluatedLater {
         types
             .first()
             .cloned()
-            .ok_or_else(|| internal_datafusion_err!("evaluated_later takes one argument"))
+            .ok_or_else(|| internal_datafusion_err!("evaluated_later takes 1 argument; 0 given"))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let value = args.args.into_iter().next();
-        value.ok_or_else(|| internal_datafusion_err!("evaluated_later takes one argument"))
+        value.ok_or_else(|| internal_datafusion_err!("evaluated_later takes 1 argument; 0 given"))
     }
 }
 
